@@ -1,0 +1,35 @@
+"""What can go wrong, as one tree.
+
+::
+
+    ComorbError
+    ├── InputError      (ValueError)  a matrix, a weight or a parameter that can't be used
+    ├── RecordsError    (ValueError)  a file, table or database that can't be read as records
+    └── StorageError    (ValueError)  a model, cohort or run file that is damaged or too new
+    ComorbWarning       (UserWarning) the answer stands, but is weaker than was asked for
+
+A message says what was expected, what came and what to do. It may name a file, a column,
+a row number, a code or a count; it never holds a record id or a record's list of codes.
+"""
+
+from __future__ import annotations
+
+
+class ComorbError(Exception):
+    """Any error that comorb raises on purpose."""
+
+
+class InputError(ComorbError, ValueError):
+    """A matrix, a weight or a parameter that can't be used."""
+
+
+class RecordsError(ComorbError, ValueError):
+    """A file, table or database that can't be read as records."""
+
+
+class StorageError(ComorbError, ValueError):
+    """A model, cohort or run file that is damaged or too new."""
+
+
+class ComorbWarning(UserWarning):
+    """The answer stands, but is weaker than was asked for."""

@@ -1,0 +1,1 @@
+"""Hospital files become cohorts: sources, layouts, codes, cohorts and built-in data."""
