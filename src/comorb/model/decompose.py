@@ -1,0 +1,98 @@
+"""From moments to a mixture: SVTD on exact moments, ASVTD on a sample (paper appendices C, D)."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import Executor
+
+import numpy as np
+from scipy import linalg, optimize
+
+from comorb.errors import ComorbWarning, InputError
+from comorb.model.blocks import Blocks
+from comorb.model.kernels import Floats
+from comorb.model.mixture import EDGE, Mixture
+from comorb.model.moments import Moments, moments, third
+from comorb.model.threads import single_threaded
+
+LEAST_SHARE = 1e-3  # of an even share: below it a cluster could not come back to life in EM
+
+
+@single_threaded
+def svtd(m1: Floats, m2: Floats, m3: Floats, k: int) -> Mixture:
+    """Return the mixture whose moments are M1 (d,), M2 (d, d), M3 (d, d, d): Algorithm 1.
+
+    M2 = U_k S_k U_kᵀ; H_r = S_k^{-1/2} U_kᵀ M3_r U_k S_k^{-1/2} = O diag(μ_r) Oᵀ; row i of M is
+    the diagonal of Oᵀ H_i O; M1 = M ω. Exact on exact moments of a model whose M has rank k.
+    Repaired only where rounding left the model: see ``repaired``. O(d³·k).
+    """
+    if not 1 <= k <= m1.size:
+        raise InputError(f"expected 1 <= k <= d = {m1.size}, got k = {k}")
+    whitener = Moments(m1, m2, 1.0).whiten(k)
+    slices = np.einsum("ia,rij,jb->rab", whitener, m3, whitener, optimize=True)
+    return repaired(diagonals(slices, widest_gap(slices)), m1, EDGE)
+
+
+@single_threaded
+def asvtd(blocks: Blocks, k: int, executor: Executor | None = None) -> Mixture:
+    """Return the approximate mixture of a sample: Algorithm 2, as the paper gives it.
+
+    M̃2 = XᵀX / N ≈ U_k S_k U_kᵀ; X_k = X U_k S_k^{-1/2}; H_i = X_kᵀ diag(x_i) X_k / N; O is the
+    eigenvectors of the slice with the widest smallest gap; row i of M is diag(Oᵀ H_i O);
+    M1 = M ω. The diagonals of M̃2 and M̃3 are biased, so this is a start for EM, not an
+    estimate. ``repaired`` makes it a model, with half a record as the least probability.
+    O(Σ nnz² + nnz·k² + d·k³) time, O(d² + d·k²) memory.
+    """
+    found = moments(blocks, executor)
+    whitener = found.whiten(k)
+    rank = int(np.count_nonzero(whitener.any(axis=0)))
+    if rank < k:
+        warnings.warn(
+            f"the data have rank {rank}, so only {rank} of the {k} clusters can be told apart; "
+            f"ask for at most {rank}",
+            ComorbWarning,
+            stacklevel=2,
+        )
+    slices = third(blocks, whitener, executor)
+    means = diagonals(slices, widest_gap(slices))
+    return repaired(means, found.first, 0.5 / (blocks.weight + 1))
+
+
+def widest_gap(slices: Floats) -> Floats:
+    """Return O (k, k): the singular vectors of the slice H_r whose nearest singular values
+    are furthest apart (steps 5 to 11 of Algorithm 2).
+
+    Each H_i is symmetric, and positive semi-definite but for noise, so its singular vectors
+    are its eigenvectors. With k = 1 there are no gaps and O = (1). O(d·k³).
+    """  # noqa: D205
+    k = slices.shape[1]
+    if k == 1:
+        return np.ones((1, 1))
+    values, vectors = np.linalg.eigh(slices)
+    gaps = np.diff(np.sort(np.abs(values), axis=1), axis=1).min(axis=1)
+    return vectors[np.argmax(gaps)]
+
+
+def diagonals(slices: Floats, rotation: Floats) -> Floats:
+    """Return M̃ᵀ (k, d): column i is diag(Oᵀ H_i O) (step 13 of Algorithm 2). O(d·k³)."""
+    return np.einsum("aj,iab,bj->ji", rotation, slices, rotation, optimize=True)
+
+
+def repaired(means: Floats, first: Floats, least: float) -> Mixture:
+    """Return a valid model near (M̃, ω̃): what sampling noise took out of range is put back.
+
+    Each mean is clipped to [least, 1 − least]. ω solves M1 = M ω by non-negative least squares
+    (the plain solution has negative entries on real samples); it is then raised to at least
+    ``LEAST_SHARE`` of an even share, since EM can't revive an empty cluster, and divided by its
+    sum. On exact moments of a model that is inside these bounds nothing changes. O(d·k²).
+    """
+    means = np.clip(means, least, 1 - least)
+    try:
+        weights, _ = optimize.nnls(means.T, first)
+    except (RuntimeError, linalg.LinAlgError):
+        weights = np.zeros(means.shape[0])
+    k = weights.size
+    total = weights.sum()
+    weights = weights / total if total > 0 else np.full(k, 1 / k)
+    weights = np.maximum(weights, LEAST_SHARE / k)
+    return Mixture(weights / weights.sum(), means)

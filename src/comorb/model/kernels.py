@@ -1,0 +1,237 @@
+"""Compiled loops over the rows of one block, on one thread, without the interpreter lock.
+
+Rows are CSR arrays of a 0/1 matrix: ``indptr`` (int64) and sorted ``indices`` (int32); the
+ones themselves are not stored. ``weights`` holds one number a row, or nothing at all for
+weight 1. Sums are exact: each term is first rounded to a multiple of 2⁻ˢ by adding and
+taking away ``snap`` = 1.5·2⁵²⁻ˢ, and s is such that every partial sum fits a double's 53 bits
+(see ``blocks.snap_for``). Exact sums do not depend on the order of the rows, on the blocks
+or on the threads. ``exp`` and ``log`` are polynomials of plain IEEE operations, so that a row
+has the same bits in every lane of every batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BATCH = 32
+CHUNK = 8 * BATCH
+NEVER = -1e30  # stands for log 0: finite, so that no NaN can come of it
+
+_MAGIC = 1.5 * 2.0**52
+_LOG2_E = 1.4426950408889634
+_LN2_HIGH = 0.6931471803691238
+_LN2_LOW = 1.9082149292705877e-10
+_LN2 = 0.6931471805599453
+_ONE_BITS = 0x3FF0000000000000
+_MANTISSA = 0x000FFFFFFFFFFFFF
+_SQRT2_MANTISSA = 0x0006A09E667F3BCD
+
+
+def jit(function: F) -> F:
+    """Compile without the interpreter lock and keep the machine code on disk."""
+    return cast("F", numba.njit(nogil=True, cache=True)(function))
+
+
+@jit
+def exp_all(values: Floats, bits: Ints, whole: Floats, whole_bits: Ints, n: int) -> None:
+    """Replace the first n ``values`` (all ≤ 0) by eᵛ; below −700 they become e⁻⁷⁰⁰.
+
+    eᵛ = 2ʷ·eᶠ with w = round(v / ln 2); ``bits`` and ``whole_bits`` view the two buffers.
+    Two loops, the second one in integers alone, so that both become vector instructions.
+    """
+    for t in range(n):
+        v = values[t] if values[t] > -700.0 else -700.0
+        shifted = v * _LOG2_E + _MAGIC
+        w = shifted - _MAGIC
+        f = (v - w * _LN2_HIGH) - w * _LN2_LOW
+        # eᶠ = Σ fⁱ / i! for |f| ≤ ln 2 / 2, to the 13th power: below one unit in the last place
+        p = f * (1.0 / 6227020800.0) + 1.0 / 479001600.0
+        p = p * f + 1.0 / 39916800.0
+        p = p * f + 1.0 / 3628800.0
+        p = p * f + 1.0 / 362880.0
+        p = p * f + 1.0 / 40320.0
+        p = p * f + 1.0 / 5040.0
+        p = p * f + 1.0 / 720.0
+        p = p * f + 1.0 / 120.0
+        p = p * f + 1.0 / 24.0
+        p = p * f + 1.0 / 6.0
+        p = p * f + 0.5
+        p = p * f + 1.0
+        values[t] = p * f + 1.0
+        whole[t] = shifted
+    for t in range(n):
+        # the low bits of `shifted` hold w: adding it to the exponent multiplies by 2ʷ
+        bits[t] += whole_bits[t] << 52
+
+
+@jit
+def log_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
+    """Replace the first n ``values`` (all ≥ 1) by their natural logarithms.
+
+    v = 2ᵉ·m with √½ ≤ m < √2; log m = 2·atanh((m − 1) / (m + 1)), a series in odd powers.
+    """
+    for t in range(n):
+        mantissa = bits[t] & _MANTISSA
+        high = 1 if mantissa >= _SQRT2_MANTISSA else 0
+        exponents[t] = (bits[t] >> 52) - 1023 + high
+        bits[t] = mantissa + _ONE_BITS - (high << 52)
+    for t in range(n):
+        s = (values[t] - 1.0) / (values[t] + 1.0)
+        q = s * s
+        p = q * (2.0 / 21.0) + 2.0 / 19.0
+        p = p * q + 2.0 / 17.0
+        p = p * q + 2.0 / 15.0
+        p = p * q + 2.0 / 13.0
+        p = p * q + 2.0 / 11.0
+        p = p * q + 2.0 / 9.0
+        p = p * q + 2.0 / 7.0
+        p = p * q + 2.0 / 5.0
+        p = p * q + 2.0 / 3.0
+        values[t] = exponents[t] * _LN2 + (p * q * s + 2.0 * s)
+
+
+@jit
+def posterior(
+    indptr: Ints, indices: Indices, base: Floats, logits: Floats, out: Floats, log_density: Floats
+) -> None:
+    """Fill ``out`` (n, k) with P(Y = j | x) and ``log_density`` (n,) with log P(x): paper eq. 1.
+
+    log ωⱼ + Σᵢ log(1 − μᵢⱼ) + Σ_{i in x} logit μᵢⱼ, less its maximum, exponentiated, normalised.
+    ``base`` (k,) is the part that all rows share, ``logits`` is (d, k). Cost O(nnz·k).
+    """
+    n, k = out.shape
+    joint = np.empty(BATCH * k)
+    whole = np.empty(BATCH * k)
+    totals = np.empty(BATCH)
+    joint_bits = joint.view(np.int64)
+    whole_bits = whole.view(np.int64)
+    total_bits = totals.view(np.int64)
+    exponents = np.empty(BATCH, np.int64)
+    table = joint.reshape(BATCH, k)
+    for start in range(0, n, BATCH):
+        m = min(BATCH, n - start)
+        for b in range(m):
+            row = table[b]
+            for j in range(k):
+                row[j] = base[j]
+            for p in range(indptr[start + b], indptr[start + b + 1]):
+                i = np.uint32(indices[p])
+                for j in range(k):
+                    row[j] += logits[i, j]
+            top = row[0]
+            for j in range(1, k):
+                top = row[j] if row[j] > top else top
+            for j in range(k):
+                row[j] -= top
+            log_density[start + b] = top
+        exp_all(joint, joint_bits, whole, whole_bits, m * k)
+        for b in range(m):
+            row = table[b]
+            total = 0.0
+            for j in range(k):
+                total += row[j]
+            totals[b] = total
+            scale = 1.0 / total
+            for j in range(k):
+                out[start + b, j] = row[j] * scale
+        log_all(totals, total_bits, exponents, m)
+        for b in range(m):
+            log_density[start + b] += totals[b]
+
+
+@jit
+def expect(
+    indptr: Ints,
+    indices: Indices,
+    weights: Floats,
+    base: Floats,
+    logits: Floats,
+    snap: float,
+    sums: Floats,
+) -> tuple[float, float]:
+    """Add one block's E-step to ``sums`` (d + 1, k) and return its log-likelihood in two parts.
+
+    sums[i, j] += Σₙ wₙ·P(Y = j | xₙ)·xₙᵢ, and the last row the same without x: all that the
+    M-step needs, in one pass. The log-likelihood is a sum on a coarse grid plus one on a fine
+    grid of what that rounding left: exact for |log P(x)| < 2¹⁴ and fewer than 2³⁶ rows.
+    """
+    k = base.size
+    d = sums.shape[0] - 1
+    shared = np.empty((CHUNK, k))
+    density = np.empty(CHUNK)
+    coarse_snap = snap * 2.0**14
+    fine_snap = snap * 2.0**-2
+    coarse = 0.0
+    fine = 0.0
+    for start in range(0, indptr.size - 1, CHUNK):
+        m = min(CHUNK, indptr.size - 1 - start)
+        posterior(indptr[start : start + m + 1], indices, base, logits, shared[:m], density)
+        for b in range(m):
+            w = weights[start + b] if weights.size else 1.0
+            row = shared[b]
+            for j in range(k):
+                row[j] = (row[j] * w + snap) - snap
+                sums[d, j] += row[j]
+            for p in range(indptr[start + b], indptr[start + b + 1]):
+                i = np.uint32(indices[p])
+                for j in range(k):
+                    sums[i, j] += row[j]
+            whole = w * density[b]
+            high = (whole + coarse_snap) - coarse_snap
+            coarse += high
+            fine += ((whole - high) + fine_snap) - fine_snap
+    return coarse, fine
+
+
+@jit
+def co_occur(indptr: Ints, indices: Indices, weights: Floats, out: Floats) -> None:
+    """Add Σₙ wₙ·xₙ xₙᵀ to the upper triangle of ``out`` (d, d). Cost O(Σₙ nnzₙ²)."""
+    for n in range(indptr.size - 1):
+        w = weights[n] if weights.size else 1.0
+        last = indptr[n + 1]
+        for p in range(indptr[n], last):
+            row = out[np.uint32(indices[p])]
+            for q in range(p, last):
+                row[np.uint32(indices[q])] += w
+
+
+@jit
+def third_moments(
+    indptr: Ints, indices: Indices, weights: Floats, whitener: Floats, snap: float, out: Floats
+) -> None:
+    """Add Σₙ wₙ·xₙᵢ·vec(yₙ yₙᵀ) to row i of ``out`` (d, k(k+1)/2), where yₙ = whitenerᵀ xₙ.
+
+    All the H_i of Algorithm 2 in one pass over the rows, upper triangles only. O(nnz·k²).
+    """
+    k = whitener.shape[1]
+    y = np.empty(k)
+    pairs = np.empty(out.shape[1])
+    for n in range(indptr.size - 1):
+        w = weights[n] if weights.size else 1.0
+        for j in range(k):
+            y[j] = 0.0
+        for p in range(indptr[n], indptr[n + 1]):
+            i = np.uint32(indices[p])
+            for j in range(k):
+                y[j] += whitener[i, j]
+        t = 0
+        for a in range(k):
+            scaled = w * y[a]
+            for b in range(a, k):
+                pairs[t + b - a] = (scaled * y[b] + snap) - snap
+            t += k - a
+        for p in range(indptr[n], indptr[n + 1]):
+            row = out[np.uint32(indices[p])]
+            for t in range(pairs.size):
+                row[t] += pairs[t]

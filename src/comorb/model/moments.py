@@ -1,0 +1,144 @@
+"""First, second and whitened third moments of a 0/1 matrix, and bounds on their bias."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import eigsh
+
+from comorb.model import kernels
+from comorb.model.blocks import Blocks, Rows, map_reduce
+from comorb.model.kernels import Floats
+
+DENSE_COLUMNS = 4096  # up to here M̃2 is counted in a dense d × d array, beyond it in a sparse one
+
+
+@dataclass(frozen=True)
+class Moments:
+    """M1 and M̃2 (paper section 3.2), exact counts divided by the total weight.
+
+    ``first`` is (d,), ``second`` (d, d), dense or sparse by size; ``weight`` is N.
+    """
+
+    first: Floats
+    second: Floats | sparse.csr_array
+    weight: float
+
+    def whiten(self, k: int) -> Floats:
+        """Return the whitener E_k† transposed, (d, k): step 2 of Algorithm 2.
+
+        M̃2 ≈ U_k S_k U_kᵀ and the whitener is U_k S_k^{-1/2}; directions beyond the rank of M̃2
+        are zero. Lanczos from the first moment, or a full decomposition when d is small.
+        """
+        d = self.first.size
+        if sparse.issparse(self.second) and 4 * k < d or d > 256 and 8 * k < d:
+            values, vectors = eigsh(self.second, k=k, v0=np.sqrt(self.first))
+        else:
+            whole = self.second.toarray() if sparse.issparse(self.second) else self.second
+            values, vectors = linalg.eigh(whole, subset_by_index=(d - k, d - 1))
+        order = np.argsort(values)[::-1]
+        values, vectors = values[order], vectors[:, order]
+        real = values > max(values[0], 0) * d * np.finfo(float).eps
+        scale = np.zeros(k)
+        scale[real] = 1 / np.sqrt(values[real])
+        return np.ascontiguousarray(vectors * scale)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Σ w·x xᵀ over some rows, upper triangle: the additive statistic behind ``Moments``."""
+
+    pairs: Floats | sparse.csr_array
+
+    def __add__(self, other: Self) -> Counts:
+        """Add the counts of other rows."""
+        return Counts(self.pairs + other.pairs)
+
+
+@dataclass(frozen=True)
+class Third:
+    """Σ w·x_i·vec(y yᵀ) over some rows: the additive statistic behind ``third``."""
+
+    sums: Floats
+
+    def __add__(self, other: Self) -> Third:
+        """Add the sums of other rows."""
+        return Third(self.sums + other.sums)
+
+
+def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
+    """Return M1 and M̃2 = XᵀX / N of the rows: step 1 of Algorithm 2, in O(Σ nnz²) time."""
+    pairs = map_reduce(partial(_count, blocks.n_columns), blocks, executor).pairs
+    if isinstance(pairs, np.ndarray):
+        second = (pairs + np.triu(pairs, 1).T) / blocks.weight
+        return Moments(second.diagonal().copy(), second, blocks.weight)
+    pairs.data /= blocks.weight
+    return Moments(pairs.diagonal(), pairs, blocks.weight)
+
+
+def _count(d: int, rows: Rows) -> Counts:
+    if d <= DENSE_COLUMNS:
+        pairs = np.zeros((d, d))
+        kernels.co_occur(rows.indptr, rows.indices, rows.weights, pairs)
+        return Counts(pairs)
+    first, last = rows.indptr[0], rows.indptr[-1]
+    indices, indptr = rows.indices[first:last], rows.indptr - first
+    ones = np.ones(indices.size)
+    weighted = np.repeat(rows.weights, np.diff(indptr)) if rows.weights.size else ones
+    shape = (indptr.size - 1, d)
+    left = sparse.csr_array((weighted, indices, indptr), shape=shape)
+    return Counts(sparse.csr_array(left.T @ sparse.csr_array((ones, indices, indptr), shape=shape)))
+
+
+def third(blocks: Blocks, whitener: Floats, executor: Executor | None = None) -> Floats:
+    """Return all H_i = X_kᵀ diag(x_i) X_k / N at once, (d, k, k): step 6 of Algorithm 2.
+
+    Row i of the flattened H is Σₙ xₙᵢ·vec(yₙ yₙᵀ) / N with y = whitenerᵀ x. O(nnz·k²) time,
+    O(d·k²) memory; X_k is never stored.
+    """
+    d, k = whitener.shape
+    sums = map_reduce(partial(_third, whitener, blocks.snap), blocks, executor).sums
+    result = np.empty((d, k, k))
+    upper = np.triu_indices(k)
+    result[:, upper[0], upper[1]] = sums / blocks.weight
+    result[:, upper[1], upper[0]] = result[:, upper[0], upper[1]]
+    return result
+
+
+def _third(whitener: Floats, snap: float, rows: Rows) -> Third:
+    d, k = whitener.shape
+    sums = np.zeros((d, k * (k + 1) // 2))
+    kernels.third_moments(rows.indptr, rows.indices, rows.weights, whitener, snap, sums)
+    return Third(sums)
+
+
+@dataclass(frozen=True)
+class BiasBounds:
+    """Theorem B.1 from a sample: how far the diagonals of M̃2 and M̃3 can be from M2 and M3.
+
+    ``second`` (d,) bounds entry (i, i), ``mixed`` (d, d) entry (i, i, l), ``third`` (d,)
+    entry (i, i, i). Off the diagonals there is no bias.
+    """
+
+    second: Floats
+    mixed: Floats
+    third: Floats
+
+
+def bias_bounds(found: Moments) -> BiasBounds:
+    """Return the bounds of Theorem B.1 with sample moments in the place of their limits.
+
+    For a 0/1 variable E(x²|Y) = E(x³|Y) = μ, so that, with p = M1 and C = M̃2:
+    p_i − p_i²; C_il − C_il² / p_l for i ≠ l; p_i − p_i³. A code that nobody carries has bound 0.
+    """
+    p = found.first
+    whole = found.second
+    pairs = whole if isinstance(whole, np.ndarray) else whole.toarray()
+    mixed = pairs - np.divide(pairs**2, p, out=np.zeros_like(pairs), where=p > 0)
+    np.fill_diagonal(mixed, p - p**3)
+    return BiasBounds(p - p**2, mixed, p - p**3)

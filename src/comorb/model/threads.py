@@ -1,0 +1,50 @@
+"""Who runs the blocks, and dense linear algebra that does not depend on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from comorb.errors import InputError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@contextmanager
+def workers(n_jobs: int | None) -> Iterator[Executor | None]:
+    """Yield a pool of ``n_jobs`` threads: all cores for −1 or None, no pool for 1.
+
+    The answer does not depend on the number, so the default is all there are.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    count = (cores or 1) if n_jobs in (None, -1) else n_jobs
+    if not isinstance(count, int) or count < 1:
+        raise InputError(f"expected n_jobs to be a positive whole number or -1, got {n_jobs!r}")
+    if count == 1:
+        yield None
+        return
+    with ThreadPoolExecutor(count) as pool:
+        yield pool
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def single_threaded(function: Callable[P, R]) -> Callable[P, R]:
+    """Run dense linear algebra on one thread, so that its rounding is the same everywhere."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _controller().limit(limits=1):
+            return function(*args, **kwargs)
+
+    return run

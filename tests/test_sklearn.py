@@ -1,0 +1,49 @@
+"""scikit-learn's own checks.
+
+They feed real numbers, which a model of zeros and ones refuses, so the checks run on a
+subclass that turns each number above ½ into a one after scikit-learn's validation. Nothing
+else of the estimator is changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import validate_data
+
+from comorb import BernoulliMixture
+from comorb.model.estimator import binary_csr
+
+
+class Thresholded(BernoulliMixture):
+    """The estimator over ``X > 0.5``."""
+
+    def _matrix(self, X, reset):
+        checked = validate_data(self, X, reset=reset, accept_sparse="csr", dtype="numeric")
+        return binary_csr(sparse.csr_array(checked > 0.5, dtype=np.int8))
+
+
+CLASSIFIER_TAGS = (
+    "the check reads classifier tags of anything that has predict_proba, and a mixture has none"
+)
+EXPECTED_FAILURES = {
+    "check_estimator_sparse_array": CLASSIFIER_TAGS,
+    "check_estimator_sparse_matrix": CLASSIFIER_TAGS,
+}
+
+
+@pytest.mark.filterwarnings("ignore::comorb.errors.ComorbWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [Thresholded()], expected_failed_checks=lambda estimator: EXPECTED_FAILURES
+)
+def test_scikit_learn_s_checks(estimator, check):
+    check(estimator)
+
+
+def test_an_estimator_can_be_cloned_with_its_parameters():
+    model = BernoulliMixture(7, smoothing=2.0, stop="weights")
+    assert clone(model).get_params() == model.get_params()
