@@ -86,18 +86,13 @@ def name(code: str, system: str) -> str:
     """
     if system == "opaque":
         return code
-    if system == "icd9cm":
-        known = (ICD9_CHAPTERS, _icd9_categories(), full_titles(system), _ccs()[1])
-        category = code[:4] if code.startswith("E") else code[:3]
-    else:
-        known = (ICD10_CHAPTERS, full_titles(system), _ccsr_titles())
-        category = code[:3]
-    for titles in known:
+    for titles in _tables(system):
         if code in titles:
             return titles[code]
     if system == "icd9cm":
+        category = code[:4] if code.startswith("E") else code[:3]
         return _icd9_categories().get(category, code)
-    return _icd10_heading(code) or _icd10_heading(category) or code
+    return _icd10_heading(code) or _icd10_heading(code[:3]) or code
 
 
 def group_of(code: str, system: str) -> str | None:
@@ -111,6 +106,12 @@ def group_of(code: str, system: str) -> str | None:
         if code[:length] in groups:
             return groups[code[:length]]
     return None
+
+
+def _tables(system: str) -> tuple[dict[str, str], ...]:
+    if system == "icd9cm":
+        return ICD9_CHAPTERS, _icd9_categories(), full_titles(system), _ccs()[1]
+    return ICD10_CHAPTERS, full_titles("icd10cm"), _ccsr_titles()
 
 
 @lru_cache(maxsize=2)
@@ -165,8 +166,8 @@ def _ccsr_titles() -> dict[str, str]:
 
 
 def _own_table(file: str) -> dict[str, str]:
-    with resources.files(__package__).joinpath(file).open(encoding="utf-8", newline="") as rows:
-        return {row["code"]: row["title"] for row in csv.DictReader(rows)}
+    rows = resources.files("comorb.records").joinpath(file).read_text(encoding="utf-8")
+    return {row["code"]: row["title"] for row in csv.DictReader(rows.splitlines())}
 
 
 def _icd10_heading(code: str) -> str | None:
