@@ -107,9 +107,20 @@ def _draw(
     means: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> Simulated:
-    """Draw labels, then each column: a binomial count a cluster, and that many of its rows."""
     labels = rng.choice(weights.size, size=n, p=weights)
-    members = [np.flatnonzero(labels == c).astype(np.int32) for c in range(weights.size)]
+    return Simulated(bernoulli(labels, means, rng), labels, weights, means)
+
+
+def bernoulli(
+    labels: NDArray[np.int64], means: NDArray[np.float64], rng: np.random.Generator
+) -> sparse.csr_array:
+    """Draw a 0/1 row for each label, its codes independent with the label's probabilities.
+
+    Each column gets a binomial count a cluster, and that many of the cluster's rows: O(nnz)
+    for rare codes, with no dense (n, d) matrix.
+    """
+    clusters, d = means.shape
+    members = [np.flatnonzero(labels == c).astype(np.int32) for c in range(clusters)]
     sizes = np.array([rows.size for rows in members])
     counts = rng.binomial(sizes[:, None], means)
     picked = [
@@ -122,7 +133,7 @@ def _draw(
     width = np.int32 if ends[-1] < 2**31 else np.int64
     indptr: NDArray[Any] = np.concatenate([[0], ends]).astype(width)
     indices = np.concatenate([np.empty(0, np.int32), *picked])
-    data = np.ones(indices.size, dtype=np.int8)
-    matrix = sparse.csc_array((data, indices, indptr), shape=(n, means.shape[1])).tocsr()
+    data = np.ones(indices.size, dtype=np.uint8)
+    matrix = sparse.csc_array((data, indices, indptr), shape=(labels.size, d)).tocsr()
     matrix.sort_indices()
-    return Simulated(matrix, labels, weights, means)
+    return matrix
