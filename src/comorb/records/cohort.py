@@ -1,0 +1,264 @@
+"""Cohort: a sparse 0/1 matrix of records × codes, who and what its rows and columns are, a ledger.
+
+Every operation returns a new cohort and writes what it did into the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from datetime import date
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from comorb.errors import InputError, RecordsError
+from comorb.records.ledger import Ledger
+
+Interval = tuple[float | None, float | None]
+Period = tuple[date | str | None, date | str | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Records as the rows of a sparse 0/1 matrix, with their ids, codes and covariates.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array of shape (records, features)
+        Ones of uint8, int32 indices, sorted in each row.
+    ids : pyarrow.Array of strings
+        The id of each record.
+    codes, names : tuple of str
+        The code of each feature and what it means.
+    system, level : str
+        The coding system of the codes and the level at which they are features.
+    covariates : pyarrow.Table
+        Age, sex, date and whatever else the file carries, one row for each record.
+    ledger : Ledger
+        What became of every input row on the way here.
+    weights : numpy.ndarray of float64, optional
+        A survey or frequency weight for each record.
+    """
+
+    matrix: csr_array[Any]
+    ids: pa.Array
+    codes: tuple[str, ...]
+    names: tuple[str, ...]
+    system: str
+    level: str
+    covariates: pa.Table
+    ledger: Ledger
+    weights: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        """Check that the parts are of one size."""
+        n, d = self.matrix.shape
+        sizes = {"ids": (len(self.ids), n), "codes": (len(self.codes), d)}
+        sizes["names"] = (len(self.names), d)
+        sizes["weights"] = (n if self.weights is None else len(self.weights), n)
+        if self.covariates.num_columns:
+            sizes["covariates"] = (self.covariates.num_rows, n)
+        sizes["the ledger's records"] = (self.ledger.left("records") or 0, n)
+        sizes["the ledger's features"] = (self.ledger.left("features") or 0, d)
+        for what, (came, expected) in sizes.items():
+            if came != expected:
+                raise InputError(
+                    f"A cohort of {n:,} records × {d:,} codes needs {expected:,} for {what}, "
+                    f"not {came:,}."
+                )
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        """Say how large the cohort is, and nothing about its patients."""
+        return (
+            f"<Cohort: {len(self):,} records × {len(self.codes):,} codes, "
+            f"{self.system} {self.level}>"
+        )
+
+    def having(self, *codes: str) -> Cohort:
+        """Keep the records that have at least one of the codes.
+
+        A code is matched whole; on full codes it also matches all that begin with it.
+        """
+        return self._keep(self._has(codes), f"having {' or '.join(codes)}")
+
+    def without(self, *codes: str) -> Cohort:
+        """Keep the records that have none of the codes, matched as in `having`."""
+        return self._keep(~self._has(codes), f"without {' or '.join(codes)}")
+
+    def where(
+        self,
+        *,
+        age: Interval | None = None,
+        sex: str | Collection[str] | None = None,
+        dates: Period | None = None,
+    ) -> Cohort:
+        """Keep the records whose covariates lie in the given bounds.
+
+        Parameters
+        ----------
+        age : (low, high), optional
+            Ages in years, both ends included; None leaves an end open.
+        sex : str or collection of str, optional
+            The values of the column 'sex' to keep, in any case.
+        dates : (first, last), optional
+            Dates or ISO strings, both ends included; None leaves an end open.
+
+        Returns
+        -------
+        Cohort
+            The records that meet every condition; a record whose value is missing meets none.
+        """
+        cohort = self
+        if age is not None:
+            cohort = cohort._keep(_between(cohort._covariate("age"), *age), f"age {_span(*age)}")
+        if sex is not None:
+            wanted = [sex] if isinstance(sex, str) else list(sex)
+            column = pc.utf8_lower(pc.cast(cohort._covariate("sex"), pa.string()))
+            found = pc.is_in(column, pa.array([value.lower() for value in wanted]))
+            cohort = cohort._keep(_as_mask(found), f"sex {' or '.join(wanted)}")
+        if dates is not None:
+            column = cohort._covariate("date")
+            if not pa.types.is_date(column.type):
+                raise RecordsError(
+                    "The column 'date' doesn't hold dates as YYYY-MM-DD or YYYYMMDD, so it can't "
+                    "be compared; write it in one of these forms and read the records again."
+                )
+            first, last = (_as_date(end) for end in dates)
+            cohort = cohort._keep(_between(column, first, last), f"dates {_span(first, last)}")
+        return cohort
+
+    def at_least(self, number: int) -> Cohort:
+        """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
+        counts = np.diff(self.matrix.indptr)
+        return self._keep(counts >= number, f"at least {number} codes")
+
+    def drop_codes(self, *codes: str) -> Cohort:
+        """Drop codes, matched as in `having`, and keep every record."""
+        return self._drop(self._matching(codes), f"drop {' and '.join(codes)}")
+
+    def drop_rare(self, min_records: int) -> Cohort:
+        """Drop the codes that fewer than so many records have."""
+        return self._drop(self._counts() < min_records, f"fewer than {min_records} records")
+
+    def drop_universal(self) -> Cohort:
+        """Drop the codes that every record has: they can't tell records apart."""
+        return self._drop(self._counts() == len(self), "in every record")
+
+    def split(self, by: str) -> dict[str, Cohort]:
+        """Return one cohort for each value of a covariate, in the order of the values."""
+        column = pc.cast(self._covariate(by), pa.string())
+        return {
+            "missing" if value is None else value: self._keep(
+                _as_mask(pc.is_in(column, pa.array([value], pa.string()))), f"{by} = {value}"
+            )
+            for value in sorted(pc.unique(column).to_pylist(), key=lambda v: (v is None, v or ""))
+        }
+
+    def _counts(self) -> NDArray[np.int64]:
+        return np.bincount(self.matrix.indices, minlength=len(self.codes))
+
+    def _matching(self, codes: tuple[str, ...]) -> NDArray[np.bool_]:
+        wanted = [_plain(code) for code in codes]
+        by_prefix = "full" in self.level and self.system != "opaque"
+        meets: Callable[[str, str], bool] = str.startswith if by_prefix else str.__eq__
+        known = [_plain(code) for code in self.codes]
+        hits = np.array([[meets(have, want) for have in known] for want in wanted], dtype=bool)
+        hits = hits.reshape(len(wanted), len(known))
+        for code, hit in zip(codes, hits, strict=True):
+            if not hit.any():
+                near = get_close_matches(code, self.codes, 3)
+                hint = f" The nearest are {', '.join(near)}." if near else ""
+                raise RecordsError(
+                    f"No record has the code {code!r} at the level {self.level!r} of "
+                    f"{self.system}.{hint} Check the code, or read with another level."
+                )
+        return np.asarray(hits.any(axis=0))
+
+    def _has(self, codes: tuple[str, ...]) -> NDArray[np.bool_]:
+        columns = self._matching(codes).astype(np.int32)
+        return np.asarray(self.matrix.astype(np.int32) @ columns) > 0
+
+    def _covariate(self, name: str) -> pa.ChunkedArray:
+        if name not in self.covariates.column_names:
+            have = ", ".join(self.covariates.column_names) or "none"
+            raise RecordsError(
+                f"The cohort has no covariate {name!r}; it has: {have}. Name the column of the "
+                "file when you read it."
+            )
+        return self.covariates[name]
+
+    def _keep(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
+        kept = int(mask.sum())
+        if not kept:
+            raise RecordsError(f"No record is left after the rule '{rule}'.")
+        rows = np.flatnonzero(mask)
+        ledger = self.ledger.add("records", rule, len(self), kept)
+        smaller = replace(
+            self,
+            matrix=self.matrix[rows],
+            ids=self.ids.take(pa.array(rows)),
+            covariates=self.covariates.take(pa.array(rows)),
+            weights=None if self.weights is None else self.weights[rows],
+            ledger=ledger,
+        )
+        return smaller._drop(smaller._counts() == 0, f"in no record {rule}")
+
+    def _drop(self, gone: NDArray[np.bool_], rule: str) -> Cohort:
+        kept = np.flatnonzero(~gone)
+        matrix = self.matrix if len(kept) == len(gone) else _columns(self.matrix, kept)
+        return replace(
+            self,
+            matrix=matrix,
+            codes=tuple(self.codes[i] for i in kept),
+            names=tuple(self.names[i] for i in kept),
+            ledger=self.ledger.add("features", rule, len(gone), len(kept)),
+        )
+
+
+def _columns(matrix: csr_array[Any], kept: NDArray[np.int64]) -> csr_array[Any]:
+    place = np.full(matrix.shape[1], -1, dtype=np.int32)
+    place[kept] = np.arange(len(kept), dtype=np.int32)
+    moved = place[matrix.indices]
+    ends = np.concatenate(([0], np.cumsum(moved >= 0)))
+    indices = moved[moved >= 0]
+    indptr = ends[matrix.indptr].astype(np.int32 if len(indices) < 2**31 else np.int64)
+    return csr_array(
+        (np.ones(len(indices), np.uint8), indices, indptr), shape=(matrix.shape[0], len(kept))
+    )
+
+
+def _plain(code: str) -> str:
+    return code.replace(".", "").strip().upper()
+
+
+def _as_mask(found: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(found, False).to_numpy())
+
+
+def _between(column: pa.ChunkedArray, low: Any, high: Any) -> NDArray[np.bool_]:
+    inside = pc.is_valid(column)
+    if low is not None:
+        inside = pc.and_kleene(inside, pc.greater_equal(column, pa.scalar(low)))
+    if high is not None:
+        inside = pc.and_kleene(inside, pc.less_equal(column, pa.scalar(high)))
+    return _as_mask(inside)
+
+
+def _as_date(end: date | str | None) -> date | None:
+    return date.fromisoformat(end) if isinstance(end, str) else end
+
+
+def _span(low: object, high: object) -> str:
+    if low is None or high is None:
+        return f"up to {high}" if low is None else f"from {low}"
+    return f"{low} to {high}"

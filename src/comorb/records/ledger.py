@@ -1,0 +1,109 @@
+"""The ledger: what became of every input row, code, record and feature.
+
+Four quantities are followed, each as a chain of lines in which one line ends where the next
+begins: ``rows`` of the input, ``codes`` found in them, ``records`` of the cohort and
+``features`` (the codes that are its columns). A chain with a gap would be a silent loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+Unit = Literal["rows", "codes", "records", "features"]
+UNITS: tuple[Unit, ...] = ("rows", "codes", "records", "features")
+PROBLEM_LIMIT = 100
+
+
+@dataclass(frozen=True)
+class Line:
+    """One rule and how many of a unit were there before and after it."""
+
+    unit: Unit
+    rule: str
+    before: int
+    after: int
+
+    @property
+    def removed(self) -> int:
+        """How many the rule took away."""
+        return self.before - self.after
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One cell that couldn't be used: where it stands and why, never what it holds."""
+
+    row: int
+    column: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Lines in the order in which they happened, the first problems, and notes.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+        One chain for each unit.
+    problems : tuple of Problem
+        At most ``PROBLEM_LIMIT`` cells that couldn't be used; the lines hold the full count.
+    notes : tuple of str
+        What a reader of the result should know: repaired codes, a column left out.
+    """
+
+    lines: tuple[Line, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def start(cls, records: int, features: int, rule: str = "made") -> Ledger:
+        """Begin the chains of a cohort that comes from no file."""
+        return (
+            cls().add("records", rule, records, records).add("features", rule, features, features)
+        )
+
+    def add(self, unit: Unit, rule: str, before: int, after: int) -> Ledger:
+        """Return a ledger with one more line."""
+        return replace(self, lines=(*self.lines, Line(unit, rule, before, after)))
+
+    def chain(self, unit: Unit) -> tuple[Line, ...]:
+        """Return the lines of one unit."""
+        return tuple(line for line in self.lines if line.unit == unit)
+
+    def left(self, unit: Unit) -> int | None:
+        """Return how many of a unit are left, or None when it was not followed."""
+        chain = self.chain(unit)
+        return chain[-1].after if chain else None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether every chain is without gaps and nothing appears from nowhere."""
+        chains = [self.chain(unit) for unit in UNITS]
+        return all(0 <= line.after <= line.before for line in self.lines) and all(
+            one.after == two.before for chain in chains for one, two in pairwise(chain)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ledger as plain lists and dictionaries, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Ledger:
+        """Return the ledger that ``to_dict`` made plain."""
+        return cls(
+            tuple(Line(**line) for line in plain["lines"]),
+            tuple(Problem(**problem) for problem in plain["problems"]),
+            tuple(plain["notes"]),
+        )
+
+    def __str__(self) -> str:
+        """Return one line of text for each line and note."""
+        table = [f"{line.unit:<9}{line.after:>12,}  {_told(line)}" for line in self.lines]
+        return "\n".join([*table, *(f"note: {note}" for note in self.notes)])
+
+
+def _told(line: Line) -> str:
+    return f"{line.rule} (−{line.removed:,})" if line.removed else line.rule

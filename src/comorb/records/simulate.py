@@ -1,0 +1,139 @@
+"""Mixtures of independent Bernoulli codes, drawn at random with their truth known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from comorb.errors import RecordsError
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A drawn 0/1 matrix with the truth behind it.
+
+    Attributes
+    ----------
+    matrix
+        ``(n, d)`` sparse 0/1 matrix, a record to the row.
+    labels
+        ``(n,)`` cluster of each record.
+    weights
+        ``(k,)`` true cluster weights ω, summing to 1.
+    means
+        ``(k, d)`` true probability of each code in each cluster (the paper's M, transposed).
+    """
+
+    matrix: sparse.csr_array
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    means: NDArray[np.float64]
+
+
+def paper(n: int, d: int, k: int, seed: int = 0) -> Simulated:
+    """Draw the synthetic data of the paper's appendix E.
+
+    M and ω are exponential random numbers, M divided by its maximum and ω by its sum.
+
+    Parameters
+    ----------
+    n, d, k
+        Records, codes and clusters.
+    seed
+        The same seed gives the same data.
+
+    Returns
+    -------
+    Simulated
+        The matrix, the labels and the true parameters.
+
+    Examples
+    --------
+    >>> paper(1000, d=99, k=4).matrix.shape
+    (1000, 99)
+    """
+    _check(n, d, k)
+    rng = np.random.default_rng(seed)
+    means = rng.exponential(size=(k, d))
+    weights = rng.exponential(size=k)
+    return _draw(n, weights / weights.sum(), means / means.max(), rng)
+
+
+def record_like(n: int, k: int, d: int = 696, seed: int = 0) -> Simulated:
+    """Draw data as sparse and as long-tailed as hospital records.
+
+    In each cluster the probability of code j is proportional to Gamma(0.4) / j, scaled to
+    6 × U(0.7, 1.3) codes a record and capped at 0.9; the weights are Dirichlet(3).
+
+    Parameters
+    ----------
+    n, k, d
+        Records, clusters and codes.
+    seed
+        The same seed gives the same data.
+
+    Returns
+    -------
+    Simulated
+        The matrix, the labels and the true parameters.
+
+    Examples
+    --------
+    >>> record_like(1000, k=5).matrix.shape
+    (1000, 696)
+    """
+    _check(n, d, k)
+    rng = np.random.default_rng(seed)
+    means = rng.gamma(0.4, size=(k, d)) / np.arange(1, d + 1)
+    means *= 6 * rng.uniform(0.7, 1.3, size=(k, 1)) / means.sum(axis=1, keepdims=True)
+    return _draw(n, rng.dirichlet(np.full(k, 3.0)), np.minimum(means, 0.9), rng)
+
+
+def _check(n: int, d: int, k: int) -> None:
+    if min(n, d, k) < 1:
+        raise RecordsError(
+            f"Expected at least one record, code and cluster; got n={n}, d={d}, k={k}. "
+            "Give positive numbers."
+        )
+
+
+def _draw(
+    n: int,
+    weights: NDArray[np.float64],
+    means: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Simulated:
+    labels = rng.choice(weights.size, size=n, p=weights)
+    return Simulated(bernoulli(labels, means, rng), labels, weights, means)
+
+
+def bernoulli(
+    labels: NDArray[np.int64], means: NDArray[np.float64], rng: np.random.Generator
+) -> sparse.csr_array:
+    """Draw a 0/1 row for each label, its codes independent with the label's probabilities.
+
+    Each column gets a binomial count a cluster, and that many of the cluster's rows: O(nnz)
+    for rare codes, with no dense (n, d) matrix.
+    """
+    clusters, d = means.shape
+    members = [np.flatnonzero(labels == c).astype(np.int32) for c in range(clusters)]
+    sizes = np.array([rows.size for rows in members])
+    counts = rng.binomial(sizes[:, None], means)
+    picked = [
+        rows[rng.choice(rows.size, count, replace=False, shuffle=False)]
+        for column in counts.T
+        for rows, count in zip(members, column, strict=True)
+        if count
+    ]
+    ends = np.cumsum(counts.sum(axis=0))
+    width = np.int32 if ends[-1] < 2**31 else np.int64
+    indptr: NDArray[Any] = np.concatenate([[0], ends]).astype(width)
+    indices = np.concatenate([np.empty(0, np.int32), *picked])
+    data = np.ones(indices.size, dtype=np.uint8)
+    matrix = sparse.csc_array((data, indices, indptr), shape=(labels.size, d)).tocsr()
+    matrix.sort_indices()
+    return matrix

@@ -1,0 +1,156 @@
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from comorb.errors import InputError, RecordsError
+from comorb.records.cohort import Cohort
+from comorb.records.ledger import Ledger
+
+
+def make(dense, codes=None, level="category", system="icd9", **columns):
+    dense = np.asarray(dense, dtype=np.uint8)
+    codes = codes or tuple(str(250 + j) for j in range(dense.shape[1]))
+    return Cohort(
+        csr_array(dense),
+        pa.array([f"r{i}" for i in range(len(dense))]),
+        tuple(codes),
+        tuple(f"name of {code}" for code in codes),
+        system,
+        level,
+        pa.table(columns),
+        Ledger.start(*dense.shape),
+        np.arange(1.0, len(dense) + 1),
+    )
+
+
+@pytest.fixture
+def cohort():
+    return make(
+        [[1, 1, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 1, 1]],
+        ("250", "428", "V58", "585"),
+        age=[70, 40, None, 90],
+        sex=["Female", "male", "male", None],
+        date=[date(2009, 4, 12), date(2009, 8, 31), None, date(2010, 1, 1)],
+        region=["west", "south", "west", None],
+    )
+
+
+def test_having_and_without_are_complements(cohort):
+    with_it, without_it = cohort.having("428"), cohort.without("428")
+    assert with_it.ids.to_pylist() == ["r0", "r1", "r3"]
+    assert without_it.ids.to_pylist() == ["r2"]
+    assert without_it.codes == ("V58", "585")
+    assert without_it.names == ("name of V58", "name of 585")
+    assert without_it.weights.tolist() == [3.0]
+    assert without_it.matrix.toarray().tolist() == [[1, 1]]
+
+
+def test_having_any_of_several(cohort):
+    assert cohort.having("250", "V58").ids.to_pylist() == ["r0", "r2", "r3"]
+
+
+def test_a_prefix_matches_full_codes_only():
+    rows = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    full = make(rows, ("428.0", "428.1", "250.00"), level="full")
+    assert full.having("428").ids.to_pylist() == ["r0", "r1"]
+    assert full.having("4281").ids.to_pylist() == ["r1"]
+    opaque = make(rows, ("4281", "428", "250"), level="full", system="opaque")
+    assert opaque.having("428").ids.to_pylist() == ["r1"]
+
+
+def test_an_unknown_code_names_the_nearest(cohort):
+    with pytest.raises(RecordsError, match=r"No record has the code '427' at .* nearest are 428"):
+        cohort.having("427")
+
+
+def test_where(cohort):
+    assert cohort.where(age=(60, 80)).ids.to_pylist() == ["r0"]
+    assert cohort.where(age=(60, None)).ids.to_pylist() == ["r0", "r3"]
+    assert cohort.where(age=(None, 40)).ids.to_pylist() == ["r1"]
+    assert cohort.where(sex="female").ids.to_pylist() == ["r0"]
+    assert cohort.where(sex=["female", "male"], age=(0, 50)).ids.to_pylist() == ["r1"]
+    assert cohort.where(dates=("2009-05-01", date(2009, 12, 31))).ids.to_pylist() == ["r1"]
+    assert cohort.where(age=(60, None)).ledger.lines[-2].rule == "age from 60"
+
+
+def test_where_without_the_column_or_with_dates_as_text(cohort):
+    with pytest.raises(RecordsError, match="no covariate 'sex'; it has: none"):
+        make([[1]]).where(sex="male")
+    with pytest.raises(RecordsError, match="'date' doesn't hold dates as YYYY-MM-DD"):
+        make([[1]], date=["Monday"]).where(dates=("2009-01-01", None))
+
+
+def test_at_least(cohort):
+    assert cohort.at_least(3).ids.to_pylist() == ["r0", "r3"]
+
+
+def test_no_record_left(cohort):
+    with pytest.raises(RecordsError, match="No record is left after the rule 'at least 9 codes'"):
+        cohort.at_least(9)
+
+
+def test_dropping_codes_keeps_every_record(cohort):
+    assert cohort.drop_codes("428").codes == ("250", "V58", "585")
+    assert cohort.drop_rare(3).codes == ("428", "585")
+    universal = cohort.drop_universal()
+    assert universal.codes == ("250", "428", "V58")
+    assert universal.matrix.toarray().tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]]
+    assert len(universal) == 4
+
+
+def test_split(cohort):
+    parts = cohort.split("region")
+    assert list(parts) == ["south", "west", "missing"]
+    assert [len(part) for part in parts.values()] == [1, 2, 1]
+    assert parts["west"].ledger.lines[-2].rule == "region = west"
+
+
+def test_a_cohort_checks_its_sizes(cohort):
+    with pytest.raises(InputError, match="4 records × 4 codes needs 4 for names, not 1"):
+        replace(cohort, names=("one",))
+    with pytest.raises(InputError, match="needs 4 for the ledger's records, not 9"):
+        replace(cohort, ledger=Ledger.start(9, 4))
+
+
+def test_repr_holds_no_patient(cohort):
+    assert repr(cohort) == "<Cohort: 4 records × 4 codes, icd9 category>"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["having", "without", "at_least", "rare", "universal", "age"]), max_size=6
+    ),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_ledger_adds_up_after_any_operations(steps, seed):
+    rng = np.random.default_rng(seed)
+    cohort = make(rng.random((20, 6)) < 0.5, age=rng.integers(0, 100, 20))
+    for step in steps:
+        try:
+            match step:
+                case "having":
+                    cohort = cohort.having(cohort.codes[0]) if cohort.codes else cohort
+                case "without":
+                    cohort = cohort.without(cohort.codes[-1]) if cohort.codes else cohort
+                case "at_least":
+                    cohort = cohort.at_least(2)
+                case "rare":
+                    cohort = cohort.drop_rare(4)
+                case "universal":
+                    cohort = cohort.drop_universal()
+                case "age":
+                    cohort = cohort.where(age=(20, 80))
+        except RecordsError as error:
+            assert "No record is left" in str(error)  # noqa: PT017
+        assert cohort.ledger.adds_up
+        assert cohort.matrix.has_canonical_format
+        assert cohort.matrix.dtype == np.uint8
+        assert cohort.matrix.indices.dtype == np.int32
+        removed = sum(line.removed for line in cohort.ledger.chain("records"))
+        assert removed + len(cohort) == 20
