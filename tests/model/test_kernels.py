@@ -9,8 +9,8 @@ from comorb.model import kernels
 
 
 def exp_of(values):
-    out, whole = np.array(values, dtype=float), np.empty(len(values))
-    kernels.exp_all(out, out.view(np.int64), whole, whole.view(np.int64), len(values))
+    out = np.array(values, dtype=float)
+    kernels.exp_all(out, out.view(np.int64), np.empty(len(values), np.int64), len(values))
     return out
 
 

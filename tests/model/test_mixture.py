@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -60,7 +62,7 @@ def test_a_sample_is_canonical_and_repeatable(truth):
     first, second = truth.sample(50, seed=9), truth.sample(50, seed=9)
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
     indptr, indices, _ = first
-    for start, stop in zip(indptr[:-1], indptr[1:], strict=True):
+    for start, stop in pairwise(indptr):
         assert (np.diff(indices[start:stop]) > 0).all()
 
 

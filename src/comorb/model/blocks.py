@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import islice
-from operator import add
+from operator import iadd
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model.kernels import Floats, Indices, Ints
 
-WINDOW = 16  # results waiting for their turn, at most
+WINDOW = 4  # results waiting for their turn, at most
 
 
 class Rows(NamedTuple):
@@ -79,7 +79,7 @@ def from_csr(
     """Cut CSR arrays held in memory into blocks, without copying them.
 
     ``weights`` are rounded to the grid of ``snap_for``, so that M1 and M̃2 are exact too. The
-    default gives some 16 blocks of at most 65,536 rows; any other gives the same bits.
+    default gives some 16 blocks of 8,192 to 65,536 rows; any other gives the same bits.
     """
     n_rows = indptr.size - 1
     total = float(n_rows)
@@ -97,7 +97,7 @@ def from_csr(
         total = float(np.sort(weights).sum())
         snap = snap_for(total)
         weights = (weights + snap) - snap
-    step = block_rows or min(65536, max(1024, -(-n_rows // 16)))
+    step = block_rows or min(65536, max(8192, -(-n_rows // 16)))
     loaders = tuple(
         partial(_slice, indptr, indices, weights, start, min(start + step, n_rows))
         for start in range(0, n_rows, step)
@@ -135,5 +135,5 @@ def _apply(function: Callable[[Rows], T], load: Loader) -> T:
 def map_reduce(
     function: Callable[[Rows], S], blocks: Blocks, executor: Executor | None = None
 ) -> S:
-    """Return Σ_b function(block b), added in block order."""
-    return reduce(add, map_blocks(function, blocks, executor))
+    """Return Σ_b function(block b), added in block order, into the first where it allows that."""
+    return reduce(iadd, map_blocks(function, blocks, executor))

@@ -59,23 +59,23 @@ def asvtd(blocks: Blocks, k: int, executor: Executor | None = None) -> Mixture:
 
 
 def widest_gap(slices: Floats) -> Floats:
-    """Return O (k, k): the singular vectors of the slice H_r whose nearest singular values
-    are furthest apart (steps 5 to 11 of Algorithm 2).
+    """Return O (k, k), the singular vectors of the best slice: steps 5 to 11 of Algorithm 2.
 
-    Each H_i is symmetric, and positive semi-definite but for noise, so its singular vectors
-    are its eigenvectors. With k = 1 there are no gaps and O = (1). O(d·k³).
-    """  # noqa: D205
+    The best H_r is the one whose two nearest singular values are furthest apart. Each H_i is
+    symmetric, and positive semi-definite but for noise, so its singular vectors are its
+    eigenvectors. With k = 1 there are no gaps and O = (1). O(d·k³).
+    """
     k = slices.shape[1]
     if k == 1:
         return np.ones((1, 1))
     values, vectors = np.linalg.eigh(slices)
     gaps = np.diff(np.sort(np.abs(values), axis=1), axis=1).min(axis=1)
-    return vectors[np.argmax(gaps)]
+    return np.asarray(vectors[np.argmax(gaps)])
 
 
 def diagonals(slices: Floats, rotation: Floats) -> Floats:
     """Return M̃ᵀ (k, d): column i is diag(Oᵀ H_i O) (step 13 of Algorithm 2). O(d·k³)."""
-    return np.einsum("aj,iab,bj->ji", rotation, slices, rotation, optimize=True)
+    return np.asarray(np.einsum("aj,iab,bj->ji", rotation, slices, rotation, optimize=True))
 
 
 def repaired(means: Floats, first: Floats, least: float) -> Mixture:

@@ -18,6 +18,7 @@ from comorb.model.mixture import EDGE, Mixture
 
 Stop = Literal["likelihood", "weights"]
 TOLERANCE: dict[Stop, float] = {"likelihood": 1e-6, "weights": 0.01}
+FIRST_REACH = 4.0
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,7 @@ class Expected:
     fine: float
 
     def __add__(self, other: Self) -> Expected:
-        """Add the sums of other rows."""
-        return Expected(
-            self.sums + other.sums, self.coarse + other.coarse, self.fine + other.fine
-        )
+        return Expected(self.sums + other.sums, self.coarse + other.coarse, self.fine + other.fine)
 
     @property
     def log_likelihood(self) -> float:
@@ -93,8 +91,9 @@ class EMResult:
     """Where EM arrived: the model, whether it converged, and the way there.
 
     ``history`` holds the objective per record before the first step and after each one: the
-    log-likelihood, plus the log-prior where there is one. ``log_likelihood`` is that of the
-    final model over all records, without the prior.
+    log-likelihood, plus the log-prior where there is one. ``n_iter`` counts the passes over the
+    rows after the first. ``log_likelihood`` is that of the final model over all records, without
+    the prior.
     """
 
     model: Mixture
@@ -138,6 +137,15 @@ def maximise(expected: Expected, prior: Prior | None = None) -> Mixture:
     return Mixture(sizes / total, np.clip(means, EDGE, 1 - EDGE))
 
 
+@dataclass(frozen=True)
+class Point:
+    """A model, its E-step and its objective per record."""
+
+    model: Mixture
+    expected: Expected
+    objective: float
+
+
 def em(
     blocks: Blocks,
     start: Mixture,
@@ -148,26 +156,70 @@ def em(
 ) -> EMResult:
     """Refine a mixture until the objective, or its weights, stand still (paper section 3.4).
 
-    The last E-step is that of the model returned, so that its log-likelihood and history are
-    its own. ``watch`` hears the number of each step and its objective. O(nnz·k) a step.
+    With ``"weights"`` these are plain EM steps. With ``"likelihood"`` each step is followed by a
+    leap along its direction (``leap``), taken only where it raises the objective, so that the
+    history never falls; convergence is judged on the plain step. The model returned is the one
+    of the last E-step. ``watch`` hears of every pass over the rows. O(nnz·k) a pass.
     """
     stopping = stopping or Stopping()
-    model = Mixture(start.weights, np.clip(start.means, EDGE, 1 - EDGE))
-    history: list[float] = []
-    converged = False
-    while True:
+    passes = -1
+
+    def visit(model: Mixture) -> Point:
+        nonlocal passes
+        passes += 1
         expected = expect(model, blocks, executor)
         penalty = prior.log_density(model.means) if prior is not None else 0.0
-        history.append((expected.log_likelihood + penalty) / blocks.weight)
+        objective = (expected.log_likelihood + penalty) / blocks.weight
         if watch is not None:
-            watch(len(history) - 1, history[-1])
-        if stopping.rule == "likelihood" and len(history) > 1:
-            converged = history[-1] - history[-2] < stopping.limit
-        if converged or len(history) > stopping.max_iter:
+            watch(passes, objective)
+        return Point(model, expected, objective)
+
+    here = visit(Mixture(start.weights, np.clip(start.means, EDGE, 1 - EDGE)))
+    history = [here.objective]
+    converged = False
+    reach = FIRST_REACH
+    while not converged and passes < stopping.max_iter:
+        step = visit(maximise(here.expected, prior))
+        if step.objective < here.objective:  # by rounding alone: EM stands at its fixed point
+            converged = True
             break
-        better = maximise(expected, prior)
+        history.append(step.objective)
         if stopping.rule == "weights":
-            moved = float(np.abs(better.weights - model.weights).sum())
+            moved = float(np.abs(step.model.weights - here.model.weights).sum())
             converged = moved < stopping.limit
-        model = better
-    return EMResult(model, converged, len(history) - 1, expected.log_likelihood, tuple(history))
+        else:
+            converged = step.objective - here.objective < stopping.limit
+        if stopping.rule == "likelihood" and not converged and passes < stopping.max_iter:
+            length, target = leap(here.model, step.model, maximise(step.expected, prior), reach)
+            there = visit(target)
+            if there.objective >= step.objective:
+                history.append(there.objective)
+                reach *= 4 if length == reach else 1
+                here = there
+                continue
+            reach = max(FIRST_REACH, length / 4)
+        here = step
+    return EMResult(here.model, converged, passes, here.expected.log_likelihood, tuple(history))
+
+
+def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple[float, Mixture]:
+    """Return how far, and where, two EM steps point: SQUAREM (Varadhan and Roland 2008).
+
+    θ₀ + 2αr + α²v with r = θ₁ − θ₀, v = (θ₂ − θ₁) − r and α = ‖r‖ / ‖v‖ between 1 and ``reach``,
+    on the scale θ = (√ω, arcsin √μ), where a Bernoulli mean has the same variance everywhere.
+    α = 1 is θ₂, the plain step. O(k·d).
+    """
+    origin, once, twice = (_scaled(model) for model in (first, second, third))
+    velocity = once - origin
+    change = twice - once - velocity
+    norm = float(np.linalg.norm(change))
+    length = min(max(float(np.linalg.norm(velocity)) / norm, 1.0), reach) if norm > 0 else 1.0
+    target = origin + 2 * length * velocity + length**2 * change
+    k = first.n_components
+    weights = np.maximum(target[:k], 0.0) ** 2
+    means = np.sin(np.clip(target[k:], 0, np.pi / 2)) ** 2
+    return length, Mixture(weights / weights.sum(), np.clip(means.reshape(k, -1), EDGE, 1 - EDGE))
+
+
+def _scaled(model: Mixture) -> Floats:
+    return np.concatenate([np.sqrt(model.weights), np.arcsin(np.sqrt(model.means)).ravel()])

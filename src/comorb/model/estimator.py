@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from concurrent.futures import Executor
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -38,7 +39,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     stop : {"likelihood", "weights"}, default="likelihood"
         What ``tol`` measures: the gain of the objective per record, or the paper's ‖Δω‖₁.
     max_iter : int, default=1000
-        The most EM steps.
+        The most passes over the rows.
     smoothing : float, default=0.0
         Strength of a Beta prior on each mean, in pseudo-records with the overall prevalence.
     n_jobs : int, default=-1
@@ -53,13 +54,13 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     means_ : ndarray of shape (n_components, n_features)
         The probability of each column in each cluster.
     n_iter_ : int
-        EM steps taken.
+        Passes over the rows after the first.
     converged_ : bool
         Whether ``tol`` was reached within ``max_iter`` steps.
     log_likelihood_ : float
         The log-likelihood of the training rows, in all.
     history_ : ndarray
-        The objective per record before the first step and after each one.
+        The objective per record before the first step and after each one that was kept.
     n_features_in_ : int
         The number of columns seen at fit.
     feature_names_in_ : ndarray of str
@@ -116,7 +117,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._check_bounds(blocks)
         stopping = Stopping(self.stop, self.tol, self.max_iter)
         with workers(self.n_jobs) as executor:
-            start = asvtd(blocks, self.n_components, executor) if self._plain_start() else self.init
+            start = self._start(blocks, executor)
             prior = None
             if self.smoothing > 0:
                 carriers = expect(Mixture(np.ones(1), np.full((1, matrix.shape[1]), 0.5)), blocks)
@@ -125,7 +126,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             result = em(blocks, start, prior, stopping, executor, watch)
         if not result.converged and self.max_iter > 0:
             warnings.warn(
-                f"EM did not converge in {self.max_iter} steps; raise max_iter or tol",
+                f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -144,7 +145,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Ints:
         """Return the most probable cluster of each row, (n,)."""
-        return self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each cluster for each row, (n, k)."""
@@ -202,18 +203,17 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             parts = list(map_blocks(self._mixture().posterior, blocks, executor))
         return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
 
-    def _plain_start(self) -> bool:
+    def _start(self, blocks: Blocks, executor: Executor | None) -> Mixture:
         if isinstance(self.init, Mixture):
-            expected = (self.n_components, self.n_features_in_)
+            expected = (self.n_components, blocks.n_columns)
             if self.init.means.shape != expected:
                 raise InputError(
-                    f"expected init to have means of shape {expected}, "
-                    f"got {self.init.means.shape}"
+                    f"expected init to have means of shape {expected}, got {self.init.means.shape}"
                 )
-            return False
+            return self.init
         if self.init != "asvtd":
             raise InputError(f"expected init to be 'asvtd' or a Mixture, got {self.init!r}")
-        return True
+        return asvtd(blocks, self.n_components, executor)
 
     def _check_bounds(self, blocks: Blocks) -> None:
         n, d, k = blocks.n_rows, blocks.n_columns, self.n_components
@@ -262,4 +262,4 @@ def _blocks(matrix: sparse.csr_array, sample_weight: Any = None) -> Blocks:
 
 
 def _print_step(step: int, objective: float) -> None:
-    print(f"EM step {step}: {objective:.6f} a record")  # noqa: T201 - what verbose asks for
+    print(f"pass {step}: {objective:.6f} a record")  # noqa: T201 - what verbose asks for

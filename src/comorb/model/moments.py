@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from scipy import linalg, sparse
@@ -14,6 +14,8 @@ from scipy.sparse.linalg import eigsh
 from comorb.model import kernels
 from comorb.model.blocks import Blocks, Rows, map_reduce
 from comorb.model.kernels import Floats
+
+Pairs = Floats | sparse.csr_array
 
 DENSE_COLUMNS = 4096  # up to here M̃2 is counted in a dense d × d array, beyond it in a sparse one
 
@@ -26,7 +28,7 @@ class Moments:
     """
 
     first: Floats
-    second: Floats | sparse.csr_array
+    second: Pairs
     weight: float
 
     def whiten(self, k: int) -> Floats:
@@ -36,11 +38,10 @@ class Moments:
         are zero. Lanczos from the first moment, or a full decomposition when d is small.
         """
         d = self.first.size
-        if sparse.issparse(self.second) and 4 * k < d or d > 256 and 8 * k < d:
+        if d > 256 and 8 * k < d:
             values, vectors = eigsh(self.second, k=k, v0=np.sqrt(self.first))
         else:
-            whole = self.second.toarray() if sparse.issparse(self.second) else self.second
-            values, vectors = linalg.eigh(whole, subset_by_index=(d - k, d - 1))
+            values, vectors = linalg.eigh(self.dense_second(), subset_by_index=(d - k, d - 1))
         order = np.argsort(values)[::-1]
         values, vectors = values[order], vectors[:, order]
         real = values > max(values[0], 0) * d * np.finfo(float).eps
@@ -48,16 +49,24 @@ class Moments:
         scale[real] = 1 / np.sqrt(values[real])
         return np.ascontiguousarray(vectors * scale)
 
+    def dense_second(self) -> Floats:
+        """Return M̃2 as a dense (d, d) array."""
+        return self.second if isinstance(self.second, np.ndarray) else self.second.toarray()
+
 
 @dataclass(frozen=True)
 class Counts:
     """Σ w·x xᵀ over some rows, upper triangle: the additive statistic behind ``Moments``."""
 
-    pairs: Floats | sparse.csr_array
+    pairs: Pairs
 
     def __add__(self, other: Self) -> Counts:
-        """Add the counts of other rows."""
-        return Counts(self.pairs + other.pairs)
+        return Counts(cast("Pairs", self.pairs + other.pairs))
+
+    def __iadd__(self, other: Self) -> Counts:
+        pairs = self.pairs
+        pairs += other.pairs
+        return Counts(pairs)
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,6 @@ class Third:
     sums: Floats
 
     def __add__(self, other: Self) -> Third:
-        """Add the sums of other rows."""
         return Third(self.sums + other.sums)
 
 
@@ -137,8 +145,7 @@ def bias_bounds(found: Moments) -> BiasBounds:
     p_i − p_i²; C_il − C_il² / p_l for i ≠ l; p_i − p_i³. A code that nobody carries has bound 0.
     """
     p = found.first
-    whole = found.second
-    pairs = whole if isinstance(whole, np.ndarray) else whole.toarray()
+    pairs = found.dense_second()
     mixed = pairs - np.divide(pairs**2, p, out=np.zeros_like(pairs), where=p > 0)
     np.fill_diagonal(mixed, p - p**3)
     return BiasBounds(p - p**2, mixed, p - p**3)
