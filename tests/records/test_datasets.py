@@ -45,6 +45,7 @@ def test_the_cohorts_have_the_sizes_of_the_papers_tables(study):
     assert np.bincount(truth)[1:].tolist() == SIZES[name]
     assert len(cohort) == sum(SIZES[name])
     assert cohort.ledger.adds_up
+    assert cohort.ledger.notes[0].startswith("true clusters: 1 ")
 
 
 def test_records_have_three_to_ten_codes_of_a_long_tailed_vocabulary(study):

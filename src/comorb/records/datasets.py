@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import resources
 from typing import Any, Literal
 
@@ -100,6 +101,8 @@ def _cohort(study: Study, seed: int) -> Cohort:
     matrix = _records(labels, means, rng)
     seen = np.flatnonzero(np.bincount(matrix.indices, minlength=len(codes)))
     kept = tuple(codes[column] for column in seen)
+    ledger = Ledger.start(labels.size, len(kept), f"simulated: {study.name}")
+    truth = "; ".join(f"{i} {p.name}" for i, p in enumerate(study.patterns, start=1))
     return Cohort(
         matrix=matrix[:, seen],
         ids=pa.array([str(number) for number in range(1, labels.size + 1)]),
@@ -108,7 +111,7 @@ def _cohort(study: Study, seed: int) -> Cohort:
         system="icd9cm",
         level="category",
         covariates=pa.table(_covariates(study.patterns, labels, rng)),
-        ledger=Ledger.start(labels.size, len(kept), f"simulated: {study.name}"),
+        ledger=replace(ledger, notes=(f"true clusters: {truth}",)),
     )
 
 
