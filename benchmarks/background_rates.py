@@ -8,6 +8,7 @@ import csv
 import gzip
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from comorb.records import codes
@@ -40,7 +41,7 @@ def main(survey: str) -> None:
     print(f"{TABLE.name}: {len(kept['adults'])} categories from {sizes} records")
 
 
-def _records(survey: str):
+def _records(survey: str) -> Iterator[tuple[set[str], int]]:
     with gzip.open(survey, "rt", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             raw = [value for column, value in row.items() if column.startswith("dx") and value]
