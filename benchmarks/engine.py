@@ -91,7 +91,7 @@ def pass_figures() -> list[Figure]:
     drawn = record_like(n, k, seed=0)
     X = sparse.csr_matrix(drawn.matrix.astype(float))
     model = Mixture(drawn.weights, drawn.means)
-    blocks = from_csr(X.indptr.astype(np.int64), X.indices, d)
+    blocks = from_csr(X.indptr, X.indices, d)
     transposed = X.T
     peer = best_of(lambda: scipy_pass(X, transposed, model))
     one = best_of(lambda: expect(model, blocks))

@@ -24,10 +24,8 @@ def dense_to_blocks(matrix, weights=None, block_rows=None) -> Blocks:
 
 def draw(model: Mixture, n: int, seed: int = 0):
     """Return n dense rows of a mixture and their true clusters."""
-    indptr, indices, labels = model.sample(n, seed)
-    matrix = np.zeros((n, model.n_columns), dtype=np.int8)
-    matrix[np.repeat(np.arange(n), np.diff(indptr)), indices] = 1
-    return matrix, labels
+    matrix, labels = model.sample(n, seed)
+    return matrix.toarray(), labels
 
 
 @pytest.fixture

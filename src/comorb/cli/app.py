@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 app = typer.Typer(
-    help="Groups of patients with similar clinical profiles, from their diagnosis codes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -13,7 +12,7 @@ app = typer.Typer(
 
 @app.callback()
 def comorb() -> None:
-    """Groups of patients with similar clinical profiles, from their diagnosis codes."""
+    """Find groups of patients with similar clinical profiles, from their diagnosis codes."""
 
 
 @app.command()

@@ -12,11 +12,10 @@ from operator import iadd
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from comorb.errors import InputError
 from comorb.model.kernels import Floats, Indices, Ints
-
-WINDOW = 4  # results waiting for their turn, at most
 
 
 class Rows(NamedTuple):
@@ -28,6 +27,7 @@ class Rows(NamedTuple):
 
 
 Loader = Callable[[], Rows]
+AnyInts = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
 class Additive(Protocol):
@@ -70,13 +70,13 @@ def snap_for(bound: float) -> float:
 
 
 def from_csr(
-    indptr: Ints,
-    indices: Indices,
+    indptr: AnyInts,
+    indices: AnyInts,
     n_columns: int,
     weights: Floats | None = None,
     block_rows: int | None = None,
 ) -> Blocks:
-    """Cut CSR arrays held in memory into blocks, without copying them.
+    """Cut CSR arrays held in memory into blocks; their indices are not copied.
 
     ``weights`` are rounded to the grid of ``snap_for``, so that M1 and M̃2 are exact too. The
     default gives some 16 blocks of 8,192 to 65,536 rows; any other gives the same bits.
@@ -105,21 +105,30 @@ def from_csr(
     return Blocks(loaders, n_rows, n_columns, total)
 
 
-def _slice(indptr: Ints, indices: Indices, weights: Floats | None, start: int, stop: int) -> Rows:
-    here = np.empty(0) if weights is None else weights[start:stop]
-    return Rows(indptr[start : stop + 1], indices, here)
+def _slice(
+    indptr: AnyInts, indices: AnyInts, weights: Floats | None, start: int, stop: int
+) -> Rows:
+    first, last = int(indptr[start]), int(indptr[stop])
+    return Rows(
+        indptr[start : stop + 1].astype(np.int64) - first,
+        indices[first:last].astype(np.int32, copy=False),
+        np.empty(0) if weights is None else weights[start:stop],
+    )
 
 
 def map_blocks(
     function: Callable[[Rows], T], blocks: Blocks, executor: Executor | None = None
 ) -> Iterator[T]:
-    """Yield ``function`` of each block, in block order, with a bounded number under way."""
+    """Yield ``function`` of each block, in block order, with a bounded number under way.
+
+    That number is the executor's ``window``, or 8 where it has none.
+    """
     if executor is None:
         yield from (function(load()) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()
     loaders = iter(blocks.loaders)
-    for load in islice(loaders, WINDOW):
+    for load in islice(loaders, getattr(executor, "window", 8)):
         waiting.append(executor.submit(_apply, function, load))
     while waiting:
         result = waiting.popleft().result()

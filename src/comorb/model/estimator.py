@@ -178,10 +178,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[sparse.csr_array, Ints]:
         """Draw rows from the fitted mixture: a 0/1 matrix and the cluster of each row."""
         check_is_fitted(self)
-        indptr, indices, labels = self._mixture().sample(n_samples, seed)
-        ones = np.ones(indices.size, dtype=np.uint8)
-        shape = (n_samples, self.n_features_in_)
-        return sparse.csr_array((ones, indices, indptr), shape=shape), labels
+        return self._mixture().sample(n_samples, seed)
 
     def __sklearn_tags__(self) -> Any:
         """Say that sparse input is welcome."""
@@ -256,9 +253,7 @@ def _blocks(matrix: sparse.csr_array, sample_weight: Any = None) -> Blocks:
     weights = None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)
-    indptr = matrix.indptr.astype(np.int64, copy=False)
-    indices = matrix.indices.astype(np.int32, copy=False)
-    return from_csr(indptr, indices, matrix.shape[1], weights)
+    return from_csr(matrix.indptr, matrix.indices, matrix.shape[1], weights)
 
 
 def _print_step(step: int, objective: float) -> None:

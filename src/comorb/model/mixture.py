@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from comorb.errors import InputError
 from comorb.model import kernels
 from comorb.model.blocks import Rows
-from comorb.model.kernels import Floats, Indices, Ints
+from comorb.model.kernels import Floats, Ints
 
 EDGE = 1e-9  # a fitted probability stays this far inside (0, 1)
 
@@ -88,28 +91,11 @@ class Mixture:
         kernels.posterior(rows.indptr, rows.indices, base, logits, out, log_density)
         return out, log_density
 
-    def sample(self, n: int, seed: int = 0) -> tuple[Ints, Indices, Ints]:
-        """Draw n records: the CSR arrays ``indptr`` and ``indices``, and the true cluster.
-
-        Per cluster and code the number of carriers is binomial and the carriers are drawn
-        without replacement, so that the cost is O(ones + k·d), with no dense n × d array.
-        """
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> tuple[sparse.csr_array, Ints]:
+        """Draw n records: a 0/1 matrix (n, d) and the true cluster of each row."""
         rng = np.random.default_rng(seed)
         labels = rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum())
-        carriers: list[Ints] = []
-        codes: list[Indices] = []
-        for j in range(self.n_components):
-            members = np.flatnonzero(labels == j)
-            for i, count in enumerate(rng.binomial(members.size, self.means[j])):
-                if count:
-                    picked = rng.choice(members.size, size=count, replace=False, shuffle=False)
-                    carriers.append(members[picked])
-                    codes.append(np.full(count, i, dtype=np.int32))
-        rows = np.concatenate([np.empty(0, np.int64), *carriers])
-        columns = np.concatenate([np.empty(0, np.int32), *codes])
-        order = np.lexsort((columns, rows))
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
-        return indptr.astype(np.int64), columns[order], labels.astype(np.int64)
+        return draw(labels, self.means, rng), labels
 
     def ordered(self) -> Mixture:
         """Return the same mixture, largest cluster first; ties are broken by content.
@@ -123,3 +109,30 @@ class Mixture:
         ]
         order = sorted(range(self.n_components), key=keys.__getitem__)
         return Mixture(self.weights[order], self.means[order])
+
+
+def draw(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_array:
+    """Draw a 0/1 row for each label, its codes independent with the label's means.
+
+    Per cluster and code the number of carriers is binomial and the carriers are picked without
+    replacement: O(ones + k·d) for rare codes, with no dense (n, d) matrix.
+    """
+    clusters, d = means.shape
+    members = [np.flatnonzero(labels == c).astype(np.int32) for c in range(clusters)]
+    sizes = np.array([rows.size for rows in members])
+    counts = rng.binomial(sizes[:, None], means)
+    picked = [
+        rows[rng.choice(rows.size, count, replace=False, shuffle=False)]
+        for column in counts.T
+        for rows, count in zip(members, column, strict=True)
+        if count
+    ]
+    ends = np.cumsum(counts.sum(axis=0))
+    width = np.int32 if ends[-1] < 2**31 else np.int64
+    indptr: npt.NDArray[Any] = np.concatenate([[0], ends]).astype(width)
+    indices = np.concatenate([np.empty(0, np.int32), *picked])
+    ones = np.ones(indices.size, dtype=np.uint8)
+    shape = (labels.size, d)
+    matrix = sparse.csc_array((ones, indices, indptr), shape=shape).tocsr()
+    matrix.sort_indices()
+    return matrix

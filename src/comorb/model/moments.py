@@ -83,8 +83,9 @@ def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
     """Return M1 and M̃2 = XᵀX / N of the rows: step 1 of Algorithm 2, in O(Σ nnz²) time."""
     pairs = map_reduce(partial(_count, blocks.n_columns), blocks, executor).pairs
     if isinstance(pairs, np.ndarray):
-        second = (pairs + np.triu(pairs, 1).T) / blocks.weight
-        return Moments(second.diagonal().copy(), second, blocks.weight)
+        pairs += np.triu(pairs, 1).T
+        pairs /= blocks.weight
+        return Moments(pairs.diagonal().copy(), pairs, blocks.weight)
     pairs.data /= blocks.weight
     return Moments(pairs.diagonal(), pairs, blocks.weight)
 
@@ -94,13 +95,14 @@ def _count(d: int, rows: Rows) -> Counts:
         pairs = np.zeros((d, d))
         kernels.co_occur(rows.indptr, rows.indices, rows.weights, pairs)
         return Counts(pairs)
-    first, last = rows.indptr[0], rows.indptr[-1]
-    indices, indptr = rows.indices[first:last], rows.indptr - first
-    ones = np.ones(indices.size)
-    weighted = np.repeat(rows.weights, np.diff(indptr)) if rows.weights.size else ones
-    shape = (indptr.size - 1, d)
-    left = sparse.csr_array((weighted, indices, indptr), shape=shape)
-    return Counts(sparse.csr_array(left.T @ sparse.csr_array((ones, indices, indptr), shape=shape)))
+    ones = np.ones(rows.indices.size)
+    weighted = np.repeat(rows.weights, np.diff(rows.indptr)) if rows.weights.size else ones
+    shape = (rows.indptr.size - 1, d)
+    left, right = (
+        sparse.csr_array((values, rows.indices, rows.indptr), shape=shape)
+        for values in (weighted, ones)
+    )
+    return Counts(sparse.csr_array(left.T @ right))
 
 
 def third(blocks: Blocks, whitener: Floats, executor: Executor | None = None) -> Floats:

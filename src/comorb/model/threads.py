@@ -17,6 +17,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Threads(ThreadPoolExecutor):
+    """A pool of threads that holds one block more than it has threads, at most."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.window = count + 1
+
+
 @contextmanager
 def workers(n_jobs: int | None) -> Iterator[Executor | None]:
     """Yield a pool of ``n_jobs`` threads: all cores for −1 or None, no pool for 1.
@@ -30,7 +38,7 @@ def workers(n_jobs: int | None) -> Iterator[Executor | None]:
     if count == 1:
         yield None
         return
-    with ThreadPoolExecutor(count) as pool:
+    with Threads(count) as pool:
         yield pool
 
 

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from comorb.errors import RecordsError
+from comorb.model.mixture import draw
 from comorb.records.codes import name
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
-from comorb.records.simulate import Simulated, bernoulli, paper, record_like
+from comorb.records.simulate import Simulated, paper, record_like
 from comorb.records.studies import HEART_FAILURE, TERTIARY, Pattern, Study
 
 __all__ = ["Simulated", "heart_failure", "paper", "record_like", "region", "tertiary"]
@@ -180,14 +181,14 @@ def _records(
     labels: NDArray[np.int64], means: NDArray[np.float64], rng: np.random.Generator
 ) -> sparse.csr_array[Any]:
     """Draw a record for each label, again and again until each has 3 to 10 codes."""
-    matrix = bernoulli(labels, means, rng)
+    matrix = draw(labels, means, rng)
     while True:
         counts = np.diff(matrix.indptr)
         wrong = np.flatnonzero((counts < FEWEST) | (counts > MOST))
         if not wrong.size:
             return matrix
         right = np.flatnonzero((counts >= FEWEST) & (counts <= MOST))
-        drawn = sparse.vstack([matrix[right], bernoulli(labels[wrong], means, rng)], format="csr")
+        drawn = sparse.vstack([matrix[right], draw(labels[wrong], means, rng)], format="csr")
         matrix = drawn[np.argsort(np.concatenate([right, wrong]))]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from comorb.errors import RecordsError
+from comorb.model.mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -102,38 +102,7 @@ def _check(n: int, d: int, k: int) -> None:
 
 
 def _draw(
-    n: int,
-    weights: NDArray[np.float64],
-    means: NDArray[np.float64],
-    rng: np.random.Generator,
+    n: int, weights: NDArray[np.float64], means: NDArray[np.float64], rng: np.random.Generator
 ) -> Simulated:
-    labels = rng.choice(weights.size, size=n, p=weights)
-    return Simulated(bernoulli(labels, means, rng), labels, weights, means)
-
-
-def bernoulli(
-    labels: NDArray[np.int64], means: NDArray[np.float64], rng: np.random.Generator
-) -> sparse.csr_array:
-    """Draw a 0/1 row for each label, its codes independent with the label's probabilities.
-
-    Each column gets a binomial count a cluster, and that many of the cluster's rows: O(nnz)
-    for rare codes, with no dense (n, d) matrix.
-    """
-    clusters, d = means.shape
-    members = [np.flatnonzero(labels == c).astype(np.int32) for c in range(clusters)]
-    sizes = np.array([rows.size for rows in members])
-    counts = rng.binomial(sizes[:, None], means)
-    picked = [
-        rows[rng.choice(rows.size, count, replace=False, shuffle=False)]
-        for column in counts.T
-        for rows, count in zip(members, column, strict=True)
-        if count
-    ]
-    ends = np.cumsum(counts.sum(axis=0))
-    width = np.int32 if ends[-1] < 2**31 else np.int64
-    indptr: NDArray[Any] = np.concatenate([[0], ends]).astype(width)
-    indices = np.concatenate([np.empty(0, np.int32), *picked])
-    data = np.ones(indices.size, dtype=np.uint8)
-    matrix = sparse.csc_array((data, indices, indptr), shape=(labels.size, d)).tocsr()
-    matrix.sort_indices()
-    return matrix
+    matrix, labels = Mixture(weights, means).sample(n, rng)
+    return Simulated(matrix, labels, weights, means)
