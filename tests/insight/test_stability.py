@@ -39,5 +39,5 @@ def test_parts_too_small_for_k_are_refused_before_any_work(drawn):
 @pytest.mark.parametrize("arguments", [{"share": 0.5}, {"share": 1.0}, {"repeats": 0}])
 def test_a_share_or_a_number_that_makes_no_sense(drawn, arguments):
     model = BernoulliMixture(3).fit(drawn.matrix)
-    with pytest.raises(InputError, match="expected a share between .* and at least one repeat"):
+    with pytest.raises(InputError, match=r"expected a share between .* and at least one repeat"):
         stability(drawn.matrix, model, **arguments)
