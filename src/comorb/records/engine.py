@@ -96,6 +96,8 @@ def as_text(name: str, kind: str) -> str:
     """Return the SQL that reads a column as text; a list becomes 'a;b'."""
     if kind.endswith("[]"):
         return f"array_to_string({quoted(name)}, ';')"
+    if kind == "VARCHAR":
+        return quoted(name)
     return f"CAST({quoted(name)} AS VARCHAR)"
 
 
@@ -167,6 +169,8 @@ def _explain(label: str, error: Exception) -> str:
 
 
 def _explain_by_kind(label: str, error: Exception, text: str) -> str:
+    if "read-only transaction" in text:
+        return f"{label} writes, and records are only read; give a query that selects."
     if isinstance(error, duckdb.OutOfMemoryException):
         return f"{label} needs more memory than it was given; raise memory or free disk space."
     if isinstance(error, duckdb.PermissionException):

@@ -123,11 +123,12 @@ def _covariates(layout: Layout, others: pa.Table, known: Identity) -> pa.Table:
 def _read(source: Source, table: Table, layout: Layout) -> _Rows:
     rows = _Rows()
     codes = layout.codes or ()
-    named = [name for name in table.columns if name not in codes]
+    held = set(codes)
+    named = [name for name in table.columns if name not in held]
     ids = {layout.record, layout.patient}
     picks = [f"{as_text(name, table.columns[name])} AS {quoted(name)}" for name in codes]
     picks += [
-        f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" if name in ids else quoted(name)
+        f"{as_text(name, table.columns[name])} AS {quoted(name)}" if name in ids else quoted(name)
         for name in named
     ]
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
