@@ -102,25 +102,25 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
     """
     counts = values if isinstance(values, Mapping) else dict.fromkeys(values, 1)
     floats = written_as_numbers(counts)
-    nine = ten = both = total = 0
-    tens: dict[str, int] = {}
-    for raw, count in counts.items():
-        as_nine = normalise(raw, "icd9cm", floats)
-        if as_nine.state == "missing":
-            continue
-        total += count
-        as_ten = normalise(raw, "icd10cm", floats)
-        fits_ten = bool(as_ten.code) and not _ATC.fullmatch(as_ten.code)
-        if fits_ten:
-            tens[raw] = count
-        both += count * bool(as_nine.code and fits_ten)
-        nine += count * bool(as_nine.code and not fits_ten)
-        ten += count * bool(fits_ten and not as_nine.code)
-    if not total or nine + ten + both < _ICD_SHARE * total:
+    present = {
+        raw: count
+        for raw, count in counts.items()
+        if normalise(raw, "opaque", floats).state != "missing"
+    }
+    total = sum(present.values())
+    nines = {raw for raw in present if normalise(raw, "icd9cm", floats).code}
+    tens = {raw for raw in present if _looks_like_icd10(raw)}
+
+    def count(raws: Iterable[str]) -> int:
+        return sum(present[raw] for raw in raws)
+
+    if not total or count(nines | tens) < _ICD_SHARE * total:
         return Recognition("opaque", total, total, 0)
-    if ten > nine:
-        return Recognition(_which_icd10(tens), ten + both, total, both)
-    return Recognition("icd9cm", nine + both, total, both)
+    system = "icd9cm"
+    if count(tens) > count(nines):
+        system = _which_icd10({raw: present[raw] for raw in tens})
+    matched = count(raw for raw in present if normalise(raw, system, floats).code)
+    return Recognition(system, matched, total, ambiguous=count(nines & tens))
 
 
 def roll_up(code: str, system: str, level: str) -> str:
@@ -206,6 +206,11 @@ def featurise(raw_codes: Iterable[str], system: str, levels: Iterable[str]) -> F
             if by_group and code and group_of(code, system) is None
         ),
     )
+
+
+def _looks_like_icd10(raw: str) -> bool:
+    code = normalise(raw, "icd10cm").code
+    return bool(code) and not _ATC.fullmatch(code)
 
 
 def _which_icd10(counts: Mapping[str, int]) -> str:

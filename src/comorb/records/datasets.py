@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal
 
@@ -100,6 +102,8 @@ def _cohort(study: Study, seed: int) -> Cohort:
     matrix = _records(labels, means, rng)
     seen = np.flatnonzero(np.bincount(matrix.indices, minlength=len(codes)))
     kept = tuple(codes[column] for column in seen)
+    ledger = Ledger.start(labels.size, len(kept), f"simulated: {study.name}")
+    truth = "; ".join(f"{i} {p.name}" for i, p in enumerate(study.patterns, start=1))
     return Cohort(
         matrix=matrix[:, seen],
         ids=pa.array([str(number) for number in range(1, labels.size + 1)]),
@@ -108,49 +112,50 @@ def _cohort(study: Study, seed: int) -> Cohort:
         system="icd9cm",
         level="category",
         covariates=pa.table(_covariates(study.patterns, labels, rng)),
-        ledger=Ledger.start(labels.size, len(kept), f"simulated: {study.name}"),
+        ledger=replace(ledger, notes=(f"true clusters: {truth}",)),
     )
 
 
 def _block(start: int, length: int, layout: str) -> pa.RecordBatch:
     rng = np.random.default_rng([2016, start // _BLOCK])
-    studies = [(study, *_parameters(study)) for study in (HEART_FAILURE, TERTIARY)]
-    codes = sorted({code for _, codes, _ in studies for code in codes})
-    patterns = [pattern for study, _, _ in studies for pattern in study.patterns]
-    means = np.zeros((len(patterns), len(codes)))
-    row = 0
-    for _, own, rates in studies:
-        means[row : row + len(rates), np.searchsorted(codes, own)] = rates
-        row += len(rates)
+    patterns, codes, means = _region_parameters()
     sizes = np.array([pattern.size for pattern in patterns])
     labels = rng.choice(len(patterns), size=_BLOCK, p=sizes / sizes.sum())
-    matrix = _records(labels, means, rng)
-    columns = _covariates(tuple(patterns), labels, rng)
+    matrix = _records(labels, means, rng)[:length]
     ids = pa.array([str(number) for number in range(start + 1, start + length + 1)])
     vocabulary = pa.array(codes)
     if layout == "long":
-        used = matrix[:length]
-        rows = pa.array(np.repeat(np.arange(length), np.diff(used.indptr)))
+        rows = pa.array(np.repeat(np.arange(length), np.diff(matrix.indptr)))
         return pa.record_batch(
-            {"record_id": ids.take(rows), "code": vocabulary.take(pa.array(used.indices))}
+            {"record_id": ids.take(rows), "code": vocabulary.take(pa.array(matrix.indices))}
         )
-    slots = _slots(matrix)[:length]
-    diagnoses = {
-        f"dx{place + 1}": vocabulary.take(pa.array(slots[:, place], mask=slots[:, place] < 0))
-        for place in range(MOST)
-    }
-    return pa.record_batch(
-        {"record_id": ids}
-        | {column: values[:length] for column, values in columns.items()}
-        | diagnoses
-    )
+    covariates = _covariates(patterns, labels, rng)
+    columns = {"record_id": ids} | {key: whole[:length] for key, whole in covariates.items()}
+    for place, slot in enumerate(_slots(matrix).T, start=1):
+        columns[f"dx{place}"] = vocabulary.take(pa.array(slot, mask=slot < 0))
+    return pa.record_batch(columns)
+
+
+@lru_cache(maxsize=1)
+def _region_parameters() -> tuple[tuple[Pattern, ...], list[str], NDArray[np.float64]]:
+    """Return the patterns of both studies over the union of their codes."""
+    studies = (HEART_FAILURE, TERTIARY)
+    parameters = [_parameters(study) for study in studies]
+    codes = sorted({code for own, _ in parameters for code in own})
+    means = []
+    for own, rates in parameters:
+        wide = np.zeros((len(rates), len(codes)))
+        wide[:, np.searchsorted(codes, own)] = rates
+        means.append(wide)
+    return tuple(p for study in studies for p in study.patterns), codes, np.vstack(means)
 
 
 def _parameters(study: Study) -> tuple[list[str], NDArray[np.float64]]:
     """Return the codes of a study and the (k, d) probability of each in each cluster.
 
     A category of a cluster's pattern has the pattern's probability, one of another cluster's
-    pattern half its background rate; the long tail is scaled to 2.5 codes a record.
+    pattern half its background rate; the long tail is scaled to 2.5 codes a record. A
+    category too rare in the study's own column has a fifth of its rate among all adults.
     """
     table = resources.files("comorb.records").joinpath("background_rates.csv")
     rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
