@@ -96,7 +96,11 @@ class _Rows:
     def lookup(self, values: list[str], editions: pa.DictionaryArray | None) -> NDArray[np.int32]:
         """Return the numbers of a batch's codes, a row for each edition and one for none."""
         said = [] if editions is None else [edition(v) for v in editions.dictionary.to_pylist()]
-        table = [[self.number(one, value) for value in values] for one in (*said, None)]
+        known = self.numbers
+        table = [
+            [known.setdefault((one, value), len(known)) for value in values]
+            for one in (*said, None)
+        ]
         return np.array(table, dtype=np.int32)
 
 
