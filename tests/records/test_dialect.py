@@ -44,6 +44,11 @@ def test_a_header_longer_than_the_sample(tmp_path):
     assert sniff(path).columns == tuple(names)
 
 
+def test_names_that_begin_like_a_code_are_names(tmp_path):
+    path = write(tmp_path, "KEY_NIS,I10_DX1,I10_DX2\n17,I5021,E119\n")
+    assert sniff(path).columns == ("KEY_NIS", "I10_DX1", "I10_DX2")
+
+
 def test_names_are_stripped_and_unnamed_columns_get_one(tmp_path):
     path = write(tmp_path, "\ufeff key\u00a0,,code\nx,y,z\n")
     assert sniff(path).columns == ("key", "column_2", "code")
