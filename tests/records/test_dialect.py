@@ -91,7 +91,8 @@ def test_any_bytes_are_read_whole_or_refused(tmp_path_factory, data):
     path.write_bytes(data)
     try:
         with open_source(path) as source:
-            table = source.table("file.csv")
-            source.rows(table, f"SELECT * FROM {table.sql}")
+            for name in source.openers:
+                table = source.table(name)
+                source.rows(table, f"SELECT * FROM {table.sql}")
     except RecordsError as error:
         assert "file.csv" in str(error)  # noqa: PT017
