@@ -1,6 +1,5 @@
 """Covariates: the columns beside the codes, with the types that their values have."""
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -3,7 +3,6 @@
 The engine numbers the records and the codes; only integers leave it, and NumPy sorts them.
 """
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

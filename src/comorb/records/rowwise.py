@@ -1,6 +1,5 @@
 """Row-wise layouts, in which a row is a record: wide, delimited and binary."""
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
