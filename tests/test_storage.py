@@ -13,7 +13,14 @@ from scipy import sparse
 from comorb import __version__
 from comorb.errors import InputError, StorageError
 from comorb.model.mixture import Mixture
-from comorb.storage import SavedModel, fingerprint, load_model, save_model, write_whole
+from comorb.storage import (
+    SavedModel,
+    fingerprint,
+    load_model,
+    save_model,
+    write_folder,
+    write_whole,
+)
 
 
 @pytest.fixture
@@ -196,6 +203,51 @@ def test_a_written_file_has_the_usual_permissions(tmp_path):
         file.write(b"x")
     (tmp_path / "usual").write_text("x")
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def fill(directory: Path, text: str, force: bool = False, stop: bool = False) -> None:
+    with write_folder(directory, force) as folder:
+        (folder / "a.txt").write_text(text)
+        (folder / "b.txt").write_text(text)
+        if stop:
+            raise KeyboardInterrupt
+
+
+def texts(directory: Path) -> dict[str, str]:
+    return {file.name: file.read_text() for file in directory.iterdir()}
+
+
+def test_a_folder_is_written_whole(tmp_path):
+    fill(tmp_path / "deep" / "run", "new")
+    assert texts(tmp_path / "deep" / "run") == {"a.txt": "new", "b.txt": "new"}
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["run"]
+
+
+def test_an_interrupted_folder_changes_nothing(tmp_path):
+    fill(tmp_path / "run", "old")
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "run", "new", force=True, stop=True)
+    assert texts(tmp_path / "run") == {"a.txt": "old", "b.txt": "old"}
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_with_something_in_it_needs_force(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(
+        StorageError,
+        match="is there already and not empty; name another directory, or use --force to replace",
+    ):
+        fill(tmp_path, "new")
+    fill(tmp_path, "new", force=True)
+    assert texts(tmp_path) == {"mine.txt": "mine", "a.txt": "new", "b.txt": "new"}
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="file is a file; name a directory for the results"):
+        fill(tmp_path / "file", "new", force=True)
+    with pytest.raises(StorageError, match=r"can't be written: .*Choose another place"):
+        fill(tmp_path / "file" / "below", "new")
 
 
 def test_the_fingerprint_ignores_order_and_sees_every_change():

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -172,6 +173,46 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
         ) from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_folder(directory: str | Path, force: bool = False) -> Iterator[Path]:
+    """Yield a folder whose files move to ``directory`` when the block ends well.
+
+    An interrupted block changes nothing. Files of other names that are there stay there.
+
+    Parameters
+    ----------
+    directory : path
+        Made when it isn't there.
+    force : bool, default=False
+        Whether files that are there may be replaced; see `check_folder`.
+    """
+    directory = Path(directory).absolute()
+    check_folder(directory, force)
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as draft:
+            yield Path(draft)
+            directory.mkdir(exist_ok=True)
+            for file in sorted(Path(draft).iterdir()):
+                file.replace(directory / file.name)
+    except OSError as error:
+        raise StorageError(
+            f"{directory} can't be written: {error.strerror or error}. Choose another place."
+        ) from None
+
+
+def check_folder(directory: str | Path, force: bool) -> None:
+    """Refuse a folder with something in it, unless that may be replaced."""
+    directory = Path(directory)
+    if directory.is_file():
+        raise StorageError(f"{directory} is a file; name a directory for the results.")
+    if not force and directory.is_dir() and any(directory.iterdir()):
+        raise StorageError(
+            f"{directory} is there already and not empty; name another directory, or use --force "
+            "to replace the results in it."
+        )
 
 
 def fingerprint(
