@@ -35,7 +35,7 @@ VERSION = 1
 _MAGIC = b"comorb model "
 _SEAL = 32
 _TEXTS = ("system", "level", "data_hash", "version")
-_LISTS = ("codes", "names", "clusters")
+_LISTS = ("codes", "names", "clusters", "left_out")
 _TABLES = ("preparation", "run")
 
 
@@ -53,6 +53,8 @@ class SavedModel:
         A name for each cluster.
     system, level : str
         The coding system and the level at which codes are columns.
+    left_out : tuple of str
+        Codes that the training records have and that were left out on purpose.
     preparation : dict
         How records became rows, as plain values: the reader's options and the cohort's rules.
     data_hash : str
@@ -69,6 +71,7 @@ class SavedModel:
     clusters: tuple[str, ...]
     system: str
     level: str
+    left_out: tuple[str, ...] = ()
     preparation: dict[str, Any] = field(default_factory=dict)
     data_hash: str = ""
     run: dict[str, Any] = field(default_factory=dict)

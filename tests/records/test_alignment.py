@@ -1,7 +1,9 @@
 """Alignment: new records over a model's codes, and what it does not know."""
 
 import pyarrow as pa
+import pytest
 
+from comorb.errors import RecordsError
 from comorb.records.alignment import Unknown, align
 from comorb.records.reading import read_records
 
@@ -38,10 +40,12 @@ def test_the_ledger_still_adds_up():
 
 
 def test_unknown_codes_come_most_common_first():
-    _, unknown = align(read_records(RECORDS), [], [])
-    assert [(one.code, one.records) for one in unknown] == [
-        ("250", 2),
-        ("428", 2),
-        ("585", 2),
-        ("401", 1),
-    ]
+    _, unknown = align(read_records(RECORDS), ["428"], ["Heart failure"])
+    assert [(one.code, one.records) for one in unknown] == [("250", 2), ("585", 2), ("401", 1)]
+
+
+def test_records_without_any_known_code_are_refused():
+    with pytest.raises(
+        RecordsError, match=r"knows none of the 4 codes of these records \(icd9cm, category\); are"
+    ):
+        align(read_records(RECORDS), ["I50"], ["Heart failure"])

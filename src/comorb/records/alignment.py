@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
+from comorb.errors import RecordsError
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 
@@ -44,6 +45,11 @@ def align(
     """
     column = {code: place for place, code in enumerate(codes)}
     place = np.array([column.get(code, -1) for code in cohort.codes], dtype=np.int32)
+    if not (place >= 0).any():
+        raise RecordsError(
+            f"The model knows none of the {len(cohort.codes):,} codes of these records "
+            f"({cohort.system}, {cohort.level}); are they of the same coding system?"
+        )
     moved = place[cohort.matrix.indices]
     ends = np.concatenate(([0], np.cumsum(moved >= 0)))
     indices = moved[moved >= 0]

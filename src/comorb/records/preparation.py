@@ -75,6 +75,20 @@ class Preparation:
         """Read, select and drop."""
         return self.drop(self.select(self.read(source, memory)))
 
+    def for_new_records(self, system: str, reading: Preparation | None = None) -> Preparation:
+        """Return how to prepare new records for a model of this preparation.
+
+        They are in the model's coding system, whatever they look like, and need no weights.
+        ``reading`` says in which table and layout they are, when it isn't the same.
+        """
+        layout = (reading or self).layout
+        return replace(
+            self,
+            table=(reading or self).table,
+            layout=replace(layout, weight=None),
+            system=None if "+" in system else system,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the default, as plain lists and dictionaries, for JSON."""
         plain, usual = asdict(self), asdict(Preparation())
