@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from comorb import __version__
 from comorb.errors import InputError
-from comorb.insight import document, heatmap, suppression
-from comorb.insight.assignment import Assignment, assign
+from comorb.insight import counting, document, heatmap, suppression
+from comorb.insight.assignment import assign
+from comorb.insight.counting import digits
 from comorb.insight.explain import Explanation, explain
-from comorb.insight.intervals import effective, wilson
+from comorb.insight.intervals import wilson
 from comorb.insight.labels import cluster_names, label
 from comorb.insight.outcomes import outcomes as summed_up
 from comorb.insight.parts import Cluster, Heatmap, Outcome, Source
@@ -276,24 +275,24 @@ def profile(
     n, k = len(cohort), model.n_components
     heavy = np.ones(n) if cohort.weights is None else cohort.weights
     members = csr_array((np.ones(n), (assigned.labels, np.arange(n))), shape=(k, n))
-    counts, sums = (_sums(members, cohort, w) for w in (np.ones(n), heavy))
+    counts, sums = (counting.carriers(members, cohort, w) for w in (np.ones(n), heavy))
     mass = np.bincount(assigned.labels, heavy, k)
     made = Profile(
-        source=_source(cohort, heavy, title, reason, command),
+        source=counting.source(cohort, heavy, title, reason, command),
         codes=cohort.codes,
         names=cohort.names,
         labels=tuple(
             label(code, name, cohort.system)
             for code, name in zip(cohort.codes, cohort.names, strict=True)
         ),
-        clusters=_clusters(assigned, heavy),
+        clusters=counting.clusters(assigned, heavy),
         counts=counts,
-        prevalence=_digits(sums / np.maximum(mass, 1e-300)[:, None]),
+        prevalence=digits(sums / np.maximum(mass, 1e-300)[:, None]),
         totals=counts.sum(axis=0),
-        overall=_digits(sums.sum(axis=0) / heavy.sum()),
-        weights=_digits(model.weights),
-        means=_digits(model.means),
-        expected=_digits(model.weights @ model.means),
+        overall=digits(sums.sum(axis=0) / heavy.sum()),
+        weights=digits(model.weights),
+        means=digits(model.means),
+        expected=digits(model.weights @ model.means),
         outcomes=summed_up(cohort.covariates, assigned.labels, k, heavy, outcomes),
         heatmap=Heatmap((), (0,) * k, 1, ""),
     )
@@ -301,59 +300,6 @@ def profile(
     made = replace(made, heatmap=heatmap.heatmap(cohort.matrix, assigned.labels, columns, k))
     made = made.renamed(dict(enumerate(made.automatic_names())))
     return made if stability is None else made.with_stability(stability)
-
-
-def _sums(members: csr_array[Any], cohort: Cohort, weights: Floats) -> Floats:
-    weighted = members.copy()
-    weighted.data = weights[members.indices]
-    return np.asarray((weighted @ cohort.matrix).toarray(), dtype=np.float64)
-
-
-def _clusters(assigned: Assignment, heavy: Floats) -> tuple[Cluster, ...]:
-    total, n = float(heavy.sum()), heavy.size
-    clusters = []
-    for place, soft in enumerate(assigned.soft):
-        rows = np.flatnonzero(assigned.labels == place)
-        w = heavy[rows]
-        means = [
-            round(float(np.average(values[rows], weights=w)), 6) if w.any() else None
-            for values in (assigned.top, assigned.margin, assigned.entropy)
-        ]
-        shares = round(float(w.sum()) / total, 9), round(float(soft) / total, 9)
-        soft_size, n_eff = round(n * float(soft) / total, 3), round(effective(w), 3)
-        clusters.append(Cluster("", rows.size, shares[0], soft_size, shares[1], n_eff, *means))
-    return tuple(clusters)
-
-
-def _source(cohort: Cohort, heavy: Floats, title: str, reason: str, command: str) -> Source:
-    matrix = cohort.matrix
-    hashed = hashlib.sha256("\n".join(cohort.codes).encode())
-    parts = [np.asarray(matrix.indptr, "<i8"), np.asarray(matrix.indices, "<i4")]
-    for part in [*parts, *([] if cohort.weights is None else [np.asarray(heavy, "<f8")])]:
-        hashed.update(np.ascontiguousarray(part).data)
-    return Source(
-        title=title or f"{len(cohort):,} records with {len(cohort.codes):,} codes",
-        records=len(cohort),
-        features=len(cohort.codes),
-        weight=None if cohort.weights is None else float(heavy.sum()),
-        effective=round(effective(heavy), 3),
-        system=cohort.system,
-        level=cohort.level,
-        lines=cohort.ledger.lines,
-        notes=cohort.ledger.notes,
-        reason=reason,
-        command=command,
-        version=__version__,
-        digest=hashed.hexdigest(),
-    )
-
-
-def _digits(values: Floats) -> Floats:
-    """Round to nine significant digits, which is what the document holds."""
-    with np.errstate(divide="ignore"):
-        places = np.where(values > 0, np.floor(np.log10(np.abs(values))), 0)
-    scale = 10.0 ** (8 - places)
-    return np.asarray(np.round(values * scale) / scale)
 
 
 def _number(value: float | None) -> float:

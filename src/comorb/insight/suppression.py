@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,29 +108,25 @@ def hide_outcome(outcome: Outcome, sizes: Floats, forced: Mask, least: int) -> O
 
 
 def merge_lines(lines: Sequence[Line], least: int) -> tuple[Line, ...]:
-    """Return the ledger's lines, those that removed few merged with the next of their unit.
+    """Return the ledger's lines, one that left out few records merged with its neighbour.
 
-    When even the last remains small, its chain begins with what is left: nothing is removed.
+    When even the whole chain left out few, it begins with what is left.
     """
     merged: list[Line] = []
-    for _, group in groupby(sorted(lines, key=lambda line: line.unit), lambda line: line.unit):
+    for unit in dict.fromkeys(line.unit for line in lines):
         chain: list[Line] = []
-        for line in group:
-            if chain and 0 < chain[-1].removed < least:
-                last = chain.pop()
-                line = Line(line.unit, f"{last.rule}; {line.rule}", last.before, line.after)
+        for line in [line for line in lines if line.unit == unit]:
             chain.append(line)
-        while len(chain) > 1 and 0 < chain[-1].removed < least:
-            last, before = chain.pop(), chain.pop()
-            rule = f"{before.rule}; {last.rule}"
-            chain.append(Line(last.unit, rule, before.before, last.after))
-        if 0 < chain[-1].removed < least:
-            (only,) = chain
-            rule = f"{only.rule} (fewer than {least} left out)"
-            chain = [Line(only.unit, rule, only.after, only.after)]
+            people = unit in ("rows", "records")
+            while people and len(chain) > 1 and any(_few(end, least) for end in chain[-2:]):
+                last, before = chain.pop(), chain.pop()
+                rule = f"{before.rule}; {last.rule}"
+                chain.append(Line(unit, rule, before.before, last.after))
+        if people and _few(chain[-1], least):
+            rule = f"{chain[-1].rule} (fewer than {least} left out)"
+            chain = [Line(unit, rule, chain[-1].after, chain[-1].after)]
         merged.extend(chain)
-    order = {line.unit: place for place, line in reversed(list(enumerate(lines)))}
-    return tuple(sorted(merged, key=lambda line: order[line.unit]))
+    return tuple(merged)
 
 
 def blank(values: Floats, gone: Mask) -> Floats:
@@ -141,3 +136,7 @@ def blank(values: Floats, gone: Mask) -> Floats:
 
 def _small(counts: Floats, least: int) -> Mask:
     return np.asarray((counts > 0) & (counts < least))
+
+
+def _few(line: Line, least: int) -> bool:
+    return 0 < line.removed < least
