@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,35 +15,66 @@ from comorb.records.ledger import Ledger
 from comorb.records.vocabulary import Raw, Vocabulary
 
 Encode = Callable[[dict[Raw, int]], Vocabulary]
+Pairs = tuple[NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a table of records holds: the parts of a cohort, before names and types."""
+    """What a table of records holds: the parts of a cohort, before their weights are known."""
 
     matrix: csr_array[np.uint8]
     ids: pa.Array
     vocabulary: Vocabulary
-    others: pa.Table
+    covariates: pa.Table
     ledger: Ledger
 
+    def holding(self, held: NDArray[np.bool_]) -> Assembly:
+        """Return the assembly with the ids and covariates of the records that are held."""
+        if held.all():
+            return self
+        kept = pa.array(held)
+        table = self.covariates
+        covariates = table.filter(kept) if table.num_columns else table
+        return replace(self, ids=self.ids.filter(kept), covariates=covariates)
 
-class Keys:
+
+def build_matrix(
+    vocabulary: Vocabulary, records: int, mentions: int, pairs: Iterable[Pairs]
+) -> tuple[csr_array[np.uint8], int]:
+    """Return the matrix of all levels, and how many distinct codes records have at the first.
+
+    ``pairs`` are blocks of (record, raw code), of at most so many mentions in all.
+    """
+    levels = vocabulary.places.shape[1]
+    keys = _Keys(len(vocabulary.codes), mentions * levels)
+    first = _Keys(len(vocabulary.codes), mentions if levels > 1 else 0)
+    for at, raws in pairs:
+        for places in vocabulary.places.T:
+            keys.add(at, places[raws])
+        if levels > 1:
+            first.add(at, vocabulary.places[raws, 0])
+    matrix = keys.matrix(records)
+    return matrix, first.matrix(records).nnz if levels > 1 else matrix.nnz
+
+
+class _Keys:
     """(record, feature) pairs as integers, record in the high bits, feature in the low ones."""
 
     def __init__(self, features: int, room: int) -> None:
-        """Make room for so many pairs."""
         self.features = features
         self.bits = max(1, int(features - 1).bit_length()) if features else 1
         self.values = np.empty(room, dtype=np.int64)
         self.filled = 0
 
-    def add(self, records: NDArray[np.integer[Any]], features: NDArray[np.integer[Any]]) -> None:
-        """Add pairs; a negative record or feature means none."""
-        held = (records >= 0) & (features >= 0)
-        pairs = (records[held].astype(np.int64) << self.bits) | features[held]
-        self.values[self.filled : self.filled + len(pairs)] = pairs
-        self.filled += len(pairs)
+    def add(self, records: NDArray[Any], features: NDArray[np.int32]) -> None:
+        """Add pairs; a negative feature means none."""
+        if len(features) and features.min() < 0:
+            held = features >= 0
+            records, features = records[held], features[held]
+        block = self.values[self.filled : self.filled + len(features)]
+        np.left_shift(records, self.bits, out=block, dtype=np.int64)
+        np.bitwise_or(block, features, out=block)
+        self.filled += len(features)
 
     def matrix(self, records: int) -> csr_array[np.uint8]:
         """Return the pairs as a matrix, each of them once; the keys are used up."""
@@ -57,13 +88,12 @@ class Keys:
         self.values = keys[:0]
         indices = (keys & ((1 << self.bits) - 1)).astype(np.int32)
         keys >>= self.bits
-        counts = np.bincount(keys, minlength=records)
         wide = len(indices) >= 2**31
         indptr: NDArray[Any] = np.zeros(records + 1, dtype=np.int64 if wide else np.int32)
-        np.cumsum(counts, out=indptr[1:])
-        ones = np.ones(len(indices), dtype=np.uint8)
+        np.cumsum(np.bincount(keys, minlength=records), out=indptr[1:])
         matrix: csr_array[np.uint8] = csr_array(
-            (ones, indices, indptr), shape=(records, self.features)
+            (np.ones(len(indices), dtype=np.uint8), indices, indptr),
+            shape=(records, self.features),
         )
         matrix.has_sorted_indices = True
         return matrix

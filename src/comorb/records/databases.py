@@ -139,7 +139,7 @@ def _postgresql(label: str, action: Callable[[], Any]) -> Any:
 def _postgresql_reason(state: str, text: str) -> str:
     if "assword" in text or "authentication" in text or state.startswith("28"):
         return "refuses the user or the password; check the URL."
-    if state == "25006":
+    if state == "25006" or "data-modifying" in text:
         return "was asked to write; records are only read, so give a query that selects."
     if state == "3D000" or ("database" in text and "does not exist" in text):
         return "doesn't exist on that server; check the URL."
@@ -148,4 +148,6 @@ def _postgresql_reason(state: str, text: str) -> str:
         return f"can't run the query: {found[1] if found else 'check it'}."
     if "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
         return "doesn't answer: check the host and the port, and that the server runs."
+    if state and not state.startswith(("08", "57")):
+        return f"can't answer the query (SQLSTATE {state}); check what it casts and computes."
     return "broke the connection off, so nothing of it was kept; try again."

@@ -23,7 +23,7 @@ from comorb.errors import RecordsError
 DELIMITERS = ",\t;|^~: "
 WHOLE_LINE = "\x1f"
 _CHUNK = 1 << 23
-_SAMPLE = 1 << 18
+_SAMPLE = 1 << 16
 _DATA_LIKE = re.compile(r"[-+]?\d+([.,]\d+)?|\d{4}-\d\d-\d\d.*|[A-Z]\d\d[.]?\w*")
 _FLAG = re.compile(r"([01](\.0)?|true|false)?", re.IGNORECASE)
 
@@ -102,7 +102,8 @@ def _look_through(path: Path, compression: str) -> tuple[str, bytes, bool]:
     with open_bytes(path, compression) as stream:
         while chunk := stream.read(_CHUNK):
             if not size:
-                start = chunk[:_SAMPLE]
+                end = chunk.find(b"\n", _SAMPLE) + 1
+                start = chunk[: end or len(chunk)]
                 _refuse_binary(path.name, start)
             size += len(chunk)
             block = rest + chunk
@@ -175,7 +176,9 @@ def _refuse_binary(name: str, start: bytes) -> None:
 
 def _split(text: str, whole: bool) -> tuple[str, list[list[str]]]:
     """Return the delimiter that gives every row the header's width, and the rows it gives."""
-    tries = {mark: _parse(text, mark, whole) for mark in DELIMITERS}
+    first = text.lstrip().partition("\n")[0]
+    marks = [mark for mark in DELIMITERS if mark in first] or DELIMITERS
+    tries = {mark: _parse(text, mark, whole) for mark in marks}
     widths = {mark: [len(row) for row in rows] for mark, rows in tries.items()}
     several = [mark for mark, width in widths.items() if width and width[0] > 1]
     even = [mark for mark in several if len(set(widths[mark])) == 1]
@@ -183,7 +186,7 @@ def _split(text: str, whole: bool) -> tuple[str, list[list[str]]]:
         best = max(even or several, key=lambda mark: widths[mark][0])
         return best, tries[best]
     for mark in DELIMITERS[:4]:
-        below = set(widths[mark][1:])
+        below = set(widths.get(mark, [])[1:])
         if len(below) == 1 and below != {1}:
             return mark, tries[mark]
     return WHOLE_LINE, _parse(text, WHOLE_LINE, whole)

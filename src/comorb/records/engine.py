@@ -24,7 +24,8 @@ _CONFIG = {
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
 }
-_BATCH = 1 << 18
+_CELLS = 1 << 24
+_ROWS = 1 << 20
 _LINE = re.compile(r"CSV Error on Line: (\d+)")
 _WIDTH = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
@@ -82,7 +83,8 @@ class Source:
 
     def batches(self, table: Table, sql: str) -> Iterator[pa.RecordBatch]:
         """Run a query on a table and yield its rows in batches, in order."""
-        reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(_BATCH))
+        rows = max(1024, min(_ROWS, _CELLS // max(1, len(table.columns))))
+        reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))
         while (batch := guarded(table.label, lambda: next(reader, None))) is not None:
             yield batch
 
@@ -96,6 +98,8 @@ def as_text(name: str, kind: str) -> str:
     """Return the SQL that reads a column as text; a list becomes 'a;b'."""
     if kind.endswith("[]"):
         return f"array_to_string({quoted(name)}, ';')"
+    if kind == "VARCHAR":
+        return quoted(name)
     return f"CAST({quoted(name)} AS VARCHAR)"
 
 
@@ -120,6 +124,7 @@ def lock(connection: duckdb.DuckDBPyConnection, paths: list[Path]) -> None:
     """Let a connection read these files and nothing else, for the rest of its life."""
     allowed = ", ".join(literal(str(path)) for path in paths)
     connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute("SET streaming_buffer_size = '64MB'")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
@@ -167,6 +172,8 @@ def _explain(label: str, error: Exception) -> str:
 
 
 def _explain_by_kind(label: str, error: Exception, text: str) -> str:
+    if "read-only transaction" in text:
+        return f"{label} writes, and records are only read; give a query that selects."
     if isinstance(error, duckdb.OutOfMemoryException):
         return f"{label} needs more memory than it was given; raise memory or free disk space."
     if isinstance(error, duckdb.PermissionException):

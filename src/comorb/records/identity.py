@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,9 +32,19 @@ class Identity:
     united: bool
     ledger: Ledger
 
+    @property
+    def by_row(self) -> bool:
+        """Whether each row is the record of its number."""
+        return not self.united and len(self.ids) == len(self.place)
+
 
 def identify(
-    table: Table, layout: Layout, unit: str, others: pa.Table, mentions: Mentions, n: int
+    table: Table,
+    layout: Layout,
+    unit: str,
+    others: pa.Table,
+    mentions: Callable[[], Mentions],
+    n: int,
 ) -> Identity:
     """Tell the records of a table's n rows apart.
 
@@ -44,23 +55,20 @@ def identify(
     ledger = Ledger().open("rows", "read", n)
     if column is not None:
         values = others[column].combine_chunks()
+        if _ascending(values):
+            return Identity(np.arange(n), values, column, False, ledger)
         codes = pc.dictionary_encode(values)
         distinct = len(codes.dictionary)
         stranger = column == layout.patient and unit == "visit"
         if not (stranger and distinct < n):
             ledger = ledger.less("rows", "without an id", values.null_count)
             numbers = pc.fill_null(codes.indices, -1).to_numpy().astype(np.int64)
+            known = Identity(numbers, codes.dictionary, column, False, ledger)
             if distinct == n:
-                return Identity(numbers, values, column, False, ledger)
+                return known
             if unit == "patient" or layout.part is not None:
-                return _unite(numbers, codes.dictionary, column, ledger)
-            return _distinct(
-                table,
-                numbers,
-                others,
-                mentions,
-                Identity(numbers, codes.dictionary, column, False, ledger),
-            )
+                return _unite(known)
+            return _distinct(table, others, mentions(), known)
     ids = pa.array(np.arange(1, n + 1)).cast(pa.string())
     ledger = Ledger(ledger.lines, notes=("no column holds a unique id: records go by row number",))
     return Identity(np.arange(n), ids, None, False, ledger)
@@ -76,18 +84,23 @@ def id_column(table: Table, layout: Layout, unit: str) -> str | None:
     return layout.patient if unit == "patient" else layout.record or layout.patient
 
 
-def _unite(numbers: Ints, dictionary: pa.Array, column: str, ledger: Ledger) -> Identity:
-    order = pc.sort_indices(dictionary).to_numpy()
+def _ascending(values: pa.Array) -> bool:
+    """Tell whether each id is above the one before, as in a sorted export: then all differ."""
+    ordered = pc.less(values.slice(0, len(values) - 1), values.slice(1))
+    return not values.null_count and bool(pc.all(ordered, min_count=0).as_py())
+
+
+def _unite(known: Identity) -> Identity:
+    order = pc.sort_indices(known.ids).to_numpy()
     rank = np.empty(len(order) + 1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     rank[-1] = -1
-    return Identity(rank[numbers], dictionary.take(pa.array(order)), column, True, ledger)
+    return replace(known, place=rank[known.place], ids=known.ids.take(pa.array(order)), united=True)
 
 
-def _distinct(
-    table: Table, numbers: Ints, others: pa.Table, mentions: Mentions, known: Identity
-) -> Identity:
+def _distinct(table: Table, others: pa.Table, mentions: Mentions, known: Identity) -> Identity:
     """Leave out the rows that repeat an earlier one, or refuse an id with unequal rows."""
+    numbers = known.place
     order = np.argsort(numbers, kind="stable")
     again = np.flatnonzero((np.diff(numbers[order]) == 0) & (numbers[order][1:] >= 0))
     earlier, later = order[again], order[again + 1]
@@ -104,4 +117,4 @@ def _distinct(
     place = numbers.copy()
     place[later] = -1
     ledger = known.ledger.less("rows", "the same row again", len(later))
-    return Identity(place, known.ids, known.column, False, ledger)
+    return replace(known, place=place, ledger=ledger)

@@ -149,7 +149,8 @@ def recognise_layout(label: str, columns: Sequence[str], sample: Sample, given: 
     found: dict[str, Any] = dict(layout.roles)
     for role, patterns in _ROLES.items():
         if role not in found:
-            free = [c for c in columns if c not in codes and c not in found.values()]
+            taken = {*codes, *found.values()}
+            free = [column for column in columns if column not in taken]
             found[role] = _first(free, patterns)
     layout = replace(layout, **found)
     if layout.version and not given.version and not _editions(sample[layout.version]):
@@ -158,7 +159,7 @@ def recognise_layout(label: str, columns: Sequence[str], sample: Sample, given: 
         layout = replace(layout, separator=_separator(sample[codes[0]]))
     if kind == "long":
         layout = replace(layout, part=None)
-        if layout.record is None and layout.patient is None:
+        if given.kind is None and layout.record is None and layout.patient is None:
             return replace(layout, kind="wide")
     return layout
 
@@ -223,8 +224,8 @@ def _share(values: list[str], pattern: re.Pattern[str]) -> float:
 
 def _flags(columns: Sequence[str], sample: Sample) -> tuple[str, ...]:
     flags = [c for c in columns if sample[c] and _share(sample[c], _FLAG_VALUE) == 1]
-    icd = [name for name in flags if re.search(r"\d\d", name)]
-    return tuple(c for c in (icd or flags) if not _OUTCOME.search(_plain(c)))
+    coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
+    return tuple(c for c in (coded or flags) if not _OUTCOME.search(_plain(c)))
 
 
 def _kind(codes: Sequence[str], sample: Sample) -> Kind:

@@ -6,17 +6,16 @@ The engine numbers the records and the codes; only integers leave it, and NumPy 
 # ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from comorb.errors import RecordsError
-from comorb.records.assembly import Assembly, Encode, Keys, without_empty
+from comorb.records.assembly import Assembly, Encode, build_matrix, without_empty
 from comorb.records.covariates import shown_names, typed, united
 from comorb.records.engine import Source, Table, quoted
 from comorb.records.identity import id_column
@@ -55,7 +54,8 @@ def read_long(
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
     malformed = int(counts[vocabulary.malformed].sum())
     written = int(counts[~vocabulary.missing].sum())
-    matrix, once = _matrix(source, base, codes, vocabulary, len(ids), written - malformed)
+    pairs = _pairs(source, base, codes, vocabulary)
+    matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
     matrix, held = without_empty(matrix)
     covariates, notes = _covariates(source, base)
     ledger = codes.lines
@@ -67,10 +67,8 @@ def read_long(
     ledger = ledger.open("features", "read", len(vocabulary.codes))
     told = malformed and layout.kind == "long"
     problems = _problems(source, base, codes, vocabulary, layout) if told else ()
-    kept = pa.array(held)
-    covariates = covariates.filter(kept) if covariates.num_columns else covariates
     ledger = Ledger(ledger.lines, problems, notes)
-    return Assembly(matrix, ids.filter(kept), vocabulary, covariates, ledger)
+    return Assembly(matrix, ids, vocabulary, covariates, ledger).holding(held)
 
 
 def _base(source: Source, table: Table, layout: Layout, unit: str) -> Table:
@@ -136,10 +134,10 @@ def _ids(source: Source, base: Table) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
 
-def _matrix(
-    source: Source, base: Table, codes: _Codes, vocabulary: Vocabulary, records: int, room: int
-) -> tuple[csr_array[Any], int]:
-    """Return the matrix, and how many codes of records are left at the first level."""
+def _pairs(
+    source: Source, base: Table, codes: _Codes, vocabulary: Vocabulary
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Yield blocks of (record, raw code), of the codes that are usable."""
     fit = np.flatnonzero(vocabulary.places[codes.numbers, 0] >= 0)
     known = pa.table(
         {
@@ -149,9 +147,6 @@ def _matrix(
         }
     )
     source.connection.register("known", known)
-    levels = vocabulary.places.shape[1]
-    keys = Keys(len(vocabulary.codes), room * levels)
-    once = Keys(len(vocabulary.codes), room if levels > 1 else 0)
     for batch in source.batches(
         base,
         "SELECT CAST(ids.rowid AS INTEGER) AS record, known.number AS number "
@@ -159,13 +154,7 @@ def _matrix(
         'JOIN known ON base." code" = known.code '
         'AND base." version" IS NOT DISTINCT FROM known.version',
     ):
-        at, numbers = batch.column(0).to_numpy(), batch.column(1).to_numpy()
-        for places in vocabulary.places.T:
-            keys.add(at, places[numbers])
-        if levels > 1:
-            once.add(at, vocabulary.places[numbers, 0])
-    matrix = keys.matrix(records)
-    return matrix, once.matrix(records).nnz if levels > 1 else matrix.nnz
+        yield batch.column(0).to_numpy(), batch.column(1).to_numpy()
 
 
 def _covariates(source: Source, base: Table) -> tuple[pa.Table, tuple[str, ...]]:

@@ -264,7 +264,7 @@ def _sample(source: Source, table: Table) -> Sample:
 
 
 def _cohort(table: Table, layout: Layout, level: str, assembly: Assembly) -> Cohort:
-    vocabulary, covariates = assembly.vocabulary, assembly.others
+    vocabulary, covariates = assembly.vocabulary, assembly.covariates
     if not assembly.matrix.shape[0]:
         raise RecordsError(
             f"{table.label}: the columns {', '.join(map(repr, (layout.codes or ())[:12]))} hold no "

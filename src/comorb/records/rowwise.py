@@ -3,8 +3,6 @@
 # ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
-from comorb.records.assembly import Assembly, Encode, Keys, without_empty
+from comorb.records.assembly import Assembly, Encode, build_matrix, without_empty
 from comorb.records.covariates import renamed, typed
 from comorb.records.engine import Source, Table, as_text, quoted
 from comorb.records.identity import Identity, identify
@@ -25,26 +23,48 @@ _TRUE = {"1", "1.0", "true"}
 _FALSE = {"0", "0.0", "false", ""}
 
 Ints = NDArray[np.int64]
-Pairs = tuple[Ints, NDArray[np.int32], NDArray[np.uint16]]
 
 
 @dataclass
 class _Rows:
-    """The mentions of codes as (row, raw code, column), and the other columns of each row."""
+    """The mentions of codes, in blocks of one column each, and the other columns of each row."""
 
     numbers: dict[Raw, int] = field(default_factory=dict)
-    pairs: list[Pairs] = field(default_factory=list)
+    at: list[Ints] = field(default_factory=list)
+    raws: list[NDArray[np.int32]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
     others: list[pa.RecordBatch] = field(default_factory=list)
     read: int = 0
 
-    def mentions(self) -> Pairs:
-        """Return all pairs as three arrays."""
-        none = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint16))
-        at, raws, columns = zip(*(self.pairs or [none]), strict=True)
-        return np.concatenate(at), np.concatenate(raws), np.concatenate(columns)
+    def add(self, at: Ints, raws: NDArray[np.int32], column: str) -> None:
+        """Add a block of mentions; ``at`` counts from the rows read before."""
+        self.at.append(at + self.read)
+        self.raws.append(raws)
+        self.columns.append(column)
+
+    def mentions(self) -> tuple[Ints, NDArray[np.int32]]:
+        """Return the rows and raw codes of all mentions."""
+        return np.concatenate(self.at), np.concatenate(self.raws)
+
+    def cells(self, marked: NDArray[np.bool_], place: Ints) -> list[tuple[int, str]]:
+        """Return the first cells, by row, that hold marked raw codes and belong to a record."""
+        found = [
+            (row, name)
+            for at, raws, name in zip(self.at, self.raws, self.columns, strict=True)
+            for row in at[marked[raws]][:PROBLEM_LIMIT].tolist()
+            if place[row] >= 0
+        ]
+        return sorted(found, key=lambda cell: cell[0])[:PROBLEM_LIMIT]
 
     def number(self, edition_: str | None, code: str) -> int:
+        """Return the number of a raw code, a new one when it is new."""
         return self.numbers.setdefault((edition_, code), len(self.numbers))
+
+    def lookup(self, values: list[str], editions: pa.DictionaryArray | None) -> NDArray[np.int32]:
+        """Return the numbers of a batch's codes, a row for each edition and one for none."""
+        said = [] if editions is None else [edition(v) for v in editions.dictionary.to_pylist()]
+        table = [[self.number(one, value) for value in values] for one in (*said, None)]
+        return np.array(table, dtype=np.int32)
 
 
 def read_rowwise(
@@ -52,53 +72,44 @@ def read_rowwise(
 ) -> Assembly:
     """Read a table in which a row is a record, or, by patient, a part of one."""
     rows = _read(source, table, layout)
-    at, raws, columns = rows.mentions()
     others = pa.Table.from_batches(rows.others)
-    known = identify(table, layout, unit, others, (at, raws), rows.read)
-    inside = known.place[at] >= 0
-    at, raws, columns = at[inside], raws[inside], columns[inside]
-    counts = np.bincount(raws, minlength=len(rows.numbers))
-    vocabulary = encode({raw: n for raw, n in zip(rows.numbers, counts.tolist(), strict=True) if n})
-    raws = (np.cumsum(counts > 0) - 1).astype(np.int32)[raws]
-    records = known.place[at]
-    keys = Keys(len(vocabulary.codes), len(raws) * vocabulary.places.shape[1])
-    for places in vocabulary.places.T:
-        keys.add(records, places[raws])
-    matrix, held = without_empty(keys.matrix(len(known.ids)))
-    bad = np.flatnonzero(vocabulary.malformed[raws])[:PROBLEM_LIMIT]
-    reason = f"not a code of {vocabulary.system}"
-    names = layout.codes or ()
-    ledger = replace(
-        _ledger(known, held, vocabulary, raws, records),
-        problems=tuple(
-            Problem(int(at[i]) + table.first_row, names[columns[i]], reason) for i in bad
-        ),
-    )
-    kept = pa.array(held)
+    known = identify(table, layout, unit, others, rows.mentions, rows.read)
+    blocks = list(zip(rows.at, rows.raws, strict=True))
+    if not known.by_row:
+        blocks = [_placed(known.place[at], raws) for at, raws in blocks]
+    counts = np.zeros(len(rows.numbers), dtype=np.int64)
+    for _, raws in blocks:
+        counts += np.bincount(raws, minlength=len(counts))
+    vocabulary = encode(dict(zip(rows.numbers, counts.tolist(), strict=True)))
+    matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
+    matrix, held = without_empty(matrix)
+    ledger = _ledger(known, held, vocabulary, counts, once)
+    if vocabulary.malformed.any():
+        reason = f"not a code of {vocabulary.system}"
+        cells = rows.cells(vocabulary.malformed, known.place)
+        problems = tuple(Problem(row + table.first_row, name, reason) for row, name in cells)
+        ledger = replace(ledger, problems=problems)
     covariates = _covariates(layout, others, known)
-    covariates = covariates.filter(kept) if covariates.num_columns else covariates
-    return Assembly(matrix, known.ids.filter(kept), vocabulary, covariates, ledger)
+    return Assembly(matrix, known.ids, vocabulary, covariates, ledger).holding(held)
+
+
+def _placed(records: Ints, raws: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
+    held = records >= 0
+    return records[held], raws[held]
 
 
 def _ledger(
-    known: Identity,
-    held: NDArray[np.bool_],
-    vocabulary: Vocabulary,
-    raws: NDArray[np.int32],
-    records: Ints,
+    known: Identity, held: NDArray[np.bool_], vocabulary: Vocabulary, counts: Ints, once: int
 ) -> Ledger:
     """Continue the rows and account for the codes, the records and the features."""
     ledger, kept = known.ledger, int(held.sum())
-    used = int(held[known.place[known.place >= 0]].sum())
+    used = kept if known.by_row else int(held[known.place[known.place >= 0]].sum())
     ledger = ledger.less("rows", "without a usable code", (ledger.left("rows") or 0) - used)
-    written = ~vocabulary.missing[raws]
-    fit = written & ~vocabulary.malformed[raws]
-    found, usable = int(written.sum()), int(fit.sum())
-    once = Keys(len(vocabulary.codes), usable)
-    once.add(records[fit], vocabulary.places[raws[fit], 0])
+    found = int(counts[~vocabulary.missing].sum())
+    malformed = int(counts[vocabulary.malformed].sum())
     ledger = ledger.open("codes", "found", found)
-    ledger = ledger.less("codes", "malformed", found - usable)
-    ledger = ledger.less("codes", "again in one record", usable - once.matrix(len(held)).nnz)
+    ledger = ledger.less("codes", "malformed", malformed)
+    ledger = ledger.less("codes", "again in one record", found - malformed - once)
     ledger = ledger.open("records", "read", len(held))
     ledger = ledger.less("records", "without a usable code", len(held) - kept)
     return ledger.open("features", "read", len(vocabulary.codes))
@@ -123,38 +134,48 @@ def _covariates(layout: Layout, others: pa.Table, known: Identity) -> pa.Table:
 def _read(source: Source, table: Table, layout: Layout) -> _Rows:
     rows = _Rows()
     codes = layout.codes or ()
-    named = [name for name in table.columns if name not in codes]
+    held = set(codes)
+    named = [name for name in table.columns if name not in held]
     ids = {layout.record, layout.patient}
     picks = [f"{as_text(name, table.columns[name])} AS {quoted(name)}" for name in codes]
     picks += [
-        f"CAST({quoted(name)} AS VARCHAR) AS {quoted(name)}" if name in ids else quoted(name)
+        f"{as_text(name, table.columns[name])} AS {quoted(name)}" if name in ids else quoted(name)
         for name in named
     ]
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
-    with ThreadPoolExecutor() as pool:
-        for batch in source.batches(table, sql):
-            if layout.kind == "binary":
-                rows.pairs.extend(_flags(table, rows, batch, codes))
-            elif layout.kind == "delimited":
-                rows.pairs.append(_delimited(rows, batch, layout))
-            else:
-                rows.pairs.append(_cells(rows, batch, layout, pool))
-            rows.others.append(batch.select(named))
-            rows.read += batch.num_rows
+    for batch in source.batches(table, sql):
+        if layout.kind == "binary":
+            _flags(table, rows, batch, codes)
+        elif layout.kind == "delimited":
+            _delimited(rows, batch, layout)
+        else:
+            _cells(rows, batch, layout)
+        rows.others.append(batch.select(named))
+        rows.read += batch.num_rows
     if not rows.read:
         raise RecordsError(f"{table.label} holds no rows; export it again.")
     return rows
 
 
-def _cells(rows: _Rows, batch: pa.RecordBatch, layout: Layout, pool: ThreadPoolExecutor) -> Pairs:
+def _cells(rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> None:
     codes = layout.codes or ()
-    encoded = list(pool.map(lambda name: batch.column(name).dictionary_encode(), codes))
+    columns = pa.chunked_array([batch.column(name) for name in codes], pa.string())
+    encoded = columns.dictionary_encode()
     editions = _editions(batch, layout)
-    cells = np.empty((batch.num_rows, len(codes)), dtype=np.int32)
-    for j, column in enumerate(encoded):
-        cells[:, j] = _numbers(rows, column, editions)
-    at, columns = np.nonzero(cells >= 0)
-    return at + rows.read, cells[at, columns], columns.astype(np.uint16)
+    lookup = rows.lookup(encoded.chunk(0).dictionary.to_pylist(), editions)
+    for name, column in zip(codes, encoded.chunks, strict=True):
+        rows.add(*_numbered(column.indices, lookup, editions), name)
+
+
+def _numbered(
+    places: pa.Array, lookup: NDArray[np.int32], editions: pa.DictionaryArray | None
+) -> tuple[Ints, NDArray[np.int32]]:
+    """Return where places in a dictionary aren't null, and the numbers of their raw codes."""
+    at = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+    held = places.drop_null().to_numpy()
+    if editions is None:
+        return at, lookup[-1][held]
+    return at, lookup[pc.fill_null(editions.indices, len(lookup) - 1).to_numpy()[at], held]
 
 
 def _editions(batch: pa.RecordBatch, layout: Layout) -> pa.DictionaryArray | None:
@@ -163,46 +184,24 @@ def _editions(batch: pa.RecordBatch, layout: Layout) -> pa.DictionaryArray | Non
     return batch.column(layout.version).cast(pa.string()).dictionary_encode()
 
 
-def _numbers(
-    rows: _Rows, column: pa.DictionaryArray, editions: pa.DictionaryArray | None
-) -> NDArray[np.int32]:
-    """Return the number of each cell's raw code, -1 for an empty cell."""
-    values = column.dictionary.to_pylist()
-    local = pc.fill_null(column.indices, len(values)).to_numpy()
-    if editions is None:
-        known = [rows.number(None, value) for value in values]
-        return np.asarray(np.array([*known, -1], dtype=np.int32)[local])
-    said = [edition(value) for value in editions.dictionary.to_pylist()] + [None]
-    which = pc.fill_null(editions.indices, len(said) - 1).to_numpy()
-    both, back = np.unique(which * (len(values) + 1) + local, return_inverse=True)
-    table = [
-        -1 if v == len(values) else rows.number(said[e], values[v])
-        for e, v in zip(*divmod(both, len(values) + 1), strict=True)
-    ]
-    return np.asarray(np.array(table, dtype=np.int32)[back])
-
-
-def _delimited(rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> Pairs:
+def _delimited(rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> None:
     (name,) = layout.codes or ("",)
-    text = batch.column(name)
     mark = layout.separator or ";"
+    text = batch.column(name)
     lists = pc.utf8_split_whitespace(text) if mark == " " else pc.split_pattern(text, mark)
-    parents = pc.list_parent_indices(lists).to_numpy()
+    parents = pc.list_parent_indices(lists)
     editions = _editions(batch, layout)
+    editions = None if editions is None else editions.take(parents)
     flat = pc.list_flatten(lists).dictionary_encode()
-    raws = _numbers(rows, flat, None if editions is None else editions.take(pa.array(parents)))
-    held = raws >= 0
-    at = parents[held].astype(np.int64) + rows.read
-    return at, raws[held], np.zeros(len(at), dtype=np.uint16)
+    lookup = rows.lookup(flat.dictionary.to_pylist(), editions)
+    at, raws = _numbered(flat.indices, lookup, editions)
+    rows.add(parents.to_numpy()[at].astype(np.int64), raws, name)
 
 
-def _flags(
-    table: Table, rows: _Rows, batch: pa.RecordBatch, codes: tuple[str, ...]
-) -> Iterator[Pairs]:
-    for j, name in enumerate(codes):
+def _flags(table: Table, rows: _Rows, batch: pa.RecordBatch, codes: tuple[str, ...]) -> None:
+    for name in codes:
         column = batch.column(name).dictionary_encode()
         values = [str(value).strip().lower() for value in column.dictionary.to_pylist()]
-        raw = rows.number(None, name)
         for local, value in enumerate(values):
             if value not in _TRUE | _FALSE:
                 row = pc.index(column.indices, local).as_py() + rows.read + table.first_row
@@ -212,8 +211,4 @@ def _flags(
                 )
         truth = np.array([value in _TRUE for value in values] + [False])
         at = np.flatnonzero(truth[pc.fill_null(column.indices, len(values)).to_numpy()])
-        yield (
-            at + rows.read,
-            np.full(len(at), raw, dtype=np.int32),
-            np.full(len(at), j, dtype=np.uint16),
-        )
+        rows.add(at, np.full(len(at), rows.number(None, name), dtype=np.int32), name)

@@ -148,20 +148,19 @@ def _open_files(source: Source, files: list[Path], kind: str) -> Table:
         packed = literal(compression_of(file))
         sql = f"SELECT json FROM read_ndjson_objects([{names}], compression = {packed})"
         return source.view(file.name, sql, text=True)
-    return _text(source, file)
+    return _text(file)
 
 
-def _text(source: Source, file: Path) -> Table:
+def _text(file: Path) -> Table:
     dialect = sniff(file)
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in dialect.columns)
-    return source.view(
-        file.name,
-        f"SELECT * FROM read_csv({literal(str(file))}, columns = {{{columns}}}, "
+    read = (
+        f"read_csv({literal(str(file))}, columns = {{{columns}}}, "
         f"delim = {literal(dialect.delimiter)}, quote = '\"', escape = '\"', header = true, "
         f"encoding = {literal(dialect.encoding)}, compression = {literal(dialect.compression)}, "
-        "auto_detect = false, strict_mode = true)",
-        text=True,
+        "auto_detect = false, strict_mode = true)"
     )
+    return Table(file.name, read, dict.fromkeys(dialect.columns, "VARCHAR"), text=True)
 
 
 def _parquet(source: Source, label: str, files: list[Path]) -> Table:

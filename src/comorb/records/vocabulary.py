@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from comorb.records.codes import Features, featurise, name, normalise, recognise
 
 _MIXED_SHARE = 0.01
+_COMMON = 2000
 
 Raw = tuple[str | None, str]
 
@@ -45,7 +46,7 @@ def build_vocabulary(
     Parameters
     ----------
     counts : mapping of (system or None, raw code) to count
-        The distinct codes as they are written.
+        The distinct codes as they are written; one that nothing mentions has no feature.
     system : str, optional
         The coding system of those without an edition; recognised when None.
     levels : sequence of str
@@ -53,64 +54,70 @@ def build_vocabulary(
     titles : mapping of raw code to name
         Names that the source brings along.
     """
-    systems, warning = _systems(counts, system)
-    used = sorted(set(systems.values()))
-    fits: dict[str, Features] = {
-        one: featurise((code for (_, code), its in systems.items() if its == one), one, levels)
-        for one in used
-    }
+    systems, fits, warning = _fit({raw: n for raw, n in counts.items() if n}, system, levels)
+    used = sorted(fits)
 
     def feature(code: str, its: str) -> str:
         return code if len(used) == 1 else f"{its}:{code}"
 
-    found = [[feature(f, its) for f in fits[its].of[raw[1]]] for raw, its in systems.items()]
-    codes = tuple(sorted({one for several in found for one in several}))
-    number = {code: place for place, code in enumerate(codes)}
-    places = np.full((len(found), max(1, len(levels))), -1, dtype=np.int32)
-    for row, several in enumerate(found):
-        places[row, : len(several)] = [number[one] for one in several]
     homes = {feature(f, one): (f, one) for one in used for fs in fits[one].of.values() for f in fs}
+    codes = tuple(sorted(homes))
+    number = {code: place for place, code in enumerate(codes)}
+    places = np.full((len(counts), max(1, len(levels))), -1, dtype=np.int32)
+    malformed, missing = np.zeros((2, len(counts)), dtype=bool)
+    for row, raw in enumerate(counts):
+        if raw in systems:
+            its, code = systems[raw], raw[1]
+            found = [number[feature(one, its)] for one in fits[its].of[code]]
+            places[row, : len(found)] = found
+            malformed[row] = code in fits[its].malformed
+            missing[row] = code in fits[its].missing
     return Vocabulary(
         codes,
         tuple(titles.get(code) or name(*homes[code]) for code in codes),
         "+".join(used) or "opaque",
         places,
-        np.array([raw[1] in fits[its].malformed for raw, its in systems.items()], dtype=bool),
-        np.array([raw[1] in fits[its].missing for raw, its in systems.items()], dtype=bool),
+        malformed,
+        missing,
         _told(counts, systems, fits),
         warning,
     )
 
 
-def _systems(counts: Mapping[Raw, int], system: str | None) -> tuple[dict[Raw, str], str | None]:
-    """Return the coding system of each raw code, and what is to be said about the choice."""
-    open_counts = {code: count for (edition, code), count in counts.items() if edition is None}
-    seen = recognise(open_counts)
-    main = system or seen.system
+def _fit(
+    counts: Mapping[Raw, int], system: str | None, levels: Sequence[str]
+) -> tuple[dict[Raw, str], dict[str, Features], str | None]:
+    """Return the system of each raw code, the features in each system, and a warning if mixed."""
+    loose = {code: count for (edition, code), count in counts.items() if edition is None}
+    common = sorted(loose, key=lambda code: (-loose[code], code))[:_COMMON]
+    main = system or recognise({code: loose[code] for code in common}).system
     systems = {raw: raw[0] or main for raw in counts}
-    if system or main == "opaque":
-        return systems, None
+    by_system: dict[str, list[str]] = {}
+    for raw, its in systems.items():
+        by_system.setdefault(its, []).append(raw[1])
+    fits = {its: featurise(codes, its, levels) for its, codes in by_system.items()}
+    if system or main == "opaque" or not loose:
+        return systems, fits, None
     other = "icd10cm" if main == "icd9cm" else "icd9cm"
-    strays = {
-        code: count
-        for code, count in open_counts.items()
-        if normalise(code, main).state == "malformed" and normalise(code, other).code
-    }
-    if sum(strays.values()) < _MIXED_SHARE * max(1, seen.total):
-        return systems, None
+    strays = [code for code in fits[main].malformed & set(loose) if normalise(code, other).code]
+    if sum(loose[code] for code in strays) < _MIXED_SHARE * sum(loose.values()):
+        return systems, fits, None
     systems.update({(None, code): other for code in strays})
-    note = (
-        f"{main} and {other} are mixed and no column says which is which: {seen.ambiguous:,} "
-        f"mentions fit both and were taken as {main}; name the column with the version"
+    fits[other] = featurise([*by_system.get(other, []), *strays], other, levels)
+    warning = (
+        f"{main} and {other} are mixed and no column says which is which: "
+        f"{recognise(loose).ambiguous:,} mentions fit both and were taken as {main}; name the "
+        "column with the version"
     )
-    return systems, note
+    return systems, fits, warning
 
 
 def _told(
     counts: Mapping[Raw, int], systems: Mapping[Raw, str], fits: Mapping[str, Features]
 ) -> tuple[str, ...]:
     def mentions(kind: str) -> int:
-        return sum(n for raw, n in counts.items() if raw[1] in getattr(fits[systems[raw]], kind))
+        those = {one: getattr(fit, kind) for one, fit in fits.items()}
+        return sum(counts[raw] for raw, its in systems.items() if raw[1] in those[its])
 
     repaired, mixed = mentions("repaired"), mentions("mixed")
     notes = []
