@@ -12,8 +12,6 @@ COMMANDS = {
     "fit": ("fitting", "Find the clusters of records, and write a model and a report."),
     "assign": ("fitting", "Assign new records to the clusters of a model."),
     "profile": ("meaning", "Show the clusters of a run."),
-    "report": ("meaning", "Write the report of a run again, as HTML or PDF."),
-    "compare": ("meaning", "Compare the clusters of two runs."),
     "simulate": ("simulating", "Write simulated records to a file."),
 }
 _PAGE = """\

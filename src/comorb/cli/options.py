@@ -56,8 +56,9 @@ Columns = Annotated[
 
 def cohort_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `preparation` in place of its parameter ``preparation``."""
-    own = inspect.signature(command, eval_str=True).parameters
-    shared = inspect.signature(preparation, eval_str=True).parameters
+    late = {"Preparation": object}
+    own = inspect.signature(command, eval_str=True, locals=late).parameters
+    shared = inspect.signature(preparation, eval_str=True, locals=late).parameters
 
     @wraps(command)
     def asked(**given: Any) -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
 Tell = Callable[[str], None]
+_NUMBERS = (("In the cluster", "right"), ("In all", "right"), ("Likelier", "right"))
 
 
 @contextmanager
@@ -34,4 +39,117 @@ def progress(quiet: bool = False) -> Iterator[Tell]:
 
 def show_json(value: Any) -> None:
     """Print plain values as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def show_profile(summary: dict[str, Any]) -> None:
+    """Print the clusters as a table for people."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(
+        f"{summary['title']}: {summary['records']:,} records in {summary['k']} clusters "
+        f"({summary['reason']}), {summary['codes']:,} different codes",
+        markup=False,
+    )
+    _show_rules(summary)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    table.add_column("", justify="right", style="bold")
+    table.add_column("Cluster", ratio=1)
+    table.add_column("Most relevant diagnoses", ratio=1)
+    for cluster in summary["clusters"]:
+        table.add_row(str(cluster["cluster"]), _described(cluster), _diagnoses(cluster))
+        table.add_section()
+    console.print(table)
+    if summary["in_every_record"]:
+        console.print(f"In every record: {', '.join(summary['in_every_record'])}.", markup=False)
+    console.print(
+        "Before a diagnosis: how many of the cluster have it. Confidence: the mean probability "
+        "that a record belongs where it was put."
+    )
+
+
+def show_assigned(summary: dict[str, Any]) -> None:
+    """Print how many records went to each cluster, and what the model doesn't know."""
+    typer.echo(f"{summary['records']:,} records assigned: {summary['file']}")
+    _show_rules(summary)
+    for one in summary["clusters"]:
+        sure = "" if one["confidence"] is None else f", confidence {one['confidence']:.0%}"
+        counted = f"{one['records']:,} ({one['share']:.1%}{sure})"
+        typer.echo(f"  cluster {one['cluster']}, {one['name']}: {counted}")
+    unknown = summary["unknown"]
+    if unknown:
+        first = "; ".join(
+            f"{one['code']} {one['name']} ({one['records']:,})" for one in unknown[:5]
+        )
+        typer.echo(f"{len(unknown):,} codes that the model doesn't know were passed over: {first}")
+
+
+def _show_rules(summary: dict[str, Any]) -> None:
+    for rule in summary["rules"]:
+        gone = rule["before"] - rule["after"]
+        typer.echo(f"{rule['after']:>12,}  {rule['rule']}" + (f" (−{gone:,})" if gone else ""))
+
+
+def show_cluster(summary: dict[str, Any]) -> None:
+    """Print one cluster in detail: its diagnoses and what is known about its patients."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(f"Cluster {summary['cluster']}:", _described(summary))
+    table = Table(box=box.SIMPLE_HEAD)
+    for title, justify in (("Code", "left"), ("Diagnosis", "left"), *_NUMBERS):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    for one in summary["diagnoses"]:
+        cells = [one["code"], one["title"], _share(one["prevalence"], 1), _share(one["overall"], 1)]
+        table.add_row(*cells, f"{one['lift']:.1f} ×")
+    console.print(table)
+    if summary["patients"]:
+        table = Table(box=box.SIMPLE_HEAD)
+        for title, justify in (("Patients", "left"), *_NUMBERS[:2]):
+            table.add_column(title, justify=justify)  # type: ignore[arg-type]
+        for one in summary["patients"]:
+            table.add_row(one["what"], _figure(one, "cluster"), _figure(one, "all"))
+        console.print(table)
+
+
+def _figure(one: dict[str, Any], where: str) -> str:
+    value = one[where]
+    if value is None:
+        return "hidden"
+    return f"{value:.1%}" if one["kind"] == "share" else f"{value:,.1f}"
+
+
+def _described(cluster: dict[str, Any]) -> Text:
+    from rich.text import Text
+
+    lines = [f"{_count(cluster['records'])} records, {_share(cluster['share'], 1)}"]
+    lines += [
+        f"{measure} {_share(cluster[measure])}"
+        for measure in ("confidence", "stability")
+        if cluster.get(measure) is not None
+    ]
+    return Text.assemble((cluster["name"], "bold"), "\n" + "\n".join(lines))
+
+
+def _diagnoses(cluster: dict[str, Any]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(justify="right")
+    for one in cluster["diagnoses"]:
+        grid.add_row(_share(one["prevalence"]), Text(one["name"]))
+    return grid
+
+
+def _count(value: int | None) -> str:
+    return "hidden" if value is None else f"{value:,}"
+
+
+def _share(value: float | None, digits: int = 0) -> str:
+    return "hidden" if value is None else f"{value:.{digits}%}"

@@ -1,0 +1,240 @@
+"""Run: the whole job, from records to a folder of results, for the command line and the explorer.
+
+A run's folder holds the model, the cluster of each record and the profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from comorb.errors import StorageError
+from comorb.insight.assignment import Assignment, assign
+from comorb.insight.profile import Profile, profile
+from comorb.model.estimator import BernoulliMixture
+from comorb.model.mixture import Mixture
+from comorb.records.alignment import Unknown, align
+from comorb.records.cohort import Cohort
+from comorb.records.export import export
+from comorb.records.ledger import Ledger
+from comorb.records.preparation import Preparation
+from comorb.storage import (
+    SavedModel,
+    fingerprint,
+    load_model,
+    save_model,
+    write_folder,
+    write_whole,
+)
+
+MODEL, ASSIGNMENTS, PROFILE = "model.comorb", "assignments.csv", "profile.json"
+
+Tell = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assigned:
+    """The cluster of each record.
+
+    Attributes
+    ----------
+    ids : pyarrow.Array of strings
+        The records.
+    assignment : Assignment
+        Their clusters, and how surely.
+    clusters : tuple of str
+        The names of the clusters.
+    ledger : Ledger
+        What became of the records that were read.
+    unknown : tuple of Unknown
+        Codes that the model doesn't know, which say nothing about a record's cluster.
+    """
+
+    ids: pa.Array
+    assignment: Assignment
+    clusters: tuple[str, ...]
+    ledger: Ledger
+    unknown: tuple[Unknown, ...] = ()
+
+    def save(self, path: str | Path, force: bool = False) -> None:
+        """Write id, cluster (from 1 on) and confidence to a CSV or Parquet file."""
+        table = pa.table(
+            {
+                "id": self.ids,
+                "cluster": pa.array(self.assignment.labels + 1),
+                "confidence": pa.array(self.assignment.top.round(6)),
+            }
+        )
+        export(table.to_batches(max_chunksize=1 << 16), path, force)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A model with what it says about the records it was fitted on."""
+
+    model: SavedModel
+    assigned: Assigned
+    profile: Profile
+
+    def save(self, directory: str | Path, force: bool = False) -> None:
+        """Write the model, the assignments and the profile to a folder.
+
+        Parameters
+        ----------
+        directory : path
+            Made when it isn't there.
+        force : bool, default=False
+            Whether an earlier run in it may be replaced.
+        """
+        with write_folder(directory, force) as folder:
+            save_model(self.model, folder / MODEL)
+            self.assigned.save(folder / ASSIGNMENTS)
+            write_text(self.profile.to_json(), folder / PROFILE)
+
+
+def run(
+    records: Any,
+    k: int,
+    preparation: Preparation | None = None,
+    *,
+    title: str = "",
+    command: str = "",
+    memory: str | None = None,
+    tell: Tell = silent,
+) -> Run:
+    """Read records, find their clusters and describe them.
+
+    Parameters
+    ----------
+    records : Cohort, or anything that `read_records` reads
+        The records.
+    k : int
+        The number of clusters.
+    preparation : Preparation, optional
+        How to read them and which to keep; by default those with at least 3 codes.
+    title, command : str, optional
+        What the data are and what was run, for the report.
+    memory : str, optional
+        The most that reading may hold, such as '2GB'.
+    tell : callable, optional
+        Is told what is being done.
+
+    Returns
+    -------
+    Run
+        The model, the cluster of each record, and the profile.
+
+    Examples
+    --------
+    >>> from comorb.records.datasets import heart_failure
+    >>> run(heart_failure(), 5).profile.k
+    5
+    """
+    preparation = preparation or Preparation()
+    tell("Reading the records")
+    whole = records if isinstance(records, Cohort) else preparation.read(records, memory)
+    chosen = preparation.select(whole)
+    cohort = preparation.drop(chosen)
+    tell(f"Finding {k} clusters of {len(cohort):,} records")
+    fitted = BernoulliMixture(k).fit(cohort.matrix, sample_weight=cohort.weights)
+    mixture = Mixture(fitted.weights_, fitted.means_)
+    tell("Describing the clusters")
+    reason = "as asked"
+    about = profile(mixture, cohort, title=title, reason=reason, command=command)
+    assigned = Assigned(cohort.ids, assign(mixture, cohort), _names(about), cohort.ledger)
+    model = SavedModel(
+        mixture,
+        cohort.codes,
+        cohort.names,
+        _names(about),
+        cohort.system,
+        cohort.level,
+        tuple(sorted(set(chosen.codes) - set(cohort.codes))),
+        preparation.to_dict(),
+        fingerprint(cohort.matrix, cohort.codes, cohort.weights),
+        {
+            "title": title,
+            "records": len(cohort),
+            "reason": reason,
+            "passes": fitted.n_iter_,
+            "converged": fitted.converged_,
+            "log_likelihood": fitted.log_likelihood_,
+        },
+    )
+    return Run(model, assigned, about)
+
+
+def assign_records(
+    model: str | Path,
+    records: Any,
+    reading: Preparation | None = None,
+    *,
+    every: bool = False,
+    memory: str | None = None,
+    tell: Tell = silent,
+) -> Assigned:
+    """Assign new records to the clusters of a model file, prepared as its training data were.
+
+    Parameters
+    ----------
+    model : path
+        A model file, or the folder of a run.
+    records : anything that `read_records` reads
+        The new records.
+    reading : Preparation, optional
+        Their table and layout, when they differ from those of the training data.
+    every : bool, default=False
+        Whether to assign also the records that the model's cohort rules would leave out.
+    memory : str, optional
+        The most that reading may hold, such as '2GB'.
+    tell : callable, optional
+        Is told what is being done.
+
+    Returns
+    -------
+    Assigned
+        The cluster of each record, and the codes that the model doesn't know.
+    """
+    saved = load_model(Path(model) / MODEL if Path(model).is_dir() else model)
+    fitted = Preparation.from_dict(saved.preparation)
+    preparation = fitted.for_new_records(saved.system, reading)
+    tell("Reading the records")
+    cohort = preparation.read(records, memory)
+    if not every:
+        cohort = preparation.select(cohort)
+    aligned, unknown = align(cohort, saved.codes, saved.names, saved.left_out)
+    tell(f"Assigning {len(aligned):,} records")
+    assignment = assign(saved.mixture, aligned)
+    return Assigned(aligned.ids, assignment, saved.clusters, aligned.ledger, unknown)
+
+
+def load_profile(run: str | Path) -> Profile:
+    """Read the profile of a run, from its folder or from the file itself."""
+    path = Path(run) / PROFILE if Path(run).is_dir() else Path(run)
+    try:
+        return Profile.from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        message = f"There is no profile {path}; give the folder of a run, or its {PROFILE}."
+    except (OSError, UnicodeDecodeError):
+        message = f"{path} can't be read as a profile; give the folder of a run, or its {PROFILE}."
+    except StorageError as error:
+        message = f"{path}: {error}"
+    raise StorageError(message)
+
+
+def write_text(text: str, path: str | Path) -> None:
+    """Write a text as UTF-8, whole or not at all."""
+    with write_whole(path) as file:
+        file.write(text.encode())
+
+
+def _names(about: Profile) -> tuple[str, ...]:
+    return tuple(cluster.name for cluster in about.clusters)
