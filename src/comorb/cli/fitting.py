@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -90,8 +91,8 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             records,
             k,
             preparation,
-            title=Path(records).name,
-            command=shlex.join(["comorb", *sys.argv[1:]]),
+            title=Path(_without_secrets(records)).name,
+            command=shlex.join(["comorb", *map(_without_secrets, sys.argv[1:])]),
             memory=memory,
             tell=tell,
         )
@@ -129,7 +130,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     They are read and chosen as the model's own were: the same coding system, level and rules.
     Codes that the model doesn't know are counted and reported.
 
-    Example: comorb assign heart-failure/model.comorb new-visits.csv -o new-clusters.csv
+    Example: comorb assign heart-failure new-visits.csv -o new-clusters.csv
     """
     from comorb.cli.output import progress, show_assigned, show_json
     from comorb.cli.summaries import assigned_summary
@@ -148,6 +149,14 @@ def assign(  # noqa: PLR0913 - one parameter for each option
         show_json(summary)
     elif not quiet:
         show_assigned(summary)
+
+
+def _without_secrets(text: str) -> str:
+    """Return a URL without its user and password; other texts stay as they are."""
+    if "://" not in text:
+        return text
+    bare = re.sub(r"(password|user)=[^&\s]*", r"\1=…", text)
+    return re.sub(r"://[^/?\s]*@", "://…@", bare)
 
 
 def _show(found: Run, directory: Path, as_json: bool, quiet: bool) -> None:
