@@ -102,8 +102,7 @@ def _look_through(path: Path, compression: str) -> tuple[str, bytes, bool]:
     with open_bytes(path, compression) as stream:
         while chunk := stream.read(_CHUNK):
             if not size:
-                end = chunk.find(b"\n", _SAMPLE) + 1
-                start = chunk[: end or len(chunk)]
+                start = _head(chunk)
                 _refuse_binary(path.name, start)
             size += len(chunk)
             block = rest + chunk
@@ -114,6 +113,16 @@ def _look_through(path: Path, compression: str) -> tuple[str, bytes, bool]:
     if not size:
         raise RecordsError(f"{path.name} is empty; export it again.")
     return scan.encoding(), start, size <= len(start)
+
+
+def _head(chunk: bytes) -> bytes:
+    """Return whole lines from the start of a file: the header and some rows, however long."""
+    end = _SAMPLE
+    for _ in range(5):
+        end = chunk.find(b"\n", end) + 1
+        if not end:
+            return chunk
+    return chunk[:end]
 
 
 @dataclass
@@ -183,7 +192,8 @@ def _split(text: str, whole: bool) -> tuple[str, list[list[str]]]:
     several = [mark for mark, width in widths.items() if width and width[0] > 1]
     even = [mark for mark in several if len(set(widths[mark])) == 1]
     if several:
-        best = max(even or several, key=lambda mark: widths[mark][0])
+        usual = [mark for mark in even if mark in DELIMITERS[:4]]
+        best = max(usual or even or several, key=lambda mark: widths[mark][0])
         return best, tries[best]
     for mark in DELIMITERS[:4]:
         below = set(widths.get(mark, [])[1:])
