@@ -115,6 +115,15 @@ def test_a_missing_file_is_told_in_one_line(comorb):
     assert told.stderr.count("\n") == 1
 
 
+def test_outcomes_can_be_named(comorb, records):
+    assert comorb("fit", records, "-k", 2, "--outcome", "died", "-q").exit_code == 0
+    plain = json.loads(comorb("profile", "comorb-run", "--cluster", 1, "--json").stdout)
+    assert [one["what"].partition(":")[0] for one in plain["patients"]] == ["died"]
+    told = comorb("fit", records, "-k", 2, "--outcome", "cost", "--force")
+    assert told.exit_code == 1
+    assert "expected outcomes among the cohort's covariates" in told.stderr
+
+
 def test_options_name_columns_and_levels(comorb, records):
     columns = "codes=dx1,dx2,dx3,dx4"
     told = comorb(

@@ -69,6 +69,12 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     clusters: Clusters,
     output: Directory = Path("comorb-run"),
     force: Force = False,
+    outcome: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Sum up this column per cluster. Repeatable; all when left out."
+        ),
+    ] = None,
     memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -93,6 +99,7 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             preparation,
             title=Path(_without_secrets(records)).name,
             command=shlex.join(["comorb", *map(_without_secrets, sys.argv[1:])]),
+            outcomes=outcome,
             memory=memory,
             tell=tell,
         )

@@ -53,6 +53,21 @@ Columns = Annotated[
     ),
 ]
 
+Levels = Annotated[
+    list[str],
+    typer.Option("--level", metavar="LEVEL", help="category, full, group or chapter. Repeatable."),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option(metavar="UNIT", help="What a record is: visit or patient (codes united)."),
+]
+System = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SYSTEM", help="icd9cm, icd10cm, icd10 or opaque; recognised when left out."
+    ),
+]
+
 
 def cohort_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `preparation` in place of its parameter ``preparation``."""
@@ -101,20 +116,9 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     drop_rare: Annotated[
         int, typer.Option(metavar="N", help="Leave out the codes of fewer than N records.")
     ] = 0,
-    level: Annotated[
-        list[str],
-        typer.Option(metavar="LEVEL", help="category, full, group or chapter. Repeatable."),
-    ] = ["category"],  # noqa: B006 - Typer copies it
-    unit: Annotated[
-        str | None,
-        typer.Option(metavar="UNIT", help="What a record is: visit or patient (codes united)."),
-    ] = None,
-    system: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SYSTEM", help="icd9cm, icd10cm, icd10 or opaque; recognised when left out."
-        ),
-    ] = None,
+    level: Levels = ["category"],  # noqa: B006 - Typer copies it
+    unit: Unit = None,
+    system: System = None,
     weights: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
     ] = None,

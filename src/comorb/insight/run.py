@@ -5,7 +5,7 @@ A run's folder holds the model, the cluster of each record and the profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,13 +100,14 @@ class Run:
             write_text(self.profile.to_json(), folder / PROFILE)
 
 
-def run(
+def run(  # noqa: PLR0913 - what is told beside the data is told by name
     records: Any,
     k: int,
     preparation: Preparation | None = None,
     *,
     title: str = "",
     command: str = "",
+    outcomes: Sequence[str] | None = None,
     memory: str | None = None,
     tell: Tell = silent,
 ) -> Run:
@@ -122,6 +123,8 @@ def run(
         How to read them and which to keep; by default those with at least 3 codes.
     title, command : str, optional
         What the data are and what was run, for the report.
+    outcomes : sequence of str, optional
+        The covariates to sum up per cluster; by default all that can be.
     memory : str, optional
         The most that reading may hold, such as '2GB'.
     tell : callable, optional
@@ -148,7 +151,7 @@ def run(
     mixture = Mixture(fitted.weights_, fitted.means_)
     tell("Describing the clusters")
     reason = "as asked"
-    about = profile(mixture, cohort, title=title, reason=reason, command=command)
+    about = profile(mixture, cohort, title=title, reason=reason, command=command, outcomes=outcomes)
     assigned = Assigned(cohort.ids, assign(mixture, cohort), _names(about), cohort.ledger)
     model = SavedModel(
         mixture,
