@@ -13,14 +13,16 @@ from comorb.records.cohort import Cohort
 from tests.insight.conftest import MODEL
 
 
-def test_rows_are_the_records_by_cluster_in_the_order_of_their_bits(
-    full: Profile, cohort: Cohort
-) -> None:
+def test_lines_are_the_records_by_cluster_the_surest_first(full: Profile, cohort: Cohort) -> None:
     x = cohort.matrix.toarray()[:, list(full.heatmap.columns)].astype(bool)
-    labels = assign(MODEL, cohort).labels
-    expected = [row for j in (0, 1) for row in sorted((~x[labels == j]).tolist())]
-    np.testing.assert_array_equal(~full.heatmap.rows(), expected)
-    assert full.heatmap.lines == tuple(c.size for c in full.clusters)
+    found = assign(MODEL, cohort)
+    place = {tuple(row): sure for row, sure in zip(x.tolist(), found.top, strict=True)}
+    start = 0
+    for j, lines in enumerate(full.heatmap.lines):
+        rows = full.heatmap.rows()[start : start + lines].tolist()
+        assert sorted(rows) == sorted(x[found.labels == j].tolist())
+        assert np.all(np.diff([place[tuple(row)] for row in rows]) <= 1e-12)
+        start += lines
 
 
 def test_a_thin_heatmap_keeps_the_shade() -> None:

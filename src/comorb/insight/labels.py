@@ -10,8 +10,8 @@ from importlib import resources
 
 _ASIDE = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]")
 _TAIL = re.compile(
-    r",? (not elsewhere classified|organism unspecified|unspecified|NEC|NOS|and allied disorders"
-    r"|in conditions classified elsewhere.*|due to conditions classified elsewhere"
+    r",? (not elsewhere classified|organism unspecified|site unspecified|unspecified|NEC|NOS"
+    r"|and allied disorders|(in|due to) conditions classified elsewhere.*"
     r"|without mention of .*)$",
     re.IGNORECASE,
 )

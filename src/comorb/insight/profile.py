@@ -24,7 +24,7 @@ from comorb.model.mixture import Mixture
 from comorb.records.codes import featurise
 from comorb.records.cohort import Cohort
 
-FLOOR = 0.02
+FLOOR, FEWEST = 0.02, 5
 
 
 class Stable(Protocol):
@@ -138,8 +138,8 @@ class Profile:
         n : int, default=10
             How many, at most.
         floor : float, default=0.02
-            The least that the lower end of the interval of the prevalence must reach, so that
-            a code of one or two records never wins.
+            The least that the lower end of the interval of the prevalence must reach; a code
+            of fewer than five records of the cluster never wins.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class Profile:
         scores = self.relevance(lam)[cluster].copy()
         low = self.intervals()[0][cluster]
         scores[list(self.universal)] = np.nan
-        scores[~(low >= floor)] = np.nan
+        scores[~((low >= floor) & (self.counts[cluster] >= FEWEST))] = np.nan
         order = np.argsort(-scores, kind="stable")
         return np.asarray(order[: min(n, int(np.sum(~np.isnan(scores))))])
 
@@ -297,7 +297,8 @@ def profile(
         heatmap=Heatmap((), (0,) * k, 1, ""),
     )
     columns = made.common(heatmap.COLUMNS)
-    made = replace(made, heatmap=heatmap.heatmap(cohort.matrix, assigned.labels, columns, k))
+    drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k)
+    made = replace(made, heatmap=drawn)
     made = made.renamed(dict(enumerate(made.automatic_names())))
     return made if stability is None else made.with_stability(stability)
 

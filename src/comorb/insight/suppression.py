@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import null_space
 
 from comorb.insight import heatmap
 from comorb.insight.parts import Cluster, Outcome
@@ -105,6 +106,38 @@ def hide_outcome(outcome: Outcome, sizes: Floats, forced: Mask, least: int) -> O
         low=blank(outcome.low, gone),
         high=blank(outcome.high, gone),
     )
+
+
+def hide_table(table: Floats, least: int) -> Mask:
+    """Return which cells to hide of a table (rows, columns) whose margins are both known.
+
+    The small cells; then, as long as a hidden cell or the hidden cells of a row or column
+    together follow from the margins, the smallest cell that is still shown and not empty.
+    """
+    hidden = _small(table, least)
+    while hidden.any() and _exposed(table, hidden, least):
+        left = np.where(hidden | (table == 0), np.inf, table)
+        if not np.isfinite(left).any():
+            return np.ones_like(hidden)
+        hidden.flat[np.argmin(left)] = True
+    return hidden
+
+
+def _exposed(table: Floats, hidden: Mask, least: int) -> bool:
+    """Whether the margins give away a hidden cell, or a small sum of hidden cells.
+
+    The hidden cells are the unknowns of linear equations, one for each row and column; a cell
+    is given away when no solution of the homogeneous system moves it.
+    """
+    if any(_small((table * hidden).sum(axis=axis), least).any() for axis in (0, 1)):
+        return True
+    rows, columns = np.nonzero(hidden)
+    equations = np.vstack(
+        [rows == row for row in range(table.shape[0])]
+        + [columns == column for column in range(table.shape[1])]
+    ).astype(float)
+    free = null_space(equations)
+    return bool(np.any(np.abs(free).max(axis=1, initial=0) < 1e-9))
 
 
 def merge_lines(lines: Sequence[Line], least: int) -> tuple[Line, ...]:
