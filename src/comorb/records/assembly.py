@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,6 +57,47 @@ def build_matrix(
     return matrix, first.matrix(records).nnz if levels > 1 else matrix.nnz
 
 
+def matrix_of_grids(
+    vocabulary: Vocabulary, grids: Sequence[NDArray[np.int32]]
+) -> tuple[csr_array[np.uint8], int]:
+    """Return what `build_matrix` does, of grids with a row a record: each row is sorted by itself.
+
+    A cell of a grid is the number of a raw code, or -1.
+    """
+    indices, counts, once = [], [], 0
+    levels = vocabulary.places.shape[1]
+    lookups = [np.append(places, np.int32(-1)) for places in vocabulary.places.T]
+    for grid in grids:
+        found = np.concatenate([lookup[grid] for lookup in lookups], axis=1)
+        found.sort(axis=1)
+        fresh = _fresh(found)
+        indices.append(found[fresh])
+        counts.append(np.count_nonzero(fresh, axis=1))
+        if levels > 1:
+            once += int(np.count_nonzero(_fresh(np.sort(lookups[0][grid], axis=1))))
+    matrix = _csr(np.concatenate(indices), np.concatenate(counts), len(vocabulary.codes))
+    return matrix, once if levels > 1 else matrix.nnz
+
+
+def _fresh(found: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Mark what is a feature and not the same as its neighbour in a sorted row."""
+    fresh = found >= 0
+    fresh[:, 1:] &= found[:, 1:] != found[:, :-1]
+    return fresh
+
+
+def _csr(
+    indices: NDArray[np.int32], counts: NDArray[np.int64], features: int
+) -> csr_array[np.uint8]:
+    small = np.int32 if len(indices) < 2**31 else np.int64
+    indptr: NDArray[Any] = np.zeros(len(counts) + 1, dtype=small)
+    np.cumsum(counts, out=indptr[1:])
+    ones = np.ones(len(indices), dtype=np.uint8)
+    matrix: csr_array[np.uint8] = csr_array((ones, indices, indptr), shape=(len(counts), features))
+    matrix.has_sorted_indices = True
+    return matrix
+
+
 class _Keys:
     """(record, feature) pairs as integers, record in the high bits, feature in the low ones."""
 
@@ -88,15 +129,7 @@ class _Keys:
         self.values = keys[:0]
         indices = (keys & ((1 << self.bits) - 1)).astype(np.int32)
         keys >>= self.bits
-        wide = len(indices) >= 2**31
-        indptr: NDArray[Any] = np.zeros(records + 1, dtype=np.int64 if wide else np.int32)
-        np.cumsum(np.bincount(keys, minlength=records), out=indptr[1:])
-        matrix: csr_array[np.uint8] = csr_array(
-            (np.ones(len(indices), dtype=np.uint8), indices, indptr),
-            shape=(records, self.features),
-        )
-        matrix.has_sorted_indices = True
-        return matrix
+        return _csr(indices, np.bincount(keys, minlength=records), self.features)
 
 
 def without_empty(matrix: csr_array[np.uint8]) -> tuple[csr_array[Any], NDArray[np.bool_]]:

@@ -105,9 +105,15 @@ def _distinct(table: Table, others: pa.Table, mentions: Mentions, known: Identit
     again = np.flatnonzero((np.diff(numbers[order]) == 0) & (numbers[order][1:] >= 0))
     earlier, later = order[again], order[again + 1]
     at, raws = mentions
+    by_row = np.argsort(at, kind="stable")
+    at, raws = at[by_row], raws[by_row]
+
+    def codes(row: int) -> list[int]:
+        start, end = np.searchsorted(at, (row, row + 1))
+        return sorted(raws[start:end].tolist())
+
     for one, two in zip(earlier.tolist(), later.tolist(), strict=True):
-        same_codes = sorted(raws[at == one]) == sorted(raws[at == two])
-        if not same_codes or not others.slice(one, 1).equals(others.slice(two, 1)):
+        if codes(one) != codes(two) or not others.slice(one, 1).equals(others.slice(two, 1)):
             first = table.first_row
             raise RecordsError(
                 f"{table.label}: the ids in column {known.column!r} must be unique, but rows "

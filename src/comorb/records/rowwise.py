@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
-from comorb.records.assembly import Assembly, Encode, build_matrix, without_empty
+from comorb.records.assembly import Assembly, Encode, build_matrix, matrix_of_grids, without_empty
 from comorb.records.covariates import renamed, typed
 from comorb.records.engine import Source, Table, as_text, quoted
 from comorb.records.identity import Identity, identify
@@ -27,11 +28,16 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class _Rows:
-    """The mentions of codes, in blocks of one column each, and the other columns of each row."""
+    """The mentions of codes, and the other columns of each row.
+
+    A wide batch is a grid, the number of a raw code in each cell or -1; the mentions of other
+    layouts, and of grids once they are flattened, are in blocks of one column each.
+    """
 
     numbers: dict[Raw, int] = field(default_factory=dict)
     at: list[Ints] = field(default_factory=list)
     raws: list[NDArray[np.int32]] = field(default_factory=list)
+    grids: list[NDArray[np.int32]] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
     others: list[pa.RecordBatch] = field(default_factory=list)
     read: int = 0
@@ -42,17 +48,44 @@ class _Rows:
         self.raws.append(raws)
         self.columns.append(column)
 
-    def mentions(self) -> tuple[Ints, NDArray[np.int32]]:
+    def flatten(self, names: tuple[str, ...]) -> None:
+        """Turn the grids into blocks."""
+        start = 0
+        for grid in self.grids:
+            for name, column in zip(names, grid.T, strict=True):
+                at = np.flatnonzero(column >= 0)
+                self.at.append(at + start)
+                self.raws.append(column[at])
+                self.columns.append(name)
+            start += len(grid)
+        self.grids = []
+
+    def counts(self) -> Ints:
+        """Return how often each raw code is mentioned."""
+        total = np.zeros(len(self.numbers), dtype=np.int64)
+        for grid in self.grids:
+            total += np.bincount(grid.ravel() + 1, minlength=len(total) + 1)[1:]
+        for raws in self.raws:
+            total += np.bincount(raws, minlength=len(total))
+        return total
+
+    def mentions(self, names: tuple[str, ...]) -> tuple[Ints, NDArray[np.int32]]:
         """Return the rows and raw codes of all mentions."""
+        self.flatten(names)
         return np.concatenate(self.at), np.concatenate(self.raws)
 
-    def cells(self, marked: NDArray[np.bool_], place: Ints) -> list[tuple[int, str]]:
-        """Return the first cells, by row, that hold marked raw codes and belong to a record."""
+    def keep(self, place: Ints) -> None:
+        """Leave out the mentions in rows that belong to no record."""
+        held = [place[at] >= 0 for at in self.at]
+        self.at = [at[mask] for at, mask in zip(self.at, held, strict=True)]
+        self.raws = [raws[mask] for raws, mask in zip(self.raws, held, strict=True)]
+
+    def cells(self, marked: NDArray[np.bool_]) -> list[tuple[int, str]]:
+        """Return the row and the column of the first cells, by row, that hold marked raw codes."""
         found = [
             (row, name)
             for at, raws, name in zip(self.at, self.raws, self.columns, strict=True)
             for row in at[marked[raws]][:PROBLEM_LIMIT].tolist()
-            if place[row] >= 0
         ]
         return sorted(found, key=lambda cell: cell[0])[:PROBLEM_LIMIT]
 
@@ -63,7 +96,11 @@ class _Rows:
     def lookup(self, values: list[str], editions: pa.DictionaryArray | None) -> NDArray[np.int32]:
         """Return the numbers of a batch's codes, a row for each edition and one for none."""
         said = [] if editions is None else [edition(v) for v in editions.dictionary.to_pylist()]
-        table = [[self.number(one, value) for value in values] for one in (*said, None)]
+        known = self.numbers
+        table = [
+            [known.setdefault((one, value), len(known)) for value in values]
+            for one in (*said, None)
+        ]
         return np.array(table, dtype=np.int32)
 
 
@@ -73,29 +110,28 @@ def read_rowwise(
     """Read a table in which a row is a record, or, by patient, a part of one."""
     rows = _read(source, table, layout)
     others = pa.Table.from_batches(rows.others)
-    known = identify(table, layout, unit, others, rows.mentions, rows.read)
-    blocks = list(zip(rows.at, rows.raws, strict=True))
+    names = layout.codes or ()
+    known = identify(table, layout, unit, others, lambda: rows.mentions(names), rows.read)
     if not known.by_row:
-        blocks = [_placed(known.place[at], raws) for at, raws in blocks]
-    counts = np.zeros(len(rows.numbers), dtype=np.int64)
-    for _, raws in blocks:
-        counts += np.bincount(raws, minlength=len(counts))
+        rows.flatten(names)
+        rows.keep(known.place)
+    counts = rows.counts()
     vocabulary = encode(dict(zip(rows.numbers, counts.tolist(), strict=True)))
-    matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
+    if rows.grids:
+        matrix, once = matrix_of_grids(vocabulary, rows.grids)
+    else:
+        blocks = zip((known.place[at] for at in rows.at), rows.raws, strict=True)
+        matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
     matrix, held = without_empty(matrix)
     ledger = _ledger(known, held, vocabulary, counts, once)
     if vocabulary.malformed.any():
         reason = f"not a code of {vocabulary.system}"
-        cells = rows.cells(vocabulary.malformed, known.place)
+        rows.flatten(names)
+        cells = rows.cells(vocabulary.malformed)
         problems = tuple(Problem(row + table.first_row, name, reason) for row, name in cells)
         ledger = replace(ledger, problems=problems)
     covariates = _covariates(layout, others, known)
     return Assembly(matrix, known.ids, vocabulary, covariates, ledger).holding(held)
-
-
-def _placed(records: Ints, raws: NDArray[np.int32]) -> tuple[Ints, NDArray[np.int32]]:
-    held = records >= 0
-    return records[held], raws[held]
 
 
 def _ledger(
@@ -149,7 +185,7 @@ def _read(source: Source, table: Table, layout: Layout) -> _Rows:
         elif layout.kind == "delimited":
             _delimited(rows, batch, layout)
         else:
-            _cells(rows, batch, layout)
+            _grid(rows, batch, layout)
         rows.others.append(batch.select(named))
         rows.read += batch.num_rows
     if not rows.read:
@@ -157,25 +193,21 @@ def _read(source: Source, table: Table, layout: Layout) -> _Rows:
     return rows
 
 
-def _cells(rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> None:
+def _grid(rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> None:
     codes = layout.codes or ()
     columns = pa.chunked_array([batch.column(name) for name in codes], pa.string())
     encoded = columns.dictionary_encode()
     editions = _editions(batch, layout)
     lookup = rows.lookup(encoded.chunk(0).dictionary.to_pylist(), editions)
-    for name, column in zip(codes, encoded.chunks, strict=True):
-        rows.add(*_numbered(column.indices, lookup, editions), name)
-
-
-def _numbered(
-    places: pa.Array, lookup: NDArray[np.int32], editions: pa.DictionaryArray | None
-) -> tuple[Ints, NDArray[np.int32]]:
-    """Return where places in a dictionary aren't null, and the numbers of their raw codes."""
-    at = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
-    held = places.drop_null().to_numpy()
-    if editions is None:
-        return at, lookup[-1][held]
-    return at, lookup[pc.fill_null(editions.indices, len(lookup) - 1).to_numpy()[at], held]
+    lookup = np.pad(lookup, ((0, 0), (0, 1)), constant_values=-1)
+    said: Any = -1
+    if editions is not None:
+        said = pc.fill_null(editions.indices, len(lookup) - 1).to_numpy()
+    grid = np.empty((batch.num_rows, len(codes)), dtype=np.int32)
+    for j, column in enumerate(encoded.chunks):
+        places = pc.fill_null(column.indices, lookup.shape[1] - 1).to_numpy()
+        grid[:, j] = lookup[-1][places] if editions is None else lookup[said, places]
+    rows.grids.append(grid)
 
 
 def _editions(batch: pa.RecordBatch, layout: Layout) -> pa.DictionaryArray | None:
@@ -194,8 +226,12 @@ def _delimited(rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> None:
     editions = None if editions is None else editions.take(parents)
     flat = pc.list_flatten(lists).dictionary_encode()
     lookup = rows.lookup(flat.dictionary.to_pylist(), editions)
-    at, raws = _numbered(flat.indices, lookup, editions)
-    rows.add(parents.to_numpy()[at].astype(np.int64), raws, name)
+    held = np.flatnonzero(flat.indices.is_valid().to_numpy(zero_copy_only=False))
+    said: Any = -1
+    if editions is not None:
+        said = pc.fill_null(editions.indices, len(lookup) - 1).to_numpy()[held]
+    raws = lookup[said, flat.indices.drop_null().to_numpy()]
+    rows.add(parents.to_numpy()[held].astype(np.int64), raws, name)
 
 
 def _flags(table: Table, rows: _Rows, batch: pa.RecordBatch, codes: tuple[str, ...]) -> None:
