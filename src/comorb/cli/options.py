@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +28,10 @@ Records = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run.")]
+Chart = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also draw it: a .png, .svg or .pdf file."),
+]
 Memory = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="The most that reading may hold, such as 2GB."),

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
     from rich.table import Table
     from rich.text import Text
 
@@ -40,6 +43,21 @@ def progress(quiet: bool = False) -> Iterator[Tell]:
 def show_json(value: Any) -> None:
     """Print plain values as JSON."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def save_chart(axes: Axes, path: Path, force: bool) -> None:
+    """Write a chart to a file, in the format that its name ends with."""
+    from comorb.errors import StorageError
+    from comorb.storage import write_whole
+
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg", "pdf"):
+        raise StorageError(f"Expected a chart that ends with .png, .svg or .pdf; got {path.name}.")
+    if path.exists() and not force:
+        raise StorageError(f"{path} is there already; name another file, or use --force.")
+    with write_whole(path) as file:
+        axes.figure.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+    typer.echo(f"Chart: {path}", err=True)
 
 
 def show_profile(summary: dict[str, Any]) -> None:
@@ -115,6 +133,45 @@ def show_cluster(summary: dict[str, Any]) -> None:
         for one in summary["patients"]:
             table.add_row(one["what"], _figure(one, "cluster"), _figure(one, "all"))
         console.print(table)
+
+
+def show_comparison(summary: dict[str, Any]) -> None:
+    """Print the matched clusters of two runs side by side."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for which, title in (("one", "First"), ("two", "Second")):
+        run = summary[which]
+        console.print(
+            f"{title} run: {run['title']}, {run['records']:,} records, {run['k']} clusters",
+            markup=False,
+        )
+    if summary["same_records"]:
+        console.print(f"Agreement on the same records (adjusted Rand index): {summary['ari']:.2f}")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    for title in ("First run", "Second run", "What differs most"):
+        table.add_column(title, ratio=1)
+    for pair in summary["pairs"]:
+        changes = Table.grid(padding=(0, 1, 0, 0))
+        for change in pair["differences"]:
+            shares = _share(change["one"]), _share(change["two"])
+            if shares[0] != shares[1]:
+                changes.add_row(Text(f"{shares[0]:>3} → {shares[1]:>3}"), Text(change["name"]))
+        told = changes if changes.row_count else "hardly anything"
+        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), told)
+        table.add_section()
+    for side in summary["only_one"]:
+        table.add_row(_numbered(side), "no match", "")
+    for side in summary["only_two"]:
+        table.add_row("no match", _numbered(side), "")
+    console.print(table)
+
+
+def _numbered(side: dict[str, Any]) -> Text:
+    return _described(side | {"name": f"{side['cluster']} {side['name']}"})
 
 
 def _figure(one: dict[str, Any], where: str) -> str:

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 
 from comorb.errors import StorageError
 from comorb.insight.assignment import Assignment, assign
+from comorb.insight.compare import Comparison, compare
 from comorb.insight.profile import Profile, profile
 from comorb.model.estimator import BernoulliMixture
+from comorb.model.kernels import Ints
 from comorb.model.mixture import Mixture
 from comorb.records.alignment import Unknown, align
 from comorb.records.cohort import Cohort
@@ -98,6 +101,15 @@ class Run:
             save_model(self.model, folder / MODEL)
             self.assigned.save(folder / ASSIGNMENTS)
             write_text(self.profile.to_json(), folder / PROFILE)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Two profiles and what sets them apart."""
+
+    one: Profile
+    two: Profile
+    comparison: Comparison
 
 
 def run(  # noqa: PLR0913 - what is told beside the data is told by name
@@ -231,6 +243,32 @@ def load_profile(run: str | Path) -> Profile:
     except StorageError as error:
         message = f"{path}: {error}"
     raise StorageError(message)
+
+
+def compare_runs(one: str | Path, two: str | Path, min_cell: int = 0) -> Compared:
+    """Compare two runs, given by their folders or profiles.
+
+    Where both are on the same records, and their assignments lie beside their profiles, the
+    records are followed from one to the other.
+    """
+    a, b = load_profile(one), load_profile(two)
+    labels = None
+    if a.source.digest == b.source.digest:
+        labels = _shared_labels(Path(one) / ASSIGNMENTS, Path(two) / ASSIGNMENTS)
+    a, b = a.suppressed(min_cell), b.suppressed(min_cell)
+    return Compared(a, b, compare(a, b, labels))
+
+
+def _shared_labels(one: Path, two: Path) -> tuple[Ints, Ints] | None:
+    if not (one.is_file() and two.is_file()):
+        return None
+    types = pa_csv.ConvertOptions(column_types={"id": pa.string(), "cluster": pa.int64()})
+    first, second = (
+        pa_csv.read_csv(path, convert_options=types).sort_by("id") for path in (one, two)
+    )
+    if first["id"] != second["id"]:
+        return None
+    return first["cluster"].to_numpy() - 1, second["cluster"].to_numpy() - 1
 
 
 def write_text(text: str, path: str | Path) -> None:
