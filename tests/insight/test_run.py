@@ -1,4 +1,4 @@
-"""Run: from records to a folder, and new records to the clusters of its model."""
+"""Run: from records to a folder."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,11 +6,11 @@ import pyarrow.csv
 import pytest
 
 from comorb.errors import StorageError
-from comorb.insight.run import Run, assign_records, load_profile, run
+from comorb.insight.run import Run, load_profile, run
 from comorb.records.datasets import region
 from comorb.records.layouts import Layout
 from comorb.records.preparation import Preparation
-from comorb.storage import fingerprint, load_model
+from comorb.storage import fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +55,9 @@ def test_weights_count(table):
     assert not np.allclose(weighted.model.mixture.weights, run(table, 2).model.mixture.weights)
 
 
-def test_a_saved_run_assigns_its_own_records_alike(made, table, tmp_path):
+def test_a_saved_profile_comes_back(made, tmp_path):
     made.save(tmp_path / "run")
     assert load_profile(tmp_path / "run").to_json() == made.profile.to_json()
-    again = assign_records(tmp_path / "run", table)
-    assert again.ids == made.assigned.ids
-    assert np.array_equal(again.assignment.labels, made.assigned.assignment.labels)
-    assert np.array_equal(again.assignment.top, made.assigned.assignment.top)
-    assert again.unknown == ()
-    assert again.clusters == load_model(tmp_path / "run" / "model.comorb").clusters
 
 
 def test_assignments_hold_id_cluster_and_confidence(made, tmp_path):
@@ -72,14 +66,6 @@ def test_assignments_hold_id_cluster_and_confidence(made, tmp_path):
     assert table.column_names == ["id", "cluster", "confidence"]
     assert table["cluster"].to_pylist() == (made.assigned.assignment.labels + 1).tolist()
     assert min(table["confidence"].to_pylist()) > 1 / 3
-
-
-def test_rules_hold_for_new_records_unless_every_one_is_wanted(made, table, tmp_path):
-    made.save(tmp_path)
-    chosen = assign_records(tmp_path / "model.comorb", table)
-    every = assign_records(tmp_path / "model.comorb", table, every=True)
-    assert len(chosen.ids) < len(every.ids) == 1500
-    assert every.unknown != ()
 
 
 def test_a_run_is_not_replaced_by_accident(made, tmp_path):

@@ -49,7 +49,9 @@ def front_page() -> str:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a character that a terminal can't show becomes a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     if sys.argv[1:] in ([], ["--help"]):
         sys.stdout.write(front_page())
         return

@@ -141,7 +141,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     """
     from comorb.cli.output import progress, show_assigned, show_json
     from comorb.cli.summaries import assigned_summary
-    from comorb.insight.run import assign_records
+    from comorb.insight.scoring import assign_records
     from comorb.records.export import check_export
     from comorb.records.preparation import Preparation
 

@@ -5,7 +5,7 @@ A run's folder holds the model, the cluster of each record and the profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,69 +14,24 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from comorb.errors import StorageError
-from comorb.insight.assignment import Assignment, assign
+from comorb.insight.assignment import assign
 from comorb.insight.compare import Comparison, compare
 from comorb.insight.profile import Profile, profile
+from comorb.insight.scoring import MODEL, Assigned, Tell, silent
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.kernels import Ints
 from comorb.model.mixture import Mixture
-from comorb.records.alignment import Unknown, align
 from comorb.records.cohort import Cohort
-from comorb.records.export import export
-from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
 from comorb.storage import (
     SavedModel,
     fingerprint,
-    load_model,
     save_model,
     write_folder,
     write_whole,
 )
 
-MODEL, ASSIGNMENTS, PROFILE = "model.comorb", "assignments.csv", "profile.json"
-
-Tell = Callable[[str], None]
-
-
-def silent(_: str) -> None:
-    """Say nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class Assigned:
-    """The cluster of each record.
-
-    Attributes
-    ----------
-    ids : pyarrow.Array of strings
-        The records.
-    assignment : Assignment
-        Their clusters, and how surely.
-    clusters : tuple of str
-        The names of the clusters.
-    ledger : Ledger
-        What became of the records that were read.
-    unknown : tuple of Unknown
-        Codes that the model doesn't know, which say nothing about a record's cluster.
-    """
-
-    ids: pa.Array
-    assignment: Assignment
-    clusters: tuple[str, ...]
-    ledger: Ledger
-    unknown: tuple[Unknown, ...] = ()
-
-    def save(self, path: str | Path, force: bool = False) -> None:
-        """Write id, cluster (from 1 on) and confidence to a CSV or Parquet file."""
-        table = pa.table(
-            {
-                "id": self.ids,
-                "cluster": pa.array(self.assignment.labels + 1),
-                "confidence": pa.array(self.assignment.top.round(6)),
-            }
-        )
-        export(table.to_batches(max_chunksize=1 << 16), path, force)
+ASSIGNMENTS, PROFILE = "assignments.csv", "profile.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,50 +140,6 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         },
     )
     return Run(model, assigned, about)
-
-
-def assign_records(
-    model: str | Path,
-    records: Any,
-    reading: Preparation | None = None,
-    *,
-    every: bool = False,
-    memory: str | None = None,
-    tell: Tell = silent,
-) -> Assigned:
-    """Assign new records to the clusters of a model file, prepared as its training data were.
-
-    Parameters
-    ----------
-    model : path
-        A model file, or the folder of a run.
-    records : anything that `read_records` reads
-        The new records.
-    reading : Preparation, optional
-        Their table and layout, when they differ from those of the training data.
-    every : bool, default=False
-        Whether to assign also the records that the model's cohort rules would leave out.
-    memory : str, optional
-        The most that reading may hold, such as '2GB'.
-    tell : callable, optional
-        Is told what is being done.
-
-    Returns
-    -------
-    Assigned
-        The cluster of each record, and the codes that the model doesn't know.
-    """
-    saved = load_model(Path(model) / MODEL if Path(model).is_dir() else model)
-    fitted = Preparation.from_dict(saved.preparation)
-    preparation = fitted.for_new_records(saved.system, reading)
-    tell("Reading the records")
-    cohort = preparation.read(records, memory)
-    if not every:
-        cohort = preparation.select(cohort)
-    aligned, unknown = align(cohort, saved.codes, saved.names, saved.left_out)
-    tell(f"Assigning {len(aligned):,} records")
-    assignment = assign(saved.mixture, aligned)
-    return Assigned(aligned.ids, assignment, saved.clusters, aligned.ledger, unknown)
 
 
 def load_profile(run: str | Path) -> Profile:
