@@ -64,6 +64,20 @@ def test_what_is_no_profile_is_told(comorb, run):
     assert told.stderr.startswith("comorb: cut.json: expected a profile as JSON")
 
 
+def test_a_cluster_is_renamed_for_good(comorb, run, records):
+    shutil.copytree(run, "run")
+    assert "Kidneys and hearts" in comorb("profile", "run", "--name", "2=Kidneys and hearts").stdout
+    assert "Kidneys and hearts" in comorb("profile", "run").stdout
+    assert "Kidneys and hearts" in comorb("assign", "run", records).stdout
+    told = comorb("profile", "run", "--name", "Kidneys")
+    assert told.exit_code == 2
+    assert "expected the number of a cluster and a name, such as 2=Kidney" in told.stderr
+    told = comorb("profile", "run", "--name", "7=Kidneys")
+    assert told.exit_code == 2
+    assert "expected a cluster from 1 to 3, got 7" in told.stderr
+    assert "Kidneys and hearts" in comorb("profile", "run").stdout
+
+
 @pytest.fixture(scope="module")
 def other(records, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "other"

@@ -39,6 +39,10 @@ def profile(
     top: Annotated[
         int | None, typer.Option(metavar="N", help="How many diagnoses a cluster: 5, or 20 of one.")
     ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N=TEXT", help="Rename a cluster of the run, for good. Repeatable."),
+    ] = None,
     min_cell: MinCell = 0,
     as_json: Json = False,
 ) -> None:
@@ -48,13 +52,16 @@ def profile(
     """
     from comorb.cli.output import show_cluster, show_json, show_profile
     from comorb.cli.summaries import cluster_summary, profile_summary
-    from comorb.insight.run import load_profile
+    from comorb.insight.run import load_profile, rename
 
-    found = load_profile(run).suppressed(min_cell)
-    if cluster is not None and not 1 <= cluster <= found.k:
-        raise typer.BadParameter(
-            f"expected a cluster from 1 to {found.k}, got {cluster}", param_hint="--cluster"
-        )
+    found = load_profile(run)
+    _check(cluster, found.k, "--cluster")
+    if name:
+        names = dict(_numbered(text) for text in name)
+        for number in names:
+            _check(number, found.k, "--name")
+        found = rename(run, {number - 1: text for number, text in names.items()})
+    found = found.suppressed(min_cell)
     if cluster is None:
         summary, show = profile_summary(found, lam, top or 5), show_profile
     else:
@@ -99,3 +106,20 @@ def compare(
         show_json(summary)
     else:
         show_comparison(summary)
+
+
+def _numbered(text: str) -> tuple[int, str]:
+    number, _, name = text.partition("=")
+    if not number.isdigit() or not name.strip():
+        raise typer.BadParameter(
+            f"expected the number of a cluster and a name, such as 2=Kidney, got {text!r}",
+            param_hint="--name",
+        )
+    return int(number), name.strip()
+
+
+def _check(cluster: int | None, k: int, option: str) -> None:
+    if cluster is not None and not 1 <= cluster <= k:
+        raise typer.BadParameter(
+            f"expected a cluster from 1 to {k}, got {cluster}", param_hint=option
+        )

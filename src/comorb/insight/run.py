@@ -5,8 +5,8 @@ A run's folder holds the model, the cluster of each record and the profile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from comorb.records.preparation import Preparation
 from comorb.storage import (
     SavedModel,
     fingerprint,
+    load_model,
     save_model,
     write_folder,
     write_whole,
@@ -55,7 +56,7 @@ class Run:
         with write_folder(directory, force) as folder:
             save_model(self.model, folder / MODEL)
             self.assigned.save(folder / ASSIGNMENTS)
-            write_text(self.profile.to_json(), folder / PROFILE)
+            _save_profile(self.profile, folder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +157,17 @@ def load_profile(run: str | Path) -> Profile:
     raise StorageError(message)
 
 
+def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
+    """Give clusters of a saved run other names, counted from 0, in all its files."""
+    directory = Path(directory)
+    about = load_profile(directory).renamed(names)
+    model = replace(load_model(directory / MODEL), clusters=_names(about))
+    with write_folder(directory, force=True) as folder:
+        save_model(model, folder / MODEL)
+        _save_profile(about, folder)
+    return about
+
+
 def compare_runs(one: str | Path, two: str | Path, min_cell: int = 0) -> Compared:
     """Compare two runs, given by their folders or profiles.
 
@@ -180,6 +192,10 @@ def _shared_labels(one: Path, two: Path) -> tuple[Ints, Ints] | None:
     if first["id"] != second["id"]:
         return None
     return first["cluster"].to_numpy() - 1, second["cluster"].to_numpy() - 1
+
+
+def _save_profile(about: Profile, folder: Path) -> None:
+    write_text(about.to_json(), folder / PROFILE)
 
 
 def write_text(text: str, path: str | Path) -> None:
