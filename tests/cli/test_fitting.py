@@ -166,7 +166,7 @@ def test_assign_counts_what_the_model_does_not_know(comorb, run):
     told = comorb("assign", run, "new.csv", "--all")
     assert "4 records assigned" in told.stdout
     assert (
-        "codes that the model doesn't know were passed over: 082 Tick-borne rickettsioses (2)"
+        "Passed over, as the model doesn't know them: 082 Tick-borne rickettsioses (2)"
         in told.stdout
     )
 

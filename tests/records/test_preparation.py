@@ -52,7 +52,6 @@ def test_codes_are_dropped_after_the_records_are_chosen():
     cohort = Preparation(having=("428",), drop_codes=("428",)).cohort(RECORDS)
     assert cohort.ids.to_pylist() == ["a", "e"]
     assert cohort.codes == ("250", "401", "585")
-    assert Preparation(drop_rare=3).cohort(RECORDS).codes == ()
     assert Preparation(at_least=1, drop_rare=3).cohort(RECORDS).codes == ("401", "428")
 
 
@@ -66,6 +65,8 @@ def test_the_layout_and_the_level_reach_the_reader():
 def test_nothing_left_is_an_error():
     with pytest.raises(RecordsError, match="No record is left after the rule 'at least 9 codes'"):
         Preparation(at_least=9).cohort(RECORDS)
+    with pytest.raises(RecordsError, match="No code is left of those that 3 records have; leave"):
+        Preparation(drop_rare=9).cohort(RECORDS)
 
 
 def test_the_default_is_said_by_silence():

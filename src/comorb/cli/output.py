@@ -40,6 +40,15 @@ def progress(quiet: bool = False) -> Iterator[Tell]:
         yield lambda text: shown.update(task, description=text)
 
 
+def counted(number: int | None, noun: str) -> str:
+    """Return a number with its noun: '1 record', '2,000 records', 'hidden'.
+
+    >>> counted(2000, "record")
+    '2,000 records'
+    """
+    return "hidden" if number is None else f"{number:,} {noun}" + "s" * (number != 1)
+
+
 def show_json(value: Any) -> None:
     """Print plain values as JSON."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
@@ -68,8 +77,9 @@ def show_profile(summary: dict[str, Any]) -> None:
 
     console = Console(highlight=False)
     console.print(
-        f"{summary['title']}: {summary['records']:,} records in {summary['k']} clusters "
-        f"({summary['reason']}), {summary['codes']:,} different codes",
+        f"{summary['title']}: {counted(summary['records'], 'record')} in "
+        f"{counted(summary['k'], 'cluster')} ({summary['reason']}), "
+        f"{counted(summary['codes'], 'different code')}",
         markup=False,
     )
     _show_rules(summary)
@@ -91,18 +101,20 @@ def show_profile(summary: dict[str, Any]) -> None:
 
 def show_assigned(summary: dict[str, Any]) -> None:
     """Print how many records went to each cluster, and what the model doesn't know."""
-    typer.echo(f"{summary['records']:,} records assigned: {summary['file']}")
+    typer.echo(f"{counted(summary['records'], 'record')} assigned: {summary['file']}")
     _show_rules(summary)
     for one in summary["clusters"]:
         sure = "" if one["confidence"] is None else f", confidence {one['confidence']:.0%}"
-        counted = f"{one['records']:,} ({one['share']:.1%}{sure})"
-        typer.echo(f"  cluster {one['cluster']}, {one['name']}: {counted}")
+        told = f"{counted(one['records'], 'record')}, {one['share']:.1%}{sure}"
+        typer.echo(f"  {one['cluster']} {one['name']}: {told}")
     unknown = summary["unknown"]
     if unknown:
         first = "; ".join(
             f"{one['code']} {one['name']} ({one['records']:,})" for one in unknown[:5]
         )
-        typer.echo(f"{len(unknown):,} codes that the model doesn't know were passed over: {first}")
+        typer.echo(f"Passed over, as the model doesn't know them: {first}")
+        if len(unknown) > 5:
+            typer.echo(f"and {counted(len(unknown) - 5, 'other code')} (--json lists them all)")
 
 
 def _show_rules(summary: dict[str, Any]) -> None:
@@ -146,7 +158,8 @@ def show_comparison(summary: dict[str, Any]) -> None:
     for which, title in (("one", "First"), ("two", "Second")):
         run = summary[which]
         console.print(
-            f"{title} run: {run['title']}, {run['records']:,} records, {run['k']} clusters",
+            f"{title} run: {run['title']}, {counted(run['records'], 'record')}, "
+            f"{counted(run['k'], 'cluster')}",
             markup=False,
         )
     if summary["same_records"]:
@@ -184,7 +197,7 @@ def _figure(one: dict[str, Any], where: str) -> str:
 def _described(cluster: dict[str, Any]) -> Text:
     from rich.text import Text
 
-    lines = [f"{_count(cluster['records'])} records, {_share(cluster['share'], 1)}"]
+    lines = [f"{counted(cluster['records'], 'record')}, {_share(cluster['share'], 1)}"]
     lines += [
         f"{measure} {_share(cluster[measure])}"
         for measure in ("confidence", "stability")
@@ -202,10 +215,6 @@ def _diagnoses(cluster: dict[str, Any]) -> Table:
     for one in cluster["diagnoses"]:
         grid.add_row(_share(one["prevalence"]), Text(one["name"]))
     return grid
-
-
-def _count(value: int | None) -> str:
-    return "hidden" if value is None else f"{value:,}"
 
 
 def _share(value: float | None, digits: int = 0) -> str:

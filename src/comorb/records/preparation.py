@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from comorb.errors import RecordsError
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.layouts import Layout
 from comorb.records.reading import read_records
@@ -69,7 +70,13 @@ class Preparation:
         """Leave out the codes that the rules name, and keep every record."""
         if self.drop_codes:
             cohort = cohort.drop_codes(*self.drop_codes)
-        return cohort.drop_rare(self.drop_rare) if self.drop_rare > 1 else cohort
+        if self.drop_rare > 1:
+            cohort = cohort.drop_rare(self.drop_rare)
+        if not cohort.codes:
+            raise RecordsError(
+                f"No code is left of those that {len(cohort):,} records have; leave out fewer."
+            )
+        return cohort
 
     def cohort(self, source: Any, memory: str | None = None) -> Cohort:
         """Read, select and drop."""
