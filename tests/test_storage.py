@@ -70,6 +70,17 @@ def test_the_head_of_the_file_can_be_read_by_people(path):
     assert json.loads(header)["clusters"] == ["Diabetes", "Hypertension"]
 
 
+def test_the_recipe_in_the_docs_reads_a_model(model, path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "files.md").read_text(encoding="utf-8")
+    recipe = page.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(path.parent)
+    read: dict[str, object] = {}
+    exec(recipe, read)
+    assert np.array_equal(read["means"], model.mixture.means)
+    assert np.array_equal(read["weights"], model.mixture.weights)
+    assert all(f"`{key}`" in page for key in read["about"])
+
+
 def test_a_file_cut_at_any_byte_is_refused(path):
     content = path.read_bytes()
     for length in range(len(content)):
