@@ -115,8 +115,12 @@ def test_a_missing_file_is_told_in_one_line(comorb):
     assert told.stderr.count("\n") == 1
 
 
-def test_outcomes_can_be_named(comorb, records):
-    assert comorb("fit", records, "-k", 2, "--outcome", "died", "-q").exit_code == 0
+def test_outcomes_and_title_can_be_named(comorb, records):
+    assert (
+        comorb("fit", records, "-k", 2, "--outcome", "died", "--title", "Ward 9", "-q").exit_code
+        == 0
+    )
+    assert "Ward 9: 2,000 records in 2 clusters" in comorb("profile", "comorb-run").stdout
     plain = json.loads(comorb("profile", "comorb-run", "--cluster", 1, "--json").stdout)
     assert [one["what"].partition(":")[0] for one in plain["patients"]] == ["died"]
     told = comorb("fit", records, "-k", 2, "--outcome", "cost", "--force")

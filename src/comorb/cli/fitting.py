@@ -69,6 +69,12 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     clusters: Clusters,
     output: Directory = Path("comorb-run"),
     force: Force = False,
+    title: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="What the data are, for the report; else the name of RECORDS."
+        ),
+    ] = None,
     outcome: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,7 +103,7 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             records,
             k,
             preparation,
-            title=Path(_without_secrets(records)).name,
+            title=title or Path(_without_secrets(records)).name,
             command=shlex.join(["comorb", *map(_without_secrets, sys.argv[1:])]),
             outcomes=outcome,
             memory=memory,

@@ -26,7 +26,7 @@ Records = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors alone.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print notes and errors alone.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run.")]
 Chart = Annotated[
     Path | None,

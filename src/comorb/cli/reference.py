@@ -16,7 +16,7 @@ answers `--help` with an example. `comorb --install-completion` teaches the shel
 commands and options.
 
 - Results go to standard output, progress and notes to standard error. `--json` prints one JSON
-  document for scripts, `--quiet` prints errors alone.
+  document for scripts, `--quiet` prints notes and errors alone.
 - A file is written under a temporary name and renamed when it is complete, so that an
   interrupted command leaves what was there before. Results that are there are replaced only
   with `--force`; those of `comorb demo`, which are always the same, without asking.
