@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+Item = TypeVar("Item")
 Tell = Callable[[str], None]
 _NUMBERS = (("In the cluster", "right"), ("In all", "right"), ("Likelier", "right"))
 
@@ -38,6 +39,16 @@ def progress(quiet: bool = False) -> Iterator[Tell]:
     with shown:
         task = shown.add_task("", total=None)
         yield lambda text: shown.update(task, description=text)
+
+
+def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterable[Item]:
+    """Pass items on, with a bar that shows how many of them are done, on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    hidden = quiet or not console.is_terminal
+    return track(items, text, total, console=console, transient=True, disable=hidden)
 
 
 def counted(number: int | None, noun: str) -> str:

@@ -9,6 +9,8 @@ import typer
 
 from comorb.cli.options import Force, Quiet
 
+BLOCK = 65_536
+
 
 def simulate(
     file: Annotated[
@@ -31,12 +33,12 @@ def simulate(
 
     Example: comorb simulate visits.csv -n 100000
     """
-    from comorb.cli.output import progress
+    from comorb.cli.output import tracked
     from comorb.records.datasets import region
     from comorb.records.export import export
 
-    with progress(quiet) as tell:
-        tell(f"Writing {records:,} records")
-        export(region(records, layout), file, force)  # type: ignore[arg-type]
+    blocks = region(records, layout)  # type: ignore[arg-type]
+    shown = tracked(blocks, f"Writing {records:,} records", -(-records // BLOCK), quiet)
+    export(shown, file, force)
     if not quiet:
         typer.echo(f"{records:,} simulated records: {file}")
