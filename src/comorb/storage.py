@@ -206,6 +206,16 @@ def write_folder(directory: str | Path, force: bool = False) -> Iterator[Path]:
         ) from None
 
 
+def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
+    """Refuse a file of another kind, and one that is there unless it may be replaced."""
+    if path.suffix.lower() not in endings:
+        raise StorageError(
+            f"Expected a file that ends with {' or '.join(endings)}; got {path.name}."
+        )
+    if path.exists() and not force:
+        raise StorageError(f"{path} is there already; name another file, or use --force.")
+
+
 def check_folder(directory: str | Path, force: bool) -> None:
     """Refuse a folder with something in it, unless that may be replaced."""
     directory = Path(directory)

@@ -11,7 +11,7 @@ import pytest
 from comorb.insight.profile import Profile
 from comorb.storage import load_model
 
-FILES = ["assignments.csv", "model.comorb", "profile.json"]
+FILES = ["assignments.csv", "model.comorb", "profile.json", "report.html"]
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -27,12 +27,13 @@ def test_fit_prints_clusters_that_a_clinician_can_read(comorb, records):
     told = comorb("fit", records, "--having", "585", "-k", 2)
     assert told.exit_code == 0
     assert told.stdout.startswith("visits.csv: ")
-    assert "in 2 clusters (as asked)" in told.stdout
+    assert " records in 2 clusters, " in told.stdout
+    assert "Number of clusters: 2, as asked" in told.stdout
     assert "having 585 (−" in told.stdout
     assert "In every record: Chronic kidney disease." in told.stdout
     assert "% Hypertensive kidney disease" in told.stdout
     assert "confidence" in told.stdout
-    assert "Results: comorb-run" in told.stdout
+    assert "Report: comorb-run/report.html" in told.stdout
     assert names("comorb-run") == FILES
 
 

@@ -1,4 +1,4 @@
-"""profile and compare, as a user meets them."""
+"""profile, report and compare, as a user meets them."""
 
 import json
 import shutil
@@ -69,6 +69,7 @@ def test_a_cluster_is_renamed_for_good(comorb, run, records):
     assert "Kidneys and hearts" in comorb("profile", "run", "--name", "2=Kidneys and hearts").stdout
     assert "Kidneys and hearts" in comorb("profile", "run").stdout
     assert "Kidneys and hearts" in comorb("assign", "run", records).stdout
+    assert "Kidneys and hearts" in Path("run/report.html").read_text()
     told = comorb("profile", "run", "--name", "Kidneys")
     assert told.exit_code == 2
     assert "expected the number of a cluster and a name, such as 2=Kidney" in told.stderr
@@ -76,6 +77,17 @@ def test_a_cluster_is_renamed_for_good(comorb, run, records):
     assert told.exit_code == 2
     assert "expected a cluster from 1 to 3, got 7" in told.stderr
     assert "Kidneys and hearts" in comorb("profile", "run").stdout
+
+
+def test_report_is_written_again(comorb, run):
+    assert comorb("report", run).stdout == "Report: report.html\n"
+    assert Path("report.html").read_text() == (run / "report.html").read_text()
+    assert comorb("report", run, "--min-cell", 20, "-o", "share.html", "-q").output == ""
+    assert Path("share.html").read_text() != Path("report.html").read_text()
+    told = comorb("report", run)
+    assert told.exit_code == 1
+    assert "report.html is there already; name another file, or use --force." in told.stderr
+    assert "ends with .html; got report.doc." in comorb("report", run, "-o", "report.doc").stderr
 
 
 @pytest.fixture(scope="module")
@@ -120,4 +132,4 @@ def test_compare_draws_a_chart(comorb, run, other):
     told = comorb("compare", run, other, "--chart", "compare.svg")
     assert "compare.svg is there already; name another file, or use --force." in told.stderr
     told = comorb("compare", run, other, "--chart", "compare.bmp")
-    assert "Expected a chart that ends with .png, .svg or .pdf; got compare.bmp." in told.stderr
+    assert "Expected a file that ends with .png or .svg or .pdf; got compare.bmp." in told.stderr

@@ -181,4 +181,4 @@ def _show(found: Run, directory: Path, as_json: bool, quiet: bool) -> None:
         show_json(summary)
     elif not quiet:
         show_profile(summary)
-        typer.echo(f"\nResults: {directory}")
+        typer.echo(f"\nReport: {directory / 'report.html'}")

@@ -1,4 +1,4 @@
-"""From clusters to meaning: profile and compare."""
+"""From clusters to meaning: profile, report and compare."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import Chart, Force, Json
+from comorb.cli.options import Chart, Force, Json, Quiet
 
 RunFolder = Annotated[
     Path,
@@ -70,6 +70,28 @@ def profile(
         show_json(summary)
     else:
         show(summary)
+
+
+def report(
+    run: RunFolder,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where it goes.")
+    ] = Path("report.html"),
+    min_cell: MinCell = 0,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the report of a run again, for instance without small counts.
+
+    One HTML file that opens from disk and asks nobody for anything.
+
+    Example: comorb report heart-failure --min-cell 11 -o to-share.html
+    """
+    from comorb.insight.run import write_report
+
+    write_report(run, output, min_cell, force)
+    if not quiet:
+        typer.echo(f"Report: {output}")
 
 
 def compare(

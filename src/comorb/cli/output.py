@@ -67,14 +67,10 @@ def show_json(value: Any) -> None:
 
 def save_chart(axes: Axes, path: Path, force: bool) -> None:
     """Write a chart to a file, in the format that its name ends with."""
-    from comorb.errors import StorageError
-    from comorb.storage import write_whole
+    from comorb.storage import check_file, write_whole
 
+    check_file(path, (".png", ".svg", ".pdf"), force)
     kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise StorageError(f"Expected a chart that ends with .png, .svg or .pdf; got {path.name}.")
-    if path.exists() and not force:
-        raise StorageError(f"{path} is there already; name another file, or use --force.")
     with write_whole(path) as file:
         axes.figure.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
     typer.echo(f"Chart: {path}", err=True)
@@ -89,11 +85,11 @@ def show_profile(summary: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(
         f"{summary['title']}: {counted(summary['records'], 'record')} in "
-        f"{counted(summary['k'], 'cluster')} ({summary['reason']}), "
-        f"{counted(summary['codes'], 'different code')}",
+        f"{counted(summary['k'], 'cluster')}, {counted(summary['codes'], 'different code')}",
         markup=False,
     )
     _show_rules(summary)
+    console.print(f"Number of clusters: {summary['reason']}", markup=False)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
     table.add_column("", justify="right", style="bold")
     table.add_column("Cluster", ratio=1)

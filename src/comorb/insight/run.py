@@ -1,6 +1,6 @@
 """Run: the whole job, from records to a folder of results, for the command line and the explorer.
 
-A run's folder holds the model, the cluster of each record and the profile.
+A run's folder holds the model, the cluster of each record, the profile and the report.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from comorb.errors import StorageError
 from comorb.insight.assignment import assign
 from comorb.insight.compare import Comparison, compare
 from comorb.insight.profile import Profile, profile
+from comorb.insight.report import report
 from comorb.insight.scoring import MODEL, Assigned, Tell, silent
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.kernels import Ints
@@ -25,6 +26,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
 from comorb.storage import (
     SavedModel,
+    check_file,
     fingerprint,
     load_model,
     save_model,
@@ -32,7 +34,7 @@ from comorb.storage import (
     write_whole,
 )
 
-ASSIGNMENTS, PROFILE = "assignments.csv", "profile.json"
+ASSIGNMENTS, PROFILE, REPORT = "assignments.csv", "profile.json", "report.html"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Run:
     profile: Profile
 
     def save(self, directory: str | Path, force: bool = False) -> None:
-        """Write the model, the assignments and the profile to a folder.
+        """Write the model, the assignments, the profile and the report to a folder.
 
         Parameters
         ----------
@@ -118,7 +120,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     fitted = BernoulliMixture(k).fit(cohort.matrix, sample_weight=cohort.weights)
     mixture = Mixture(fitted.weights_, fitted.means_)
     tell("Describing the clusters")
-    reason = "as asked"
+    reason = f"{k}, as asked"
     about = profile(mixture, cohort, title=title, reason=reason, command=command, outcomes=outcomes)
     assigned = Assigned(cohort.ids, assign(mixture, cohort), _names(about), cohort.ledger)
     model = SavedModel(
@@ -168,6 +170,13 @@ def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
     return about
 
 
+def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
+    """Write the report of a saved run to an HTML file, without counts under ``min_cell``."""
+    path = Path(path)
+    check_file(path, (".html",), force)
+    write_text(report(load_profile(run).suppressed(min_cell)), path)
+
+
 def compare_runs(one: str | Path, two: str | Path, min_cell: int = 0) -> Compared:
     """Compare two runs, given by their folders or profiles.
 
@@ -196,6 +205,7 @@ def _shared_labels(one: Path, two: Path) -> tuple[Ints, Ints] | None:
 
 def _save_profile(about: Profile, folder: Path) -> None:
     write_text(about.to_json(), folder / PROFILE)
+    write_text(report(about), folder / REPORT)
 
 
 def write_text(text: str, path: str | Path) -> None:

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from comorb.errors import StorageError
-from comorb.storage import write_whole
+from comorb.storage import check_file, write_whole
 
 _WRITERS = {
     ".csv": lambda sink, schema: pa_csv.CSVWriter(sink, schema),
@@ -42,7 +41,4 @@ def export(batches: Iterable[pa.RecordBatch], path: str | Path, force: bool = Fa
 
 def check_export(path: Path, force: bool) -> None:
     """Refuse early what `export` would refuse late."""
-    if path.suffix.lower() not in _WRITERS:
-        raise StorageError(f"Expected a file that ends with .csv or .parquet; got {path.name}.")
-    if path.exists() and not force:
-        raise StorageError(f"{path} is there already; name another file, or use --force.")
+    check_file(path, tuple(_WRITERS), force)
