@@ -64,7 +64,8 @@ def bars(ax: Axes, shares: Floats, fills: Sequence[str], names: Sequence[str]) -
 def marks(ax: Axes, column: int, values: Floats) -> None:
     """Draw a tick across each bar of a column."""
     at = np.arange(values.size)
-    ax.vlines(column + _ROOM * values, at - 0.42, at + 0.42, colors=palette()["ink"], lw=1.3)
+    width = 1.3 if ax.get_xlim()[1] <= 13 else 0.6
+    ax.vlines(column + _ROOM * values, at - 0.42, at + 0.42, colors=palette()["ink"], lw=width)
 
 
 def heads(ax: Axes, texts: Sequence[str], fills: Sequence[str]) -> None:
