@@ -87,7 +87,23 @@ def test_report_is_written_again(comorb, run):
     told = comorb("report", run)
     assert told.exit_code == 1
     assert "report.html is there already; name another file, or use --force." in told.stderr
-    assert "ends with .html; got report.doc." in comorb("report", run, "-o", "report.doc").stderr
+    assert (
+        "ends with .html or .pdf; got report.doc."
+        in comorb("report", run, "-o", "report.doc").stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--pdf",), "report.pdf"),
+        (("-o", "print.pdf"), "print.pdf"),
+        (("-o", "print.html", "--pdf"), "print.pdf"),
+    ],
+)
+def test_report_for_print(comorb, run, words, name):
+    assert comorb("report", run, *words).stdout == f"Report: {name}\n"
+    assert Path(name).read_bytes().startswith(b"%PDF")
 
 
 @pytest.fixture(scope="module")

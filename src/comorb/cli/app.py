@@ -12,7 +12,7 @@ COMMANDS = {
     "fit": ("fitting", "Find the clusters of records, and write a model and a report."),
     "assign": ("fitting", "Assign new records to the clusters of a model."),
     "profile": ("meaning", "Show the clusters of a run."),
-    "report": ("meaning", "Write the report of a run again, for instance without small counts."),
+    "report": ("meaning", "Write the report of a run again, for print or without small counts."),
     "compare": ("meaning", "Compare the clusters of two runs."),
     "inspect": ("inspect", "Say what records hold: layout, coding system, counts and problems."),
     "simulate": ("simulating", "Write simulated records to a file."),

@@ -75,23 +75,33 @@ def profile(
 def report(
     run: RunFolder,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where it goes.")
-    ] = Path("report.html"),
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="An .html or .pdf file; else report.html or report.pdf.",
+        ),
+    ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="A PDF for print.")] = False,
     min_cell: MinCell = 0,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the report of a run again, for instance without small counts.
+    """Write the report of a run again, for print or without small counts.
 
-    One HTML file that opens from disk and asks nobody for anything.
+    The HTML file opens from disk and asks nobody for anything.
 
     Example: comorb report heart-failure --min-cell 11 -o to-share.html
     """
     from comorb.insight.run import write_report
 
-    write_report(run, output, min_cell, force)
+    path = output or Path("report")
+    if pdf or output is None:
+        path = path.with_suffix(".pdf" if pdf else ".html")
+    write_report(run, path, min_cell, force)
     if not quiet:
-        typer.echo(f"Report: {output}")
+        typer.echo(f"Report: {path}")
 
 
 def compare(

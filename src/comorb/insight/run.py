@@ -16,6 +16,7 @@ import pyarrow.csv as pa_csv
 from comorb.errors import StorageError
 from comorb.insight.assignment import assign
 from comorb.insight.compare import Comparison, compare
+from comorb.insight.pdf import report_pdf
 from comorb.insight.profile import Profile, profile
 from comorb.insight.report import report
 from comorb.insight.scoring import MODEL, Assigned, Tell, silent
@@ -171,10 +172,15 @@ def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
 
 
 def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
-    """Write the report of a saved run to an HTML file, without counts under ``min_cell``."""
+    """Write the report of a saved run to an HTML or PDF file, without counts under ``min_cell``."""
     path = Path(path)
-    check_file(path, (".html",), force)
-    write_text(report(load_profile(run).suppressed(min_cell)), path)
+    check_file(path, (".html", ".pdf"), force)
+    about = load_profile(run).suppressed(min_cell)
+    if path.suffix.lower() == ".pdf":
+        with write_whole(path) as file:
+            report_pdf(about, file)
+    else:
+        write_text(report(about), path)
 
 
 def compare_runs(one: str | Path, two: str | Path, min_cell: int = 0) -> Compared:
