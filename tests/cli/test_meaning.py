@@ -97,7 +97,6 @@ def test_report_is_written_again(comorb, run):
     ("words", "name"),
     [
         (("--pdf",), "report.pdf"),
-        (("-o", "print.pdf"), "print.pdf"),
         (("-o", "print.html", "--pdf"), "print.pdf"),
     ],
 )
