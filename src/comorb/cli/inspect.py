@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from comorb.cli.options import (
+    Columns,
+    Json,
+    LayoutKind,
+    Levels,
+    Memory,
+    Records,
+    System,
+    Table,
+    Unit,
+    layout_of,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,38 +23,39 @@ if TYPE_CHECKING:
     from comorb.records.reading import Inspection
 
 
-def inspect(
-    records: Annotated[str, typer.Argument(help="A file, a folder, a glob or a URL.")],
-    table: Annotated[str | None, typer.Option(help="A table, or a query that selects.")] = None,
-    layout: Annotated[
-        str | None, typer.Option(help="wide, long, delimited, binary, omop or fhir.")
-    ] = None,
-    unit: Annotated[str | None, typer.Option(help="visit or patient.")] = None,
-    system: Annotated[str | None, typer.Option(help="icd9cm, icd10cm, icd10 or opaque.")] = None,
-    level: Annotated[
-        list[str] | None, typer.Option(help="category, full, group or chapter; may be repeated.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+def inspect(  # noqa: PLR0913 - one parameter for each option
+    records: Records,
+    table: Table = None,
+    layout: LayoutKind = None,
+    column: Columns = None,
+    unit: Unit = None,
+    system: System = None,
+    level: Levels = ["category"],  # noqa: B006 - Typer copies it
+    memory: Memory = None,
+    as_json: Json = False,
 ) -> None:
-    """Say what records hold: layout, coding system, counts and problems."""
-    import json
+    """Say what records hold: layout, coding system, counts and problems.
 
+    Example: comorb inspect visits.csv
+    """
     from rich.console import Console
 
-    from comorb.records.layouts import Layout
+    from comorb.cli.output import progress, show_json
     from comorb.records.reading import inspect_records
 
-    with Console(stderr=True).status("Reading the records"):
+    with progress() as tell:
+        tell("Reading the records")
         found = inspect_records(
             records,
             table=table,
-            layout=Layout(kind=layout),  # type: ignore[arg-type]
+            layout=layout_of(layout, column),
             unit=unit,
             system=system,
-            level=level or "category",
+            level=level,
+            memory=memory,
         )
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False, indent=2))
+        show_json(found.to_dict())
     else:
         _show(found, Console())
 
