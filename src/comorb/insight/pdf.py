@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import isnan
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from comorb.insight import charts
 from comorb.insight.labels import shorten
@@ -25,14 +25,14 @@ _PER_PAGE, _FEW, _FIGURES = 8, 12, 6
 _LEFT = 0.06
 
 
-def report_pdf(profile: Profile, path: str | Path) -> None:
+def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
     """Write a profile as a PDF: a summary, the charts and the table of relevance.
 
     Parameters
     ----------
     profile : Profile
         The clusters; suppress it first where small counts must not be seen.
-    path : str or Path
+    path : str, Path or open binary file
         Where to write. The same profile gives the same bytes.
     """
     from matplotlib.backends.backend_pdf import PdfPages
