@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pytest
 from comorb.errors import InputError
 from comorb.insight.assignment import assign
 from comorb.insight.profile import Profile, profile
+from comorb.insight.stability import Stability
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import CODES, MODEL, make_cohort
@@ -106,18 +107,13 @@ def test_intervals_hold_the_prevalence(full: Profile) -> None:
     assert np.all((low <= full.overall) & (full.overall <= high))
 
 
-@dataclass
-class _Stability:
-    jaccard: tuple[float, ...]
-
-
 def test_stability_is_filled_in(full: Profile, cohort: Cohort) -> None:
-    stable = full.with_stability(_Stability((0.9, 0.8)))
+    stable = full.with_stability(Stability(0.9, (0.9,), (0.9, 0.8)))
     assert [c.stability for c in stable.clusters] == [0.9, 0.8]
-    made = profile(MODEL, cohort, stability=_Stability((0.9, 0.8)))
+    made = profile(MODEL, cohort, stability=Stability(0.9, (0.9,), (0.9, 0.8)))
     assert made.clusters == stable.clusters
     with pytest.raises(InputError, match="expected the stability of 2 clusters, got that of 1"):
-        full.with_stability(_Stability((0.9,)))
+        full.with_stability(Stability(0.9, (0.9,), (0.9,)))
 
 
 def test_explain_takes_codes_as_they_are_written(full: Profile) -> None:
@@ -163,3 +159,13 @@ def test_a_model_of_other_codes_is_an_error(cohort: Cohort) -> None:
     other = Mixture(np.ones(1), np.full((1, 3), 0.5))
     with pytest.raises(InputError, match="expected a model over the 8 codes of the cohort, got"):
         profile(other, cohort)
+
+
+def test_an_empty_cluster_has_no_confidence_and_no_lines(cohort: Cohort) -> None:
+    weights, means = np.append(MODEL.weights, 0), np.vstack([MODEL.means, np.full(8, 0.5)])
+    made = profile(Mixture(weights, means), cohort)
+    empty = made.clusters[2]
+    assert (empty.name, empty.size, empty.share, empty.top) == ("Cluster 3", 0, 0, None)
+    assert made.heatmap.lines[2] == 0
+    assert made.suppressed(11).clusters[2].size == 0
+    assert Profile.from_json(made.to_json()).clusters == made.clusters
