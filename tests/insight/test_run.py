@@ -6,7 +6,7 @@ import pyarrow.csv
 import pytest
 
 from comorb.errors import StorageError
-from comorb.insight.run import Run, load_profile, run
+from comorb.insight.run import Run, run
 from comorb.records.datasets import region
 from comorb.records.layouts import Layout
 from comorb.records.preparation import Preparation
@@ -55,11 +55,6 @@ def test_weights_count(table):
     assert not np.allclose(weighted.model.mixture.weights, run(table, 2).model.mixture.weights)
 
 
-def test_a_saved_profile_comes_back(made, tmp_path):
-    made.save(tmp_path / "run")
-    assert load_profile(tmp_path / "run").to_json() == made.profile.to_json()
-
-
 def test_assignments_hold_id_cluster_and_confidence(made, tmp_path):
     made.save(tmp_path)
     table = pyarrow.csv.read_csv(tmp_path / "assignments.csv")
@@ -73,9 +68,3 @@ def test_a_run_is_not_replaced_by_accident(made, tmp_path):
     with pytest.raises(StorageError, match="is there already and not empty"):
         made.save(tmp_path)
     made.save(tmp_path, force=True)
-
-
-def test_a_profile_that_is_none_is_named(tmp_path):
-    (tmp_path / "profile.json").write_text("{}")
-    with pytest.raises(StorageError, match=r"profile\.json: expected a document of format"):
-        load_profile(tmp_path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comorb.insight.profile import Profile
-    from comorb.insight.run import Compared
+    from comorb.insight.saved import Compared
     from comorb.insight.scoring import Assigned
     from comorb.records.ledger import Line
 
