@@ -104,8 +104,10 @@ def rows(millions: int = 50) -> list[tuple[str, float, float, bool]]:
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as folder:
         long, wide = Path(folder) / "long.parquet", Path(folder) / "wide.csv"
         write_wide(wide)
-        parse = min(measure("parses", str(wide))[0] for _ in range(3))
-        read = min(measure("reads", str(wide))[0] for _ in range(3))
+        turns = [
+            (measure("parses", str(wide))[0], measure("reads", str(wide))[0]) for _ in range(7)
+        ]
+        parse, read = (min(seconds) for seconds in zip(*turns, strict=True))
         write_long(long, millions)
         group, _ = measure("groups", str(long))
         ours, peak = measure("reads", str(long))

@@ -44,6 +44,11 @@ def test_a_header_longer_than_the_sample(tmp_path):
     assert sniff(path).columns == tuple(names)
 
 
+def test_names_that_begin_like_a_code_are_names(tmp_path):
+    path = write(tmp_path, "KEY_NIS,I10_DX1,I10_DX2\n17,I5021,E119\n")
+    assert sniff(path).columns == ("KEY_NIS", "I10_DX1", "I10_DX2")
+
+
 def test_names_are_stripped_and_unnamed_columns_get_one(tmp_path):
     path = write(tmp_path, "\ufeff key\u00a0,,code\nx,y,z\n")
     assert sniff(path).columns == ("key", "column_2", "code")
@@ -86,7 +91,8 @@ def test_any_bytes_are_read_whole_or_refused(tmp_path_factory, data):
     path.write_bytes(data)
     try:
         with open_source(path) as source:
-            table = source.table("file.csv")
-            source.rows(table, f"SELECT * FROM {table.sql}")
+            for name in source.openers:
+                table = source.table(name)
+                source.rows(table, f"SELECT * FROM {table.sql}")
     except RecordsError as error:
         assert "file.csv" in str(error)  # noqa: PT017

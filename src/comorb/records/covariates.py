@@ -1,6 +1,5 @@
 """Covariates: the columns beside the codes, with the types that their values have."""
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -67,10 +66,13 @@ def united(source: Source, table: Table, key: str) -> tuple[pa.Table, tuple[str,
     return whole.drop_columns([key, *varying]), tuple(notes)
 
 
-def typed(table: pa.Table) -> pa.Table:
-    """Give text columns the type that every value of them has; ids with leading zeros stay text."""
-    columns = {name: _typed(name, table[name]) for name in table.column_names}
-    return pa.table(columns)
+def typed(table: pa.Table, layout: Layout) -> pa.Table:
+    """Give text columns the type that every value of them has; ids stay text."""
+    ids = (layout.record, layout.patient)
+    columns = {name: table[name] for name in table.column_names}
+    return pa.table(
+        {name: held if name in ids else _typed(name, held) for name, held in columns.items()}
+    )
 
 
 def weights_of(label: str, column: str, values: pa.ChunkedArray) -> NDArray[np.float64]:

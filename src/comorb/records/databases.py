@@ -3,7 +3,6 @@
 Both are opened for reading only, and every column is read as text.
 """
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 import re

@@ -24,7 +24,7 @@ DELIMITERS = ",\t;|^~: "
 WHOLE_LINE = "\x1f"
 _CHUNK = 1 << 23
 _SAMPLE = 1 << 16
-_DATA_LIKE = re.compile(r"[-+]?\d+([.,]\d+)?|\d{4}-\d\d-\d\d.*|[A-Z]\d\d[.]?\w*")
+_DATA_LIKE = re.compile(r"[-+]?\d+([.,]\d+)?|\d{4}-\d\d-\d\d.*|[A-Z]\d\d(\.?[0-9A-Z]{1,4})?")
 _FLAG = re.compile(r"([01](\.0)?|true|false)?", re.IGNORECASE)
 
 

@@ -59,7 +59,7 @@ class Layout:
         return {role: column for role in roles if (column := getattr(self, role)) is not None}
 
 
-_ID = r"(_?(id|ids|no|nr|num|number|key|sk|identifier))"
+_ID = r"(_?(id|ids|no|nr|nbr|num|number|key|sk|identifier))"
 _VISIT = "hadm|encounter|enc|visit|visit_occurrence|claim|clm|record|rec|stay|admission|adm|episode"
 _PERSON = "subject|patient|pat|person|member|bene|beneficiary|desynpuf|individual|participant"
 _ROLES = {

@@ -3,7 +3,6 @@
 The engine numbers the records and the codes; only integers leave it, and NumPy sorts them.
 """
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from comorb.errors import RecordsError
 from comorb.records.assembly import Assembly, Encode, build_matrix, without_empty
 from comorb.records.covariates import shown_names, typed, united
-from comorb.records.engine import Source, Table, quoted
+from comorb.records.engine import Source, Table, as_text, quoted
 from comorb.records.identity import id_column
 from comorb.records.layouts import Layout, edition
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
@@ -57,7 +56,7 @@ def read_long(
     pairs = _pairs(source, base, codes, vocabulary)
     matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
     matrix, held = without_empty(matrix)
-    covariates, notes = _covariates(source, base)
+    covariates, notes = _covariates(source, base, layout)
     ledger = codes.lines
     ledger = ledger.less("rows", "without a code", (ledger.left("rows") or 0) - written)
     ledger = ledger.less("rows", "malformed code", malformed)
@@ -90,6 +89,7 @@ def _base(source: Source, table: Table, layout: Layout, unit: str) -> Table:
     for name, shown in shown_names(others, layout).items():
         number = shown in ("age", "weight")
         value = f"TRY_CAST({quoted(name)} AS DOUBLE)" if number else quoted(name)
+        value = as_text(name, table.columns[name]) if name == layout.patient else value
         picks.append(f"{value} AS {quoted(shown)}")
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
     if table.text:
@@ -157,7 +157,7 @@ def _pairs(
         yield batch.column(0).to_numpy(), batch.column(1).to_numpy()
 
 
-def _covariates(source: Source, base: Table) -> tuple[pa.Table, tuple[str, ...]]:
+def _covariates(source: Source, base: Table, layout: Layout) -> tuple[pa.Table, tuple[str, ...]]:
     hidden = (" record", " code", " version")
     names = [name for name in base.columns if name not in hidden]
     if not names:
@@ -168,7 +168,7 @@ def _covariates(source: Source, base: Table) -> tuple[pa.Table, tuple[str, ...]]
         f'FROM {base.sql} AS base JOIN ids ON base." record" = ids.id',
     )
     covariates, notes = united(source, view, " record")
-    return typed(covariates), notes
+    return typed(covariates, layout), notes
 
 
 def _problems(

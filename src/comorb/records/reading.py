@@ -1,6 +1,5 @@
 """Reading: from any source, layout and coding system to a cohort."""
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 import warnings

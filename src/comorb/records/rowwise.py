@@ -1,6 +1,5 @@
 """Row-wise layouts, in which a row is a record: wide, delimited and binary."""
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -155,7 +154,7 @@ def _covariates(layout: Layout, others: pa.Table, known: Identity) -> pa.Table:
     """Return the covariates of each record: those of its first row, by date where there is one."""
     if known.column is not None:
         others = others.drop_columns([known.column])
-    others = typed(renamed(others, layout))
+    others = typed(renamed(others, layout), layout)
     if not others.num_columns or len(known.ids) == others.num_rows:
         return others
     rows = np.flatnonzero(known.place >= 0)

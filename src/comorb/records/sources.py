@@ -4,7 +4,6 @@ A file is known by its content, whatever it is called. Text is read with every c
 so that ids and codes never become numbers.
 """
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 import re

@@ -1,6 +1,5 @@
 """Standards: OMOP, FHIR and plain NDJSON as one long or wide table."""
 
-# ruff: noqa: S608 (every name and text is quoted)
 from __future__ import annotations
 
 from collections.abc import Mapping
