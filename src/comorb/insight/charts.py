@@ -103,7 +103,9 @@ def heatmap(profile: Profile, ax: Axes | None = None) -> Axes:
     for place, colour in enumerate(colours(profile.k)):
         part = rows[edges[place] : edges[place + 1]]
         shade = drawing.density(part, -(-len(part) * PIXELS // height))[:, :, None]
-        strips.append(shade * ink + (1 - shade) * (1 - 0.22 * (1 - np.array(to_rgb(colour)))))
+        strip = shade * ink + (1 - shade) * (1 - 0.22 * (1 - np.array(to_rgb(colour))))
+        strip[:, np.isnan(profile.prevalence[place, columns])] = 1
+        strips.append(strip)
     for strip, start, end in zip(strips, edges[:-1], edges[1:], strict=True):
         if end > start:
             box = (-0.5, len(columns) - 0.5, end, start)

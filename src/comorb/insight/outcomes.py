@@ -16,6 +16,7 @@ from comorb.insight.parts import Outcome
 from comorb.model.kernels import Floats, Ints
 
 FEW = 8
+YES = ("true", "1", "yes", "y")
 Mask = npt.NDArray[np.bool_]
 
 
@@ -73,9 +74,8 @@ def _shares(
     kinds = sorted(pc.unique(plain.drop_null()).to_pylist(), key=_as_sorted)
     if len(kinds) > FEW:
         return None
-    if pa.types.is_boolean(column.type) or set(kinds) <= {"0", "1"}:
-        kinds = [value for value in kinds if value in ("true", "1")] or kinds
-    shown = kinds[:1] if len(kinds) == 2 else kinds
+    said = [value for value in kinds if value.lower() in YES]
+    shown = (said or kinds)[:1] if len(kinds) <= 2 else kinds
     codes = pc.index_in(plain, pa.array(shown, pa.string())).to_numpy(zero_copy_only=False)
     has: Any = pc.is_valid(plain).to_numpy(zero_copy_only=False)
     counts = np.array(

@@ -102,7 +102,7 @@ class Outcome:
     kind : {"number", "share"}
         Whether ``values`` are statistics of numbers or categories with shares.
     values : tuple of str
-        ("mean", "median"), or the categories; of two categories only the first in the alphabet.
+        ("mean", "median"), or the categories; of two categories one, such as yes or true.
     known : ndarray of shape (k + 1,)
         How many records have a value.
     counts : ndarray of shape (v, k + 1)

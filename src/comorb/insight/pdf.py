@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from comorb.insight import charts
 from comorb.insight.labels import shorten
+from comorb.insight.outcomes import YES
 from comorb.insight.palette import colours, palette
 from comorb.insight.parts import Outcome
 from comorb.insight.profile import Profile
@@ -146,7 +147,12 @@ def _column(profile: Profile, cluster: int, figure: Figure, left: float, top: fl
 
 def _outcomes(profile: Profile) -> list[Figure]:
     """Return the outcomes of each cluster with their intervals, six to a page."""
-    every = [(outcome, v) for outcome in profile.outcomes for v in range(len(outcome.values))]
+    every = [
+        (outcome, v)
+        for outcome in profile.outcomes
+        for v, estimates in enumerate(outcome.estimate)
+        if not all(isnan(estimate) for estimate in estimates)
+    ]
     figures = []
     for first in range(0, len(every), _FIGURES):
         figure = _page()
@@ -172,8 +178,9 @@ def _outcomes(profile: Profile) -> list[Figure]:
 
 def _heading(outcome: Outcome, v: int) -> str:
     name = outcome.name.replace("_", " ").capitalize()
-    only = len(outcome.values) == 1 and outcome.values[v] in ("true", "1")
-    return name if only else f"{name}: {outcome.values[v]}"
+    value = outcome.values[v].replace("_", " ")
+    only = len(outcome.values) == 1 and value.lower() in YES
+    return name if only else f"{name}: {value}"
 
 
 def _estimate(outcome: Outcome, v: int, place: int) -> str:

@@ -24,7 +24,7 @@ from comorb.model.mixture import Mixture
 from comorb.records.codes import featurise
 from comorb.records.cohort import Cohort
 
-FLOOR, FEWEST = 0.02, 5
+FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
 
 
 class Stable(Protocol):
@@ -157,7 +157,7 @@ class Profile:
 
     def automatic_names(self) -> tuple[str, ...]:
         """Return a name for each cluster, made from its most relevant diseases."""
-        ranked = [self.top(cluster, n=30).tolist() for cluster in range(self.k)]
+        ranked = [self.top(cluster, NAMING, 30).tolist() for cluster in range(self.k)]
         return cluster_names(ranked, self.codes, self.labels, self.source.system)
 
     def renamed(self, names: Mapping[int, str]) -> Profile:

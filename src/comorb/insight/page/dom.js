@@ -64,8 +64,20 @@ export function number(value, digits = 1) {
 
 export function percent(share, digits = 0) {
   if (share === null || Number.isNaN(share)) return t("hidden");
-  if (share > 0 && share < 0.0005) return `< ${percent(0.001)}`;
+  if (share > 0 && share < 0.0005) return `<${percent(0.001)}`;
   const fine = share > 0 && share < 0.0095 ? 1 : digits;
   const options = { style: "percent", minimumFractionDigits: fine, maximumFractionDigits: fine };
   return new Intl.NumberFormat(language, options).format(share);
+}
+
+// At most `width` characters, cut between words; a long first word stays whole.
+export function shorten(text, width) {
+  if (text.length <= width) return text;
+  const words = text.split(" ");
+  let kept = words[0];
+  for (const word of words.slice(1)) {
+    if (kept.length + word.length + 2 > width) break;
+    kept += ` ${word}`;
+  }
+  return `${kept.replace(/( (of|and|or|in|the|with))*[,;]?$/, "")}…`;
 }

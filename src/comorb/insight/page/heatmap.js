@@ -1,11 +1,13 @@
 // The heat-map on a canvas: a pixel's shade is the share of its records, so that none is lost;
 // zoomed in, a line is a record.
 
-import { count, h, percent, section, t } from "./dom.js";
+import { count, h, percent, section, shorten, t } from "./dom.js";
 import { readHeatmap } from "./data.js";
 
 const HEIGHT = 620;
 const FEWEST_LINES = 40;
+const LABEL = 34;
+const WHITE = [255, 255, 255];
 
 export function heatmap(profile, palette, highlight) {
   const cells = readHeatmap(profile.heatmap);
@@ -16,7 +18,7 @@ export function heatmap(profile, palette, highlight) {
   const where = h("output", { class: "quiet" });
   const labels = h("div", { class: "labels" }, ...profile.heatmap.columns.map((i) => columnLabel(profile, i)));
   labels.style.setProperty("--columns", cells.width);
-  const tints = profile.clusters.map((_, j) => mix(rgb(palette.clusters[j % palette.clusters.length]), [255, 255, 255], 0.78));
+  const tints = profile.clusters.map((_, j) => mix(rgb(palette.clusters[j % palette.clusters.length]), WHITE, 0.78));
   const ink = rgb(palette.ink);
   let lit = { cluster: null, code: null };
 
@@ -28,10 +30,11 @@ export function heatmap(profile, palette, highlight) {
     for (let y = 0; y < HEIGHT; y += 1) {
       const [from, to] = linesAt(view, y);
       const cluster = clusterAt(cells, from);
+      const faded = isFaded(lit, cluster) ? 0.7 : 0;
       for (let x = 0; x < cells.width; x += 1) {
         const shade = cells.density(x, from, to);
-        const faded = isFaded(lit, cluster, profile.heatmap.columns[x]) ? 0.7 : 0;
-        const colour = mix(mix(ink, tints[cluster], 1 - shade), [255, 255, 255], faded);
+        const known = profile.prevalence[cluster][profile.heatmap.columns[x]] !== null;
+        const colour = mix(mix(ink, tints[cluster], 1 - shade), WHITE, known ? faded : 1);
         image.data.set([...colour, 255], 4 * (y * cells.width + x));
       }
     }
@@ -103,11 +106,15 @@ export function heatmap(profile, palette, highlight) {
     if (now.code === null || before !== now.cluster) draw();
   });
   new ResizeObserver(draw).observe(canvas);
-  return section(
+  const part = section(
     "heatmap",
     h("div", { class: "controls" }, button("+", t("heatmap.in"), keys["+"]), button("−", t("heatmap.out"), keys["-"]), button(t("heatmap.whole"), t("heatmap.whole"), keys[0]), where),
     h("div", { class: "heatmap" }, bands, canvas, labels),
   );
+  if (profile.heatmap.per_line > 1) {
+    part.querySelector(".how").textContent = t("heatmap.how.lines", { each: profile.heatmap.per_line });
+  }
+  return part;
 }
 
 // Only a cluster that is lit on its own fades the others; a disease is marked by its label.
@@ -129,7 +136,7 @@ function clusterAt(cells, line) {
 }
 
 function columnLabel(profile, i) {
-  return h("span", { "data-code": i, title: percent(profile.overall[i], 1) }, h("span", {}, profile.labels[i]));
+  return h("span", { "data-code": i, title: percent(profile.overall[i], 1) }, h("span", {}, shorten(profile.labels[i], LABEL)));
 }
 
 function button(text, label, click) {

@@ -8,7 +8,9 @@ export function outcomes(profile) {
 }
 
 function figures(profile, outcome) {
-  return outcome.values.map((value, v) => figure(profile, outcome, value, v));
+  return outcome.values
+    .map((value, v) => (outcome.estimate[v].every((x) => x === null) ? null : figure(profile, outcome, value, v)))
+    .filter(Boolean);
 }
 
 function figure(profile, outcome, value, v) {
@@ -49,7 +51,11 @@ function title(outcome, value) {
   const plain = outcome.name.replaceAll("_", " ");
   const name = hasText(key) ? t(key) : plain.charAt(0).toUpperCase() + plain.slice(1);
   if (outcome.kind === "number") return `${name}: ${t(`outcomes.${value}`)}`;
-  return outcome.values.length === 1 && ["true", "1"].includes(value) ? name : `${name}: ${value}`;
+  return isYes(outcome, value) ? name : `${name}: ${value.replaceAll("_", " ")}`;
+}
+
+function isYes(outcome, value) {
+  return outcome.values.length === 1 && ["true", "1", "yes", "y"].includes(value.toLowerCase());
 }
 
 function dot(x, low, high) {
