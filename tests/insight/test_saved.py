@@ -17,8 +17,8 @@ def runs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     table = pa.Table.from_batches(list(region(1000)))
     for k in (2, 3):
-        run(table, k, title=f"{k} clusters").save(folder / str(k))
-    run(table.slice(0, 900), 3).save(folder / "fewer")
+        run(table, k, title=f"{k} clusters", repeats=0).save(folder / str(k))
+    run(table.slice(0, 900), 3, repeats=0).save(folder / "fewer")
     return folder
 
 

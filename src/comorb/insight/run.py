@@ -5,16 +5,20 @@ A run's folder holds the model, the cluster of each record, the profile and the 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from comorb.errors import ComorbWarning, InputError
 from comorb.insight.assignment import assign
 from comorb.insight.profile import Profile, profile
 from comorb.insight.saved import ASSIGNMENTS, names_of, save_profile
 from comorb.insight.scoring import MODEL, Assigned, Tell, silent
-from comorb.model.estimator import BernoulliMixture
+from comorb.insight.stability import Stability, stability
+from comorb.model.choose import Choice
+from comorb.model.estimator import BernoulliMixture, choose_k
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
@@ -28,6 +32,7 @@ class Run:
     model: SavedModel
     assigned: Assigned
     profile: Profile
+    stability: Stability | None = None
 
     def save(self, directory: str | Path, force: bool = False) -> None:
         """Write the model, the assignments, the profile and the report to a folder.
@@ -47,12 +52,13 @@ class Run:
 
 def run(  # noqa: PLR0913 - what is told beside the data is told by name
     records: Any,
-    k: int,
+    k: int | Literal["auto"] = "auto",
     preparation: Preparation | None = None,
     *,
     title: str = "",
     command: str = "",
     outcomes: Sequence[str] | None = None,
+    repeats: int = 3,
     memory: str | None = None,
     tell: Tell = silent,
 ) -> Run:
@@ -62,7 +68,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     ----------
     records : Cohort, or anything that `read_records` reads
         The records.
-    k : int
+    k : int or "auto", default="auto"
         The number of clusters.
     preparation : Preparation, optional
         How to read them and which to keep; by default those with at least 3 codes.
@@ -70,6 +76,8 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         What the data are and what was run, for the report.
     outcomes : sequence of str, optional
         The covariates to sum up per cluster; by default all that can be.
+    repeats : int, default=3
+        On how many pairs of overlapping parts stability is measured; 0 leaves it out.
     memory : str, optional
         The most that reading may hold, such as '2GB'.
     tell : callable, optional
@@ -83,20 +91,26 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     Examples
     --------
     >>> from comorb.records.datasets import heart_failure
-    >>> run(heart_failure(), 5).profile.k
+    >>> run(heart_failure(), 5, repeats=0).profile.k
     5
     """
     preparation = preparation or Preparation()
-    tell("Reading the records")
-    whole = records if isinstance(records, Cohort) else preparation.read(records, memory)
-    chosen = preparation.select(whole)
-    cohort = preparation.drop(chosen)
-    tell(f"Finding {k} clusters of {len(cohort):,} records")
+    cohort, left_out = _prepared(records, preparation, memory, tell)
+    tell(f"Finding the clusters of {len(cohort):,} records")
     fitted = BernoulliMixture(k).fit(cohort.matrix, sample_weight=cohort.weights)
-    mixture = Mixture(fitted.weights_, fitted.means_)
+    reason = fitted.choice_.reason if k == "auto" else f"{k}, as asked"
+    stable = _stability(cohort, fitted, repeats, tell)
     tell("Describing the clusters")
-    reason = f"{k}, as asked"
-    about = profile(mixture, cohort, title=title, reason=reason, command=command, outcomes=outcomes)
+    mixture = Mixture(fitted.weights_, fitted.means_)
+    about = profile(
+        mixture,
+        cohort,
+        title=title,
+        reason=reason,
+        command=command,
+        stability=stable,
+        outcomes=outcomes,
+    )
     assigned = Assigned(cohort.ids, assign(mixture, cohort), names_of(about), cohort.ledger)
     model = SavedModel(
         mixture,
@@ -105,7 +119,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         names_of(about),
         cohort.system,
         cohort.level,
-        tuple(sorted(set(chosen.codes) - set(cohort.codes))),
+        left_out,
         preparation.to_dict(),
         fingerprint(cohort.matrix, cohort.codes, cohort.weights),
         {
@@ -115,6 +129,45 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
             "passes": fitted.n_iter_,
             "converged": fitted.converged_,
             "log_likelihood": fitted.log_likelihood_,
+            "smoothing": fitted.smoothing_,
         },
     )
-    return Run(model, assigned, about)
+    return Run(model, assigned, about, stable)
+
+
+def sweep(
+    records: Any,
+    ks: Sequence[int] | None = None,
+    preparation: Preparation | None = None,
+    *,
+    memory: str | None = None,
+    tell: Tell = silent,
+) -> Choice:
+    """Read records and find out how many clusters they hold; see `comorb.choose_k`."""
+    cohort, _ = _prepared(records, preparation or Preparation(), memory, tell)
+    tell(f"Trying numbers of clusters on {len(cohort):,} records")
+    return choose_k(cohort.matrix, ks, sample_weight=cohort.weights)
+
+
+def _prepared(
+    records: Any, preparation: Preparation, memory: str | None, tell: Tell
+) -> tuple[Cohort, tuple[str, ...]]:
+    """Return the cohort, and the codes that were left out of it on purpose."""
+    tell("Reading the records")
+    whole = records if isinstance(records, Cohort) else preparation.read(records, memory)
+    chosen = preparation.select(whole)
+    cohort = preparation.drop(chosen)
+    return cohort, tuple(sorted(set(chosen.codes) - set(cohort.codes)))
+
+
+def _stability(
+    cohort: Cohort, fitted: BernoulliMixture, repeats: int, tell: Tell
+) -> Stability | None:
+    if not repeats:
+        return None
+    tell(f"Finding the clusters again, in {2 * repeats} parts of the records")
+    try:
+        return stability(cohort.matrix, fitted, repeats=repeats, sample_weight=cohort.weights)
+    except InputError as error:
+        warnings.warn(f"stability was not measured: {error}", ComorbWarning, stacklevel=3)
+        return None
