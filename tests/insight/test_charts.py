@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
@@ -15,6 +14,7 @@ from comorb.errors import InputError
 from comorb.insight import charts
 from comorb.insight.palette import colours
 from comorb.insight.profile import Profile
+from comorb.model.choose import Choice, Row
 from tests.insight.conftest import sampled
 
 PROFILES = {k: sampled(k) for k in (2, 5, 33)}
@@ -75,30 +75,12 @@ def test_relevant_codes_are_in_their_order(full: Profile) -> None:
         charts.relevance(full, 7)
 
 
-@dataclass
-class _Row:
-    k: int
-    bic: float
-    icl: float
-    held_out: float
-    stability: float | None
-    smallest: int
-
-
-@dataclass
-class _Choice:
-    rows: tuple[_Row, ...]
-    best: int
-    reason: str
-
-
-@pytest.mark.parametrize("most", [3, 33])
-@pytest.mark.parametrize("stability", [None, 0.8])
-def test_choice_of_k(most: int, stability: float | None) -> None:
-    rows = tuple(_Row(k, 10.0 * k, 12.0 * k, -3.0, stability, 5) for k in range(1, most + 1))
-    ax = charts.choice_of_k(_Choice(rows, 2, "lowest BIC"))
+@pytest.mark.parametrize("most", [1, 33])
+def test_choice_of_k(most: int) -> None:
+    rows = tuple(Row(k, -3.0 / k, 10.0 * k, 12.0 * k, -3.0, 0.8, 5) for k in range(1, most + 1))
+    ax = charts.choice_of_k(Choice(rows, 1, "1 group is recommended", {}, ()))
     drawn(ax)
-    assert ax.get_title(loc="left") == "lowest BIC"
+    assert ax.get_title(loc="left") == "1 group is recommended"
 
 
 def test_no_two_clusters_share_a_colour() -> None:

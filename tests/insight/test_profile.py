@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pytest
 from comorb.errors import InputError
 from comorb.insight.assignment import assign
 from comorb.insight.profile import Profile, profile
+from comorb.insight.stability import Stability
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import CODES, MODEL, make_cohort
@@ -106,18 +107,13 @@ def test_intervals_hold_the_prevalence(full: Profile) -> None:
     assert np.all((low <= full.overall) & (full.overall <= high))
 
 
-@dataclass
-class _Stability:
-    jaccard: tuple[float, ...]
-
-
 def test_stability_is_filled_in(full: Profile, cohort: Cohort) -> None:
-    stable = full.with_stability(_Stability((0.9, 0.8)))
+    stable = full.with_stability(Stability(0.9, (0.9,), (0.9, 0.8)))
     assert [c.stability for c in stable.clusters] == [0.9, 0.8]
-    made = profile(MODEL, cohort, stability=_Stability((0.9, 0.8)))
+    made = profile(MODEL, cohort, stability=Stability(0.9, (0.9,), (0.9, 0.8)))
     assert made.clusters == stable.clusters
     with pytest.raises(InputError, match="expected the stability of 2 clusters, got that of 1"):
-        full.with_stability(_Stability((0.9,)))
+        full.with_stability(Stability(0.9, (0.9,), (0.9,)))
 
 
 def test_explain_takes_codes_as_they_are_written(full: Profile) -> None:

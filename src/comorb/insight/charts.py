@@ -5,7 +5,8 @@ No chart touches pyplot, so that they can be drawn in threads and without a scre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from textwrap import fill
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,27 +21,10 @@ from comorb.insight.relevance import LAMBDA
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from comorb.model.choose import Choice
+
 NAME_WIDTH = 46
 PIXELS = 900
-
-
-class Row(Protocol):
-    """What was measured for one number of clusters."""
-
-    k: int
-    bic: float
-    icl: float
-    held_out: float
-    stability: float | None
-    smallest: int
-
-
-class Choice(Protocol):
-    """The way down over the numbers of clusters, and the best of them."""
-
-    rows: tuple[Row, ...]
-    best: int
-    reason: str
 
 
 def frequency(profile: Profile, n: int = 20, ax: Axes | None = None) -> Axes:
@@ -232,32 +216,34 @@ def choice_of_k(choice: Choice, ax: Axes | None = None) -> Axes:
     Returns
     -------
     Axes
-        BIC and ICL above their best, lower is better; stability on the right where measured.
+        Criteria in nats a record, more is better, and the stability on the right.
     """
-    ax = ax or drawing.new_axes(7.5, 4.2)
-    first, second, third = colours(3)
+    ax = ax or drawing.new_axes(8.6, 4.8)
     numbers = [row.k for row in choice.rows]
-    for name, values, colour in (
-        ("BIC", [row.bic for row in choice.rows], first),
-        ("ICL", [row.icl for row in choice.rows], second),
-    ):
-        ax.plot(numbers, np.array(values) - min(values), "o-", ms=4, color=colour, label=name)
-    ax.set_ylabel("above the best (lower is better)")
+    criteria = {
+        "evidence, which decides": [row.evidence for row in choice.rows],
+        "records left out of the fit": [row.held_out for row in choice.rows],
+        "−BIC/2": [-row.bic / 2 for row in choice.rows],
+        "−ICL/2": [-row.icl / 2 for row in choice.rows],
+    }
+    for (name, values), colour in zip(criteria.items(), colours(4), strict=True):
+        decides = colour == colours(1)[0]
+        ax.plot(numbers, values, "o-", ms=4, lw=2.4 if decides else 1.1, color=colour, label=name,
+                zorder=3 if decides else 2)  # fmt: skip
+    ax.set_ylabel("log-likelihood a record, adjusted\n(more is better)")
     ax.set_xlabel("number of clusters")
-    ax.yaxis.set_major_formatter("{x:,.0f}")
     ax.axvline(choice.best, color=palette()["ink"], lw=1, ls=":", label=f"chosen: {choice.best}")
     ax.set_xticks(numbers if len(numbers) <= 20 else numbers[:: -(-len(numbers) // 16)])
+    right = ax.twinx()
+    right.plot(numbers, [row.stability for row in choice.rows], "s--", ms=3.5, lw=1.1,
+               color=palette()["muted"], label="stability")  # fmt: skip
+    right.set_ylim(0, 1.03)
+    right.set_ylabel("stability (ARI; 1 is the same clusters)")
+    right.spines[:].set_visible(False)
     handles, names = ax.get_legend_handles_labels()
-    measured = [(row.k, row.stability) for row in choice.rows if row.stability is not None]
-    if measured:
-        right = ax.twinx()
-        right.plot(*zip(*measured, strict=True), "s--", ms=4, color=third, label="stability")
-        right.set_ylim(0, 1.03)
-        right.set_ylabel("stability (higher is better)")
-        right.spines["top"].set_visible(False)
-        handles, names = [*handles, *right.lines], [*names, "stability"]
-    ax.legend(handles, names, frameon=False, fontsize=8, loc="best")
-    return drawing.titled(ax, choice.reason)
+    ax.legend([*handles, *right.lines], [*names, "stability"], frameon=False, fontsize=8,
+              loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)  # fmt: skip
+    return drawing.titled(ax, fill(choice.reason, 84))
 
 
 def compare(profile_a: Profile, profile_b: Profile, n: int = 20, ax: Axes | None = None) -> Axes:

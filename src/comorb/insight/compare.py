@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from comorb.errors import InputError
 from comorb.insight.profile import Profile
 from comorb.insight.suppression import hide_table
+from comorb.model.agreement import adjusted_rand
 from comorb.model.kernels import Floats, Ints
 
 Pairs = tuple[tuple[int, int], ...]
@@ -68,7 +69,7 @@ def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None)
             )
         table = np.zeros((one.k, two.k))
         np.add.at(table, (first, second), 1)
-        pairs, ari = _hungarian(table), adjusted_rand(table)
+        pairs, ari = _hungarian(table), adjusted_rand(first, second)
         least = max(one.min_cell, two.min_cell)
         flows = np.where(hide_table(table, least), np.nan, table)
     differences = [two.prevalence[b][right] - one.prevalence[a][left] for a, b in pairs]
@@ -90,23 +91,6 @@ def match(one: Profile, two: Profile) -> Pairs:
     ]
     distances = np.sum((roots[0][:, None] - roots[1][None]) ** 2, axis=2)
     return _hungarian(-distances)
-
-
-def adjusted_rand(table: Floats) -> float:
-    """Return the adjusted Rand index of a table of flows (Hubert and Arabie 1985).
-
-    >>> adjusted_rand(np.array([[5.0, 0], [0, 5]]))
-    1.0
-    """
-    both = _choose(table).sum()
-    rows, columns = _choose(table.sum(axis=1)).sum(), _choose(table.sum(axis=0)).sum()
-    chance = rows * columns / max(float(_choose(table.sum())), 1.0)
-    most = (rows + columns) / 2
-    return 1.0 if most == chance else float((both - chance) / (most - chance))
-
-
-def _choose(counts: Floats) -> Floats:
-    return np.asarray(counts * (counts - 1) / 2)
 
 
 def _hungarian(gain: Floats) -> Pairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,16 +24,10 @@ from comorb.model.mixture import Mixture
 from comorb.records.codes import featurise
 from comorb.records.cohort import Cohort
 
+if TYPE_CHECKING:
+    from comorb.insight.stability import Stability
+
 FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
-
-
-class Stable(Protocol):
-    """What a profile takes from a measure of stability: one Jaccard overlap a cluster."""
-
-    @property
-    def jaccard(self) -> tuple[float, ...]:
-        """The mean overlap of each cluster with itself, fitted on other subsets."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +168,7 @@ class Profile:
         )
         return replace(self, clusters=clusters)
 
-    def with_stability(self, stability: Stable) -> Profile:
+    def with_stability(self, stability: Stability) -> Profile:
         """Return the profile with the stability of each cluster filled in."""
         if len(stability.jaccard) != self.k:
             raise InputError(
@@ -239,7 +233,7 @@ def profile(
     title: str = "",
     reason: str = "",
     command: str = "",
-    stability: Stable | None = None,
+    stability: Stability | None = None,
     outcomes: Sequence[str] | None = None,
 ) -> Profile:
     """Profile the clusters of a cohort.
@@ -252,8 +246,8 @@ def profile(
         The records.
     title, reason, command : str, optional
         What the data are, why this number of clusters, and what was run.
-    stability : object with ``jaccard``, optional
-        The stability of each cluster.
+    stability : Stability, optional
+        How well each cluster comes out again.
     outcomes : sequence of str, optional
         The covariates to sum up; by default all that can be.
 
