@@ -32,7 +32,8 @@ def records(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def run(records, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "kidneys"
-    told = call("fit", records, "--having", "585", "-k", 3, "--drop-codes", "428", "-o", path, "-q")
+    rules = ("--having", "585", "--drop-codes", "428")
+    told = call("fit", records, *rules, "-k", 3, "-o", path, "-q")
     assert told.exit_code == 0, told.output
     assert told.output == ""
     return path

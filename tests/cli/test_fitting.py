@@ -57,6 +57,26 @@ def test_the_same_records_give_the_same_files(comorb, run, records):
         assert Path("again", name).read_bytes() == (run / name).read_bytes()
 
 
+def test_fit_finds_out_how_many_clusters_there_are(comorb, records):
+    plain = json.loads(comorb("fit", records, "--json", "--no-stability").stdout)
+    assert plain["k"] > 5
+    assert plain["reason"].startswith(f"{plain['k']} groups are recommended: ")
+    assert load_model("comorb-run/model.comorb").run["reason"] == plain["reason"]
+
+
+def test_stability_is_measured_unless_it_is_not_wanted(comorb, run, records):
+    assert "stability " in comorb("profile", run).stdout
+    words = ("fit", records, "-k", 2, "--no-stability")
+    assert "tability" not in comorb(*words).stdout
+
+
+def test_too_few_records_for_stability_are_a_note(comorb):
+    comorb("simulate", "few.csv", "-n", 20, "-q")
+    told = comorb("fit", "few.csv", "-k", 6)
+    assert told.exit_code == 0
+    assert "\nnote: stability was not measured: two parts of 67% of 20 records" in told.stderr
+
+
 def test_fit_as_json(comorb, records):
     told = comorb("fit", records, "-k", 3, "--json", "--where", "age=60:", "--where", "sex=female")
     plain = json.loads(told.stdout)
@@ -87,8 +107,8 @@ def test_an_earlier_run_is_replaced_only_by_force(comorb, records):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("-k", "0"), 2, "expected a whole number from 1 on, got '0'"),
-        (("-k", "many"), 2, "expected a whole number from 1 on, got 'many'"),
+        (("-k", "0"), 2, "expected auto or a whole number from 1 on, got '0'"),
+        (("-k", "many"), 2, "expected auto or a whole number from 1 on, got 'many'"),
         (("-k", "2", "--where", "age=old"), 2, "expected age=LOW:HIGH, sex=VALUE or"),
         (("-k", "2", "--where", "dates=2010-13-01:"), 2, "or dates=FIRST:LAST (YYYY-MM-DD)"),
         (("-k", "2", "--column", "dx=dx1"), 2, "expected ROLE=NAME with a role out of codes,"),

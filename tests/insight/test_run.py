@@ -6,7 +6,7 @@ import pyarrow.csv
 import pytest
 
 from comorb.errors import StorageError
-from comorb.insight.run import Run, load_profile, run
+from comorb.insight.run import Run, run, sweep
 from comorb.records.datasets import region
 from comorb.records.layouts import Layout
 from comorb.records.preparation import Preparation
@@ -40,24 +40,34 @@ def test_the_hash_is_that_of_the_prepared_cohort(made, table):
 
 def test_a_run_tells_what_it_does(table):
     told: list[str] = []
-    run(table, 2, tell=told.append)
+    run(table, 2, repeats=1, tell=told.append)
     assert told == [
         "Reading the records",
-        "Finding 2 clusters of 1,500 records",
+        "Finding the clusters of 1,500 records",
+        "Finding the clusters again, in 2 parts of the records",
         "Describing the clusters",
     ]
 
 
+def test_stability_is_in_the_profile(made, table):
+    found = [cluster.stability for cluster in made.profile.clusters]
+    assert found == pytest.approx(made.stability.jaccard, abs=1e-6)
+    assert run(table, 2, repeats=0).stability is None
+
+
+def test_the_number_of_clusters_is_found(table):
+    found, swept = run(table, repeats=0), sweep(table)
+    assert found.profile.source.reason == found.model.run["reason"] == swept.reason
+    assert found.profile.k == swept.best
+
+
 def test_weights_count(table):
     heavy = table.append_column("copies", pa.array(np.arange(1, 1501) % 3 + 1))
-    weighted = run(heavy, 2, Preparation(layout=Layout(weight="copies")))
+    weighted = run(heavy, 2, Preparation(layout=Layout(weight="copies")), repeats=0)
     assert weighted.profile.source.weight == 3000
-    assert not np.allclose(weighted.model.mixture.weights, run(table, 2).model.mixture.weights)
-
-
-def test_a_saved_profile_comes_back(made, tmp_path):
-    made.save(tmp_path / "run")
-    assert load_profile(tmp_path / "run").to_json() == made.profile.to_json()
+    assert not np.allclose(
+        weighted.model.mixture.weights, run(table, 2, repeats=0).model.mixture.weights
+    )
 
 
 def test_assignments_hold_id_cluster_and_confidence(made, tmp_path):
@@ -73,9 +83,3 @@ def test_a_run_is_not_replaced_by_accident(made, tmp_path):
     with pytest.raises(StorageError, match="is there already and not empty"):
         made.save(tmp_path)
     made.save(tmp_path, force=True)
-
-
-def test_a_profile_that_is_none_is_named(tmp_path):
-    (tmp_path / "profile.json").write_text("{}")
-    with pytest.raises(StorageError, match=r"profile\.json: expected a document of format"):
-        load_profile(tmp_path)

@@ -22,7 +22,7 @@ def table() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def made(table) -> Run:
-    return run(table, 3, Preparation(having=("428",), drop_rare=5))
+    return run(table, 3, Preparation(having=("428",), drop_rare=5), repeats=0)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,11 @@ COMMANDS = {
     "demo": ("fitting", "Do the whole job on a built-in cohort of heart-failure patients."),
     "fit": ("fitting", "Find the clusters of records, and write a model and a report."),
     "assign": ("fitting", "Assign new records to the clusters of a model."),
+    "choose": ("choosing", "Find out how many clusters records hold."),
+    "stability": (
+        "choosing",
+        "Find the clusters again in parts of the records, and see how stable they are.",
+    ),
     "profile": ("meaning", "Show the clusters of a run."),
     "report": ("meaning", "Write the report of a run again, for print or without small counts."),
     "compare": ("meaning", "Compare the clusters of two runs."),
@@ -45,7 +50,7 @@ Exit codes:
 
 def front_page() -> str:
     """Return what ``comorb --help`` says."""
-    lines = [f"  {name:<10}{summary}" for name, (_, summary) in COMMANDS.items()]
+    lines = [f"  {name:<11}{summary}" for name, (_, summary) in COMMANDS.items()]
     return _PAGE.format(commands="\n".join(lines))
 
 

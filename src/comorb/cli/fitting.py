@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from comorb.cli.options import (
+    Clusters,
     Columns,
     Force,
     Json,
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from comorb.insight.run import Run
     from comorb.records.preparation import Preparation
 
-Clusters = Annotated[
-    str,
-    typer.Option("--clusters", "-k", metavar="K", help="How many clusters."),
-]
 Directory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Where the results go.")
 ]
@@ -66,9 +63,17 @@ def demo(
 def fit(  # noqa: PLR0913 - one parameter for each option
     records: Records,
     preparation: Preparation,
-    clusters: Clusters,
+    clusters: Clusters = "auto",
     output: Directory = Path("comorb-run"),
     force: Force = False,
+    stable: Annotated[
+        bool,
+        typer.Option(
+            "--stability/--no-stability",
+            help="Whether to find the clusters again in parts of the records, to see how stable "
+            "they are; takes several times as long.",
+        ),
+    ] = True,
     title: Annotated[
         str | None,
         typer.Option(
@@ -106,6 +111,7 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             title=title or Path(_without_secrets(records)).name,
             command=shlex.join(["comorb", *map(_without_secrets, sys.argv[1:])]),
             outcomes=outcome,
+            repeats=3 if stable else 0,
             memory=memory,
             tell=tell,
         )

@@ -52,7 +52,7 @@ def profile(
     """
     from comorb.cli.output import show_cluster, show_json, show_profile
     from comorb.cli.summaries import cluster_summary, profile_summary
-    from comorb.insight.run import load_profile, rename
+    from comorb.insight.saved import load_profile, rename
 
     found = load_profile(run)
     _check(cluster, found.k, "--cluster")
@@ -94,7 +94,7 @@ def report(
 
     Example: comorb report heart-failure --min-cell 11 -o to-share.html
     """
-    from comorb.insight.run import write_report
+    from comorb.insight.saved import write_report
 
     path = output or Path("report")
     if pdf or output is None:
@@ -128,7 +128,7 @@ def compare(
     from comorb.cli.output import save_chart, show_comparison, show_json
     from comorb.cli.summaries import compare_summary
     from comorb.insight.charts import compare as draw
-    from comorb.insight.run import compare_runs
+    from comorb.insight.saved import compare_runs
 
     found = compare_runs(one, two, min_cell)
     if chart:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,6 +24,10 @@ Records = Annotated[
         help="A CSV, Parquet, NDJSON, DuckDB or SQLite file, a folder, a glob of Parquet files, "
         "or a postgresql:// URL.",
     ),
+]
+Clusters = Annotated[
+    str,
+    typer.Option("--clusters", "-k", metavar="K", help="How many clusters, or auto to find out."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print notes and errors alone.")]
@@ -165,10 +169,14 @@ def layout_of(kind: str | None, columns: list[str] | None, weights: str | None =
     return Layout(kind=kind, weight=weights, **given)  # type: ignore[arg-type]
 
 
-def number_of_clusters(text: str) -> int:
+def number_of_clusters(text: str) -> int | Literal["auto"]:
     """Return what ``-k`` asks for."""
+    if text == "auto":
+        return "auto"
     if not text.isdigit() or int(text) < 1:
-        raise typer.BadParameter(f"expected a whole number from 1 on, got {text!r}")
+        raise typer.BadParameter(
+            f"expected auto or a whole number from 1 on, got {text!r}", param_hint="-k"
+        )
     return int(text)
 
 

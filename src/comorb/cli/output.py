@@ -100,9 +100,12 @@ def show_profile(summary: dict[str, Any]) -> None:
     console.print(table)
     if summary["in_every_record"]:
         console.print(f"In every record: {', '.join(summary['in_every_record'])}.", markup=False)
+    stable = any(cluster["stability"] is not None for cluster in summary["clusters"])
     console.print(
         "Before a diagnosis: how many of the cluster have it. Confidence: the mean probability "
         "that a record belongs where it was put."
+        + " Stability: how much of the cluster comes back from parts of the records."
+        * stable
     )
 
 
@@ -192,6 +195,39 @@ def show_comparison(summary: dict[str, Any]) -> None:
 
 def _numbered(side: dict[str, Any]) -> Text:
     return _described(side | {"name": f"{side['cluster']} {side['name']}"})
+
+
+def show_choice(summary: dict[str, Any]) -> None:
+    """Print what each number of clusters is worth, and the recommended one."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for title in ("Clusters", "Evidence", "BIC", "ICL", "Held out", "Stability", "Smallest"):
+        table.add_column(title, justify="right")
+    for row in summary["rows"]:
+        worth = [f"{row[key]:.4f}" for key in ("evidence", "bic", "icl", "held_out")]
+        cells = [str(row["k"]), *worth, f"{row['stability']:.2f}", f"{row['smallest']:,.0f}"]
+        table.add_row(*cells, style="bold" if row["k"] == summary["best"] else "")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(summary["reason"], markup=False)
+    console.print(
+        "Evidence and held-out likelihood: more is better. BIC and ICL: less is better. All per "
+        "record. Smallest: the records of the smallest cluster."
+    )
+
+
+def show_stability(summary: dict[str, Any]) -> None:
+    """Print how well the clusters come out again."""
+    if summary["ari"] is not None:
+        each = ", ".join(f"{value:.2f}" for value in summary["aris"])
+        typer.echo(f"Agreement of the parts (adjusted Rand index): {summary['ari']:.2f} ({each})")
+    for one in summary["clusters"]:
+        size = f"{counted(one['records'], 'record')}, {_share(one['share'], 1)}"
+        back = "" if one["stability"] is None else f", stability {one['stability']:.0%}"
+        typer.echo(f"  {one['cluster']} {one['name']}: {size}{back}")
 
 
 def _figure(one: dict[str, Any], where: str) -> str:

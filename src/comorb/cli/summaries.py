@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from comorb.insight.profile import Profile
-    from comorb.insight.run import Compared
+    from comorb.insight.run import Run
+    from comorb.insight.saved import Compared
     from comorb.insight.scoring import Assigned
+    from comorb.model.choose import Choice
     from comorb.records.ledger import Line
 
 
@@ -138,6 +140,29 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
         "pairs": pairs,
         "only_one": [_brief(one, a) for a in range(one.k) if a not in firsts],
         "only_two": [_brief(two, b) for b in range(two.k) if b not in seconds],
+    }
+
+
+def choice_summary(choice: Choice) -> dict[str, Any]:
+    """Return what each number of clusters is worth, as plain values."""
+    return {
+        "best": choice.best,
+        "reason": choice.reason,
+        "rows": [vars(row) for row in choice.rows],
+    }
+
+
+def stability_summary(found: Run) -> dict[str, Any]:
+    """Return how well the clusters of a run come out again, as plain values."""
+    measured = found.stability
+    places = range(found.profile.k)
+    return {
+        "ari": measured and measured.ari,
+        "aris": measured and list(measured.aris),
+        "clusters": [
+            _brief(found.profile, place) | {"stability": measured and measured.jaccard[place]}
+            for place in places
+        ],
     }
 
 

@@ -1,0 +1,44 @@
+"""choose and stability, as a user meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+def test_choose_recommends_a_number_and_says_why(comorb, records):
+    told = comorb("choose", records, "-k", "1:4", "--chart", "choice.svg")
+    assert told.exit_code == 0
+    assert "4 groups are recommended: " in told.stdout
+    assert "Evidence" in told.stdout
+    assert told.stderr == "Chart: choice.svg\n"
+    assert "<svg" in Path("choice.svg").read_text()
+
+
+def test_choose_as_json(comorb, records):
+    plain = json.loads(comorb("choose", records, "-k", "2:3", "--json").stdout)
+    assert [row["k"] for row in plain["rows"]] == [2, 3]
+    assert plain["best"] in (2, 3)
+    assert set(plain["rows"][0]) >= {"evidence", "bic", "icl", "held_out", "stability", "smallest"}
+
+
+@pytest.mark.parametrize("text", ["5", "0:3", "4:2", "a:b"])
+def test_a_range_must_be_two_numbers(comorb, records, text):
+    told = comorb("choose", records, "-k", text)
+    assert told.exit_code == 2
+    assert "expected two whole numbers from 1 on, such as 2:12, got" in told.stderr
+
+
+def test_stability_tells_how_much_comes_back(comorb, records):
+    told = comorb("stability", records, "-k", 3, "--repeats", 1)
+    assert told.exit_code == 0
+    assert told.stdout.startswith("Agreement of the parts (adjusted Rand index): 0.")
+    assert told.stdout.count(", stability ") == 3
+
+
+def test_stability_as_json(comorb, records):
+    plain = json.loads(comorb("stability", records, "-k", 2, "--repeats", 2, "--json").stdout)
+    assert len(plain["aris"]) == 2
+    assert plain["ari"] == pytest.approx(sum(plain["aris"]) / 2)
+    assert all(0 <= cluster["stability"] <= 1 for cluster in plain["clusters"])
+    assert comorb("stability", records, "--repeats", 0).exit_code == 2
