@@ -28,12 +28,12 @@ class Section:
 
 
 def judged(text: str, times: int, of: int, evidence: str) -> Claim:
-    """Return a claim that held some times of all: always, mostly, or not."""
+    """Return a claim that held some times of all: always, at least half, or less."""
     verdict: Verdict = (
         "confirmed"
         if times == of
         else "confirmed with limits"
-        if 2 * times > of
+        if times and 2 * times >= of
         else "not confirmed"
     )
     return Claim(text, verdict, evidence)
