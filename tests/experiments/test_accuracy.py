@@ -24,8 +24,8 @@ def test_six_panels_and_their_rows(made):
     rows = read_rows(out / "ari.csv")
     assert len(rows) == 3 * len(METHODS)
     assert all(-1 <= row["ari"] <= 1 for row in rows)
-    assert (out / "ari.png").stat().st_size > 10_000
-    assert (out / "ari.svg").exists()
+    assert (out / "reproduction" / "ari.png").stat().st_size > 10_000
+    assert (out / "reproduction" / "ari.svg").exists()
     assert len(section.claims) == 4
     assert all(f"| {method} |" in section.body for method in METHODS)
 
@@ -35,7 +35,7 @@ def test_times_are_those_of_the_accuracy_runs(made):
     own = [row for row in read_rows(out / "ari.csv") if row["method"] == "TPM"]
     mean = sum(row["decomposing"] + row["refining"] for row in own) / 3
     assert f"| TPM | {mean:.3f} |" in section.body
-    assert (out / "time.png").exists()
+    assert (out / "reproduction" / "time.png").exists()
     assert len(section.claims) == 4
 
 

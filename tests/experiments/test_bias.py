@@ -18,4 +18,4 @@ def test_limit_and_true_moments_are_those_of_the_model():
 def test_bias_is_within_its_bound(tmp_path, quiet):
     section = bias.run(tmp_path, True, quiet)
     assert section.claims[0].verdict == "confirmed"
-    assert (tmp_path / "bias.png").exists()
+    assert (tmp_path / "reproduction" / "bias.png").exists()

@@ -23,6 +23,6 @@ def test_times_along_three_axes(tmp_path, quiet, monkeypatch):
     }
     monkeypatch.setattr(scaling, "QUICK", axes)
     section = scaling.run(tmp_path, True, quiet)
-    assert (tmp_path / "scaling.png").exists()
+    assert (tmp_path / "reproduction" / "scaling.png").exists()
     assert "| time of Jain-Oh |" in section.body
     assert len(section.claims) == 2

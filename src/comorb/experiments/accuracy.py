@@ -218,4 +218,4 @@ def _figure(out: Path, grid: Grid, found: dict[tuple[Setting, str], dict[str, fl
         panels[min(across, 1), 0].set_ylabel("adjusted Rand index")
     handles, names = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    return save(figure, out, "ari")
+    return save(figure, out, "ari", "Adjusted Rand index against N, k and d, without and with EM")

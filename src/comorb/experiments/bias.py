@@ -157,4 +157,4 @@ def _figure(out: Path, n: int) -> str:
         axes.set_xlabel("bound of Theorem B.1")
         axes.set_ylabel("bias in the limit")
     panels[0].legend(frameon=False, markerscale=2)
-    return save(figure, out, "bias")
+    return save(figure, out, "bias", "Bias against its bound, on two kinds of data")

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, SPECTRAL
 
+FOLDER = "reproduction"
+
 # Okabe and Ito's colours, which most colour-blind readers can tell apart, and two greys.
 LOOKS: dict[str, tuple[str, str]] = {
     COMORB: ("#D55E00", "o"),
@@ -38,9 +40,10 @@ def clean(axes: Axes) -> None:
     axes.set_axisbelow(True)
 
 
-def save(figure: Figure, out: Path, name: str) -> str:
-    """Write ``name`` as PNG and SVG and return the Markdown that shows it."""
-    out.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out / f"{name}.png", dpi=150)
-    figure.savefig(out / f"{name}.svg", metadata={"Date": None})
-    return f"![{name}]({name}.png)"
+def save(figure: Figure, out: Path, name: str, caption: str) -> str:
+    """Write a figure as PNG and SVG beneath ``out`` and return the Markdown that shows it."""
+    folder = out / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"{name}.png", dpi=150)
+    figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    return f"![{caption}]({FOLDER}/{name}.png)"

@@ -216,4 +216,4 @@ def _figure(out: Path, axes: dict[str, tuple[Setting, ...]], rows: list[Row]) ->
             panel.set_ylabel("seconds")
             handles, names = panel.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    return save(figure, out, "scaling")
+    return save(figure, out, "scaling", "Seconds against N, d and k")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+NUMBER = re.compile(r"[+\-−]?\d[\d,.]*(e[+-]\d+)?( ?s|%|×)?|–|")
 Verdict = Literal["confirmed", "confirmed with limits", "not confirmed"]
 
 
@@ -48,10 +50,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     | k-means | 1.5 |
     """
     body = [[str(cell) for cell in row] for row in rows]
-    right = [
-        all(any(char.isdigit() for char in row[i][:3]) or row[i] in ("", "–") for row in body)
-        for i in range(len(header))
-    ]
+    right = [all(NUMBER.fullmatch(row[i]) for row in body) for i in range(len(header))]
     rule = "".join("---:|" if flag and body else "---|" for flag in right)
     lines = [f"| {' | '.join(header)} |", f"|{rule}"]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in body])

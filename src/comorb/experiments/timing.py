@@ -120,4 +120,4 @@ def _figure(out: Path, rows: dict[str, Row]) -> str:
     axes.margins(x=0.12)
     axes.set_xlabel("average seconds a run")
     axes.legend(frameon=False)
-    return save(figure, out, "time")
+    return save(figure, out, "time", "Average seconds of decomposition and EM")

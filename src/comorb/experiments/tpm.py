@@ -37,7 +37,7 @@ def learn(views: Views, roles: tuple[int, int, int], k: int, rng: np.random.Gene
     inverse = truncated_inverse(views.pair(a, b), k)
     to_last = views.pair(c, b) @ inverse, views.pair(c, a) @ inverse.T
     second = to_last[0] @ views.pair(a, c)
-    whitener = Moments(second.diagonal(), (second + second.T) / 2, 1.0).whiten(k)
+    whitener = Moments(np.abs(second.diagonal()), (second + second.T) / 2, 1.0).whiten(k)
     third = views.triple(roles, (to_last[0].T @ whitener, to_last[1].T @ whitener, whitener))
     return unwhitened(whitener, symmetric(third), rng)
 
