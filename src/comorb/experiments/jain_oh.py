@@ -90,19 +90,19 @@ def completed_core(third: Floats, basis: Floats) -> Floats:
     """
     d, k = basis.shape
     index = np.arange(d)
+    full = third.copy()
 
-    def trusted(tensor: Floats) -> Floats:
-        tensor = tensor.copy()
-        tensor[index, index, :] = tensor[index, :, index] = tensor[:, index, index] = 0
-        return tensor
-
-    def shrink(tensor: Floats) -> Floats:
-        return np.asarray(np.einsum("abc,ai,bj,cl->ijl", tensor, *[basis] * 3, optimize=True))
+    def shrunk() -> Floats:
+        full[index, index, :] = full[index, :, index] = full[:, index, index] = 0
+        part = (full.reshape(d * d, d) @ basis).reshape(d, d, k)
+        return np.tensordot(basis, basis.T @ part, (0, 0)).ravel()
 
     def apply(core: Floats) -> Floats:
-        full = np.einsum("ijl,ai,bj,cl->abc", core.reshape(k, k, k), *[basis] * 3, optimize=True)
-        return shrink(trusted(full)).ravel()
+        part = basis @ np.tensordot(basis, core.reshape(k, k, k), (1, 0))
+        np.matmul(part.reshape(d * d, k), basis.T, out=full.reshape(d * d, d))
+        return shrunk()
 
+    target = shrunk()
     operator = LinearOperator((k**3, k**3), matvec=apply, dtype=np.float64)
-    core, _ = cg(operator, shrink(trusted(third)).ravel(), rtol=1e-12, maxiter=200)
+    core, _ = cg(operator, target, rtol=1e-10, maxiter=100)
     return np.asarray(core.reshape(k, k, k))
