@@ -9,15 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from comorb.model.estimator import BernoulliMixture
+    from comorb.model.estimator import BernoulliMixture, choose_k
     from comorb.model.mixture import Mixture
 
 __version__ = "0.1.0"
-__all__ = ["BernoulliMixture", "Mixture", "__version__"]
+__all__ = ["BernoulliMixture", "Mixture", "__version__", "choose_k"]
 
 _HOMES = {
     "BernoulliMixture": "comorb.model.estimator",
     "Mixture": "comorb.model.mixture",
+    "choose_k": "comorb.model.estimator",
 }
 
 

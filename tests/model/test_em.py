@@ -8,8 +8,9 @@ from scipy.special import logsumexp
 
 from comorb.errors import InputError
 from comorb.model.decompose import asvtd
-from comorb.model.em import Prior, Stopping, em, expect, leap, maximise
+from comorb.model.em import Stopping, em, expect, leap, maximise
 from comorb.model.mixture import Mixture
+from comorb.model.prior import Prior
 from comorb.model.threads import workers
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 from tests.model.test_mixture import dense_log_joint
@@ -34,7 +35,7 @@ def test_one_step_is_the_dense_step(truth, sample):
 
 
 def test_a_prior_adds_its_pseudo_counts(truth, sample):
-    prior = Prior.around(sample.mean(axis=0), 7.0)
+    prior = Prior.around(sample.mean(axis=0), 7.0, 300.0)
     expected = expect(truth, dense_to_blocks(sample))
     dense, _ = dense_step(truth, sample, np.ones(300), prior.present, prior.absent)
     np.testing.assert_allclose(maximise(expected, prior).means, dense.means, atol=1e-11)
@@ -47,7 +48,7 @@ def test_the_objective_never_falls(seed, k, strength):
     matrix = (rng.random((80, 7)) < rng.random(7)).astype(int)
     weights = rng.gamma(1.0, size=80)
     blocks = dense_to_blocks(matrix, weights)
-    prior = Prior.around(matrix.mean(axis=0) * 0.8 + 0.1, strength) if strength else None
+    prior = Prior.around(matrix.mean(axis=0), strength, 80.0) if strength else None
     result = em(blocks, random_mixture(k, 7, seed), prior, Stopping(tol=0.0, max_iter=60))
     assert (np.diff(result.history) >= 0).all()
 

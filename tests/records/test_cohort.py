@@ -2,31 +2,13 @@ from dataclasses import replace
 from datetime import date
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 
 from comorb.errors import InputError, RecordsError
-from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
-
-
-def make(dense, codes=None, level="category", system="icd9", **columns):
-    dense = np.asarray(dense, dtype=np.uint8)
-    codes = codes or tuple(str(250 + j) for j in range(dense.shape[1]))
-    return Cohort(
-        csr_array(dense),
-        pa.array([f"r{i}" for i in range(len(dense))]),
-        tuple(codes),
-        tuple(f"name of {code}" for code in codes),
-        system,
-        level,
-        pa.table(columns),
-        Ledger.start(*dense.shape),
-        np.arange(1.0, len(dense) + 1),
-    )
+from tests.records.helpers import make
 
 
 @pytest.fixture
@@ -76,7 +58,7 @@ def test_where(cohort):
     assert cohort.where(sex="female").ids.to_pylist() == ["r0"]
     assert cohort.where(sex=["female", "male"], age=(0, 50)).ids.to_pylist() == ["r1"]
     assert cohort.where(dates=("2009-05-01", date(2009, 12, 31))).ids.to_pylist() == ["r1"]
-    assert cohort.where(age=(60, None)).ledger.lines[-2].rule == "age from 60"
+    assert cohort.where(age=(60, None)).ledger.lines[-1].rule == "age from 60"
 
 
 def test_where_without_the_column_or_with_dates_as_text(cohort):
@@ -108,7 +90,7 @@ def test_split(cohort):
     parts = cohort.split("region")
     assert list(parts) == ["south", "west", "missing"]
     assert [len(part) for part in parts.values()] == [1, 2, 1]
-    assert parts["west"].ledger.lines[-2].rule == "region = west"
+    assert parts["west"].ledger.lines[-1].rule == "region = west"
 
 
 def test_a_cohort_checks_its_sizes(cohort):
@@ -119,7 +101,7 @@ def test_a_cohort_checks_its_sizes(cohort):
 
 
 def test_repr_holds_no_patient(cohort):
-    assert repr(cohort) == "<Cohort: 4 records × 4 codes, icd9 category>"
+    assert repr(cohort) == "<Cohort: 4 records × 4 codes, icd9cm category>"
 
 
 @given(

@@ -1,47 +1,61 @@
-"""The ``comorb`` command."""
+"""The ``comorb`` command: its front page, which needs no other module, and its way in.
+
+The front page is plain text, so that ``comorb --help`` answers before anything is imported.
+"""
 
 from __future__ import annotations
 
-import typer
+import sys
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+COMMANDS = {
+    "demo": ("fitting", "Do the whole job on a built-in cohort of heart-failure patients."),
+    "fit": ("fitting", "Find the clusters of records, and write a model and a report."),
+    "assign": ("fitting", "Assign new records to the clusters of a model."),
+    "profile": ("meaning", "Show the clusters of a run."),
+    "report": ("meaning", "Write the report of a run again, for print or without small counts."),
+    "compare": ("meaning", "Compare the clusters of two runs."),
+    "inspect": ("inspect", "Say what records hold: layout, coding system, counts and problems."),
+    "simulate": ("simulating", "Write simulated records to a file."),
+}
+_PAGE = """\
+Usage: comorb [OPTIONS] COMMAND [ARGS]...
+
+  Find groups of patients with similar clinical profiles, from their diagnosis
+  codes.
+
+  Example: comorb fit visits.csv --having 428 -k 5
+
+Options:
+  --version             Show the version and exit.
+  --install-completion  Install completion for the current shell.
+  --show-completion     Show completion for the current shell, to copy it or
+                        customize the installation.
+  --help                Show this message and exit.
+
+Commands:
+{commands}
+
+Exit codes:
+  0    It is done.
+  1    It can't be done; one line on standard error says why and what to do.
+  2    The command was not understood.
+  130  It was interrupted; files that were there before are whole.
+"""
 
 
-@app.callback()
-def comorb() -> None:
-    """Find groups of patients with similar clinical profiles, from their diagnosis codes."""
-
-
-@app.command()
-def demo() -> None:
-    """Cluster a simulated cohort and print what was found.
-
-    Example: comorb demo
-    """
-    from rich.console import Console
-    from rich.table import Table
-
-    from comorb import BernoulliMixture
-    from comorb.records.datasets import record_like
-
-    drawn = record_like(23_154, k=5)
-    model = BernoulliMixture(5).fit(drawn.matrix)
-    n, d = drawn.matrix.shape
-    table = Table(title=f"{n:,} simulated records of {d} codes: {model.weights_.size} clusters")
-    table.add_column("cluster", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("codes most above their overall frequency")
-    overall = model.weights_ @ model.means_
-    for j, weight in enumerate(model.weights_):
-        top = (model.means_[j] - overall).argsort()[::-1][:5]
-        found = ", ".join(f"{i} ({model.means_[j, i]:.0%})" for i in top)
-        table.add_row(str(j + 1), f"{weight:.1%}", found)
-    Console().print(table)
+def front_page() -> str:
+    """Return what ``comorb --help`` says."""
+    lines = [f"  {name:<10}{summary}" for name, (_, summary) in COMMANDS.items()]
+    return _PAGE.format(commands="\n".join(lines))
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; a character that a terminal can't show becomes a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if sys.argv[1:] in ([], ["--help"]):
+        sys.stdout.write(front_page())
+        return
+    from comorb.cli.group import app
+
+    app(prog_name="comorb")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comorb.errors import InputError
+from comorb.model import kernels
 from comorb.model.kernels import Floats, Indices, Ints
 
 
@@ -114,6 +115,65 @@ def _slice(
         indices[first:last].astype(np.int32, copy=False),
         np.empty(0) if weights is None else weights[start:stop],
     )
+
+
+def taken(
+    blocks: Blocks, chosen: Ints, weights: Floats | None, executor: Executor | None
+) -> Blocks:
+    """Return the rows at the places ``chosen`` (sorted), with new weights or with their own."""
+    parts: list[Rows] = []
+    start = 0
+    for rows in map_blocks(_identity, blocks, executor):
+        stop = start + rows.indptr.size - 1
+        here = chosen[np.searchsorted(chosen, start) : np.searchsorted(chosen, stop)] - start
+        lengths = np.diff(rows.indptr)
+        keep = np.zeros(lengths.size, dtype=bool)
+        keep[here] = True
+        own = rows.weights[here] if rows.weights.size else rows.weights
+        parts.append(Rows(lengths[here], rows.indices[np.repeat(keep, lengths)], own))
+        start = stop
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.indptr for part in parts]))])
+    indices = np.concatenate([part.indices for part in parts])
+    if weights is None:
+        own = np.concatenate([part.weights for part in parts])
+        weights = own if own.size else None
+    return from_csr(indptr, indices, blocks.n_columns, weights)
+
+
+def _identity(rows: Rows) -> Rows:
+    return rows
+
+
+def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | None) -> Blocks:
+    """Return about ``target`` weighted rows that stand for all; all when fewer than twice as many.
+
+    Identical rows are one row with their weight w. It is kept with probability
+    min(1, w·target / N), and then weighs w over that probability. Chance is a hash of how common
+    the row's codes are, so the choice depends neither on the order of the rows nor on that of
+    the columns. O(nnz + N log N).
+    """
+    if blocks.n_rows < 2 * target:
+        return blocks
+    names = kernels.mixed(np.arange(blocks.n_columns, dtype=np.uint64))
+    common = kernels.mixed(np.round(first * blocks.weight).astype(np.uint64))
+    parts = list(map_blocks(partial(_keys, names, common), blocks, executor))
+    patterns, chances, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    _, places, inverse = np.unique(patterns, return_index=True, return_inverse=True)
+    mass = np.bincount(inverse, weights=weights)
+    share = np.minimum(mass * (target / blocks.weight), 1.0)
+    keep = chances[places] < share
+    order = np.argsort(places[keep])
+    return taken(blocks, places[keep][order], (mass / share)[keep][order], executor)
+
+
+def _keys(
+    names: npt.NDArray[np.uint64], common: npt.NDArray[np.uint64], rows: Rows
+) -> tuple[npt.NDArray[np.uint64], Floats, Floats]:
+    """Return each row's identity, its chance in [0, 1) and its weight."""
+    n = rows.indptr.size - 1
+    patterns = kernels.row_keys(rows.indptr, rows.indices, names)
+    chances = kernels.mixed(kernels.row_keys(rows.indptr, rows.indices, common)) / 2.0**64
+    return patterns, chances, rows.weights if rows.weights.size else np.ones(n)
 
 
 def map_blocks(

@@ -9,12 +9,14 @@ import numpy as np
 from scipy import linalg, optimize
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.model import kernels
 from comorb.model.blocks import Blocks
 from comorb.model.kernels import Floats
 from comorb.model.mixture import EDGE, Mixture
 from comorb.model.moments import Moments, moments, third
 from comorb.model.threads import single_threaded
 
+SWEEPS, STILL = 8, 1e-3  # of Jacobi rotations: EM follows, so near is enough
 LEAST_SHARE = 1e-3  # of an even share: below it a cluster could not come back to life in EM
 
 
@@ -71,6 +73,17 @@ def widest_gap(slices: Floats) -> Floats:
     values, vectors = np.linalg.eigh(slices)
     gaps = np.diff(np.sort(np.abs(values), axis=1), axis=1).min(axis=1)
     return np.asarray(vectors[np.argmax(gaps)])
+
+
+def joint_diagonal(slices: Floats) -> Floats:
+    """Return M̃ᵀ (k, d) from all slices H_i together, not from the best one alone.
+
+    O is the orthogonal matrix that makes Σ_i ‖off-diagonal of Oᵀ H_i O‖² least, found by Jacobi
+    rotations; row i of M is the diagonal of Oᵀ H_i O. O(d·k³) a sweep.
+    """
+    turned = np.ascontiguousarray(slices.transpose(1, 2, 0))
+    kernels.rotate_jointly(turned, SWEEPS, STILL)
+    return np.ascontiguousarray(np.einsum("ppi->pi", turned))
 
 
 def diagonals(slices: Floats, rotation: Floats) -> Floats:

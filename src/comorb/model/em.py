@@ -15,6 +15,7 @@ from comorb.model import kernels
 from comorb.model.blocks import Blocks, Rows, map_reduce
 from comorb.model.kernels import Floats
 from comorb.model.mixture import EDGE, Mixture
+from comorb.model.prior import Prior
 
 Stop = Literal["likelihood", "weights"]
 TOLERANCE: dict[Stop, float] = {"likelihood": 1e-6, "weights": 0.01}
@@ -49,24 +50,6 @@ class Stopping:
 
 
 @dataclass(frozen=True)
-class Prior:
-    """A Beta prior on each code's means, as pseudo-counts of carriers and of non-carriers."""
-
-    present: Floats
-    absent: Floats
-
-    @classmethod
-    def around(cls, first: Floats, strength: float) -> Prior:
-        """Centre the prior on the overall prevalence p: s·p and s·(1 − p) pseudo-counts."""
-        return cls(strength * first, strength * (1 - first))
-
-    def log_density(self, means: Floats) -> float:
-        """Return Σ_ji a_i log μ_ji + b_i log(1 − μ_ji), the prior up to a constant. O(k·d)."""
-        terms = self.present * np.log(means) + self.absent * np.log1p(-means)
-        return float(np.sort(terms.ravel()).sum())
-
-
-@dataclass(frozen=True)
 class Expected:
     """The E-step's sums over some rows; ``sums`` is (d + 1, k), its last row the cluster sizes.
 
@@ -92,15 +75,19 @@ class EMResult:
 
     ``history`` holds the objective per record before the first step and after each one: the
     log-likelihood, plus the log-prior where there is one. ``n_iter`` counts the passes over the
-    rows after the first. ``log_likelihood`` is that of the final model over all records, without
-    the prior.
+    rows after the first. ``expected`` is the E-step of the final model.
     """
 
     model: Mixture
     converged: bool
     n_iter: int
-    log_likelihood: float
+    expected: Expected
     history: tuple[float, ...]
+
+    @property
+    def log_likelihood(self) -> float:
+        """The log-likelihood of the final model over all records, without the prior."""
+        return self.expected.log_likelihood
 
 
 def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Expected:
@@ -199,7 +186,7 @@ def em(
                 continue
             reach = max(FIRST_REACH, length / 4)
         here = step
-    return EMResult(here.model, converged, passes, here.expected.log_likelihood, tuple(history))
+    return EMResult(here.model, converged, passes, here.expected, tuple(history))
 
 
 def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple[float, Mixture]:

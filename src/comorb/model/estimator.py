@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal, Self
 
@@ -10,29 +11,37 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from comorb.errors import InputError
+from comorb.errors import ComorbWarning, InputError
 from comorb.model.blocks import Blocks, from_csr, map_blocks
+from comorb.model.choose import Choice, choose
+from comorb.model.confidence import collapsed
 from comorb.model.decompose import asvtd
-from comorb.model.em import Prior, Stop, Stopping, em, expect
+from comorb.model.em import Stop, Stopping, em
 from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
+from comorb.model.moments import prevalence
+from comorb.model.prior import Prior, learn_strength
+from comorb.model.start import FIRST_STRENGTH, best_start, settle
 from comorb.model.threads import workers
 
 
 class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters of 0/1 rows by a mixture of independent Bernoullis.
 
-    Learned from moments by tensor decomposition and refined by EM. The same data give the same
-    bits, whatever the number of threads and the order of the rows.
+    Learned from moments by tensor decomposition and refined by EM. There is nothing to tune, and
+    no random number: the same data give the same bits, whatever the number of threads and the
+    order of the rows.
 
     Parameters
     ----------
-    n_components : int, default=2
-        The number of clusters, from 1 to the number of rows and of columns.
-    init : {"asvtd"} or Mixture, default="asvtd"
-        Where EM starts: Algorithm 2 of the paper, or a mixture of your own.
+    n_components : int or "auto", default="auto"
+        The number of clusters, from 1 to the number of rows and of columns; "auto" lets
+        :func:`choose_k` choose.
+    init : {"best", "asvtd"} or Mixture, default="best"
+        Where EM starts: the best of a few ways down from more clusters, Algorithm 2 of the
+        paper, or a mixture of your own.
     tol : float, optional
         When EM has converged; by default 1e-6 for ``stop="likelihood"``, 0.01 for
         ``stop="weights"``.
@@ -40,8 +49,9 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         What ``tol`` measures: the gain of the objective per record, or the paper's ‖Δω‖₁.
     max_iter : int, default=1000
         The most passes over the rows.
-    smoothing : float, default=0.0
-        Strength of a Beta prior on each mean, in pseudo-records with the overall prevalence.
+    smoothing : float or "auto", default="auto"
+        Strength α of the prior that draws each mean to the code's overall prevalence (see
+        ``Prior.around``); "auto" learns it from the data, 0 is plain maximum likelihood.
     n_jobs : int, default=-1
         Threads; −1 for all cores.
     verbose : int, default=0
@@ -61,6 +71,12 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         The log-likelihood of the training rows, in all.
     history_ : ndarray
         The objective per record before the first step and after each one that was kept.
+    smoothing_ : float
+        The strength of the prior that was used.
+    choice_ : Choice
+        The sweep over the number of clusters, with ``n_components="auto"`` only.
+    tree_ : tuple of Merge
+        How the clusters merge on the way down to one, with ``n_components="auto"`` only.
     n_features_in_ : int
         The number of columns seen at fit.
     feature_names_in_ : ndarray of str
@@ -76,13 +92,13 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
-        n_components: int = 2,
+        n_components: int | Literal["auto"] = "auto",
         *,
-        init: Literal["asvtd"] | Mixture = "asvtd",
+        init: Literal["best", "asvtd"] | Mixture = "best",
         tol: float | None = None,
         stop: Stop = "likelihood",
         max_iter: int = 1000,
-        smoothing: float = 0.0,
+        smoothing: float | Literal["auto"] = "auto",
         n_jobs: int = -1,
         verbose: int = 0,
     ) -> None:
@@ -112,16 +128,14 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         BernoulliMixture
             The estimator itself.
         """
-        matrix = self._matrix(X, reset=True)
-        blocks = _blocks(matrix, sample_weight)
-        self._check_bounds(blocks)
+        blocks = _blocks(self._matrix(X, reset=True), sample_weight)
+        self._check_parameters(blocks)
         stopping = Stopping(self.stop, self.tol, self.max_iter)
         with workers(self.n_jobs) as executor:
-            start = self._start(blocks, executor)
-            prior = None
-            if self.smoothing > 0:
-                carriers = expect(Mixture(np.ones(1), np.full((1, matrix.shape[1]), 0.5)), blocks)
-                prior = Prior.around(carriers.sums[:-1, 0] / blocks.weight, self.smoothing)
+            k = self._number(blocks, executor)
+            first = prevalence(blocks, executor)
+            start = self._start(blocks, k, first, executor)
+            prior = self._prior(blocks, start, first, executor)
             watch = _print_step if self.verbose else None
             result = em(blocks, start, prior, stopping, executor, watch)
         if not result.converged and self.max_iter > 0:
@@ -131,6 +145,8 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         model = result.model.ordered()
+        if found := collapsed(model, blocks.weight):
+            warnings.warn(found, ComorbWarning, stacklevel=2)
         self.weights_ = model.weights
         self.means_ = model.means
         self.n_iter_ = result.n_iter
@@ -200,33 +216,86 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             parts = list(map_blocks(self._mixture().posterior, blocks, executor))
         return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
 
-    def _start(self, blocks: Blocks, executor: Executor | None) -> Mixture:
-        if isinstance(self.init, Mixture):
-            expected = (self.n_components, blocks.n_columns)
-            if self.init.means.shape != expected:
-                raise InputError(
-                    f"expected init to have means of shape {expected}, got {self.init.means.shape}"
-                )
-            return self.init
-        if self.init != "asvtd":
-            raise InputError(f"expected init to be 'asvtd' or a Mixture, got {self.init!r}")
-        return asvtd(blocks, self.n_components, executor)
+    def _number(self, blocks: Blocks, executor: Executor | None) -> int:
+        if self.n_components != "auto":
+            return self.n_components
+        self.choice_: Choice = choose(blocks, None, executor)
+        self.tree_ = self.choice_.tree
+        return self.choice_.best
 
-    def _check_bounds(self, blocks: Blocks) -> None:
+    def _start(self, blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Mixture:
+        if isinstance(self.init, Mixture):
+            return self.init
+        if self.init == "asvtd":
+            return asvtd(blocks, k, executor)
+        strength = None if self.smoothing == "auto" else self.smoothing
+        return best_start(blocks, k, first, strength, executor).model
+
+    def _prior(
+        self, blocks: Blocks, start: Mixture, first: Floats, executor: Executor | None
+    ) -> Prior | None:
+        strength = self.smoothing
+        if strength == "auto":
+            stage = settle(
+                blocks, start, Prior.around(first, FIRST_STRENGTH, blocks.weight), executor
+            )
+            strength = learn_strength(stage.expected.sums, first, blocks.weight)
+        self.smoothing_ = float(strength)
+        return Prior.around(first, strength, blocks.weight) if strength > 0 else None
+
+    def _check_parameters(self, blocks: Blocks) -> None:
         n, d, k = blocks.n_rows, blocks.n_columns, self.n_components
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= min(n, d):
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        if k != "auto" and not (whole and 1 <= k <= min(n, d)):
             raise InputError(
-                f"expected n_components to be a whole number from 1 to {min(n, d)}, "
+                f"expected n_components to be 'auto' or a whole number from 1 to {min(n, d)}, "
                 f"for {n} rows and {d} columns, got {k!r}"
             )
-        if not self.smoothing >= 0:
-            raise InputError(f"expected smoothing to be zero or more, got {self.smoothing!r}")
+        if self.smoothing != "auto" and not self.smoothing >= 0:
+            raise InputError(
+                f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
+            )
+        if isinstance(self.init, Mixture):
+            if k == "auto" or self.init.means.shape != (k, d):
+                raise InputError(
+                    f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
+                    f"give n_components and a mixture of as many clusters"
+                )
+        elif self.init not in ("best", "asvtd"):
+            raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
 
     def _matrix(self, X: Any, reset: bool) -> sparse.csr_array:
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
         return binary_csr(checked)
+
+
+def choose_k(
+    X: Any, ks: Sequence[int] | None = None, *, sample_weight: Any = None, n_jobs: int = -1
+) -> Choice:
+    """Find out how many clusters the rows of X hold.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n, d)
+        Zeros and ones, of any type.
+    ks : sequence of int, optional
+        The numbers to look at, 1 to 20 by default.
+    sample_weight : array of shape (n,), optional
+        How many records each row stands for.
+    n_jobs : int, default=-1
+        Threads; −1 for all cores.
+
+    Returns
+    -------
+    Choice
+        For each number its evidence, BIC, ICL, held-out log-likelihood, stability and smallest
+        cluster; the best one with the reason; a model for each, and the tree of merges.
+    """
+    checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    with workers(n_jobs) as executor:
+        return choose(_blocks(binary_csr(checked), sample_weight), ks, executor)
 
 
 def binary_csr(X: Any) -> sparse.csr_array:

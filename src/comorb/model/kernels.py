@@ -74,7 +74,7 @@ def exp_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
 
 @jit
 def log_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
-    """Replace the first n ``values`` (all ≥ 1) by their natural logarithms.
+    """Replace the first n ``values`` (all positive) by their natural logarithms.
 
     v = 2ᵉ·m with √½ ≤ m < √2; log m = 2·atanh((m − 1) / (m + 1)), a series in odd powers.
     """
@@ -218,6 +218,27 @@ def expect(
 
 
 @jit
+def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return a hash of each key: the finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    out = keys + np.uint64(0x9E3779B97F4A7C15)
+    out = (out ^ (out >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    out = (out ^ (out >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return out ^ (out >> np.uint64(31))
+
+
+@jit
+def row_keys(
+    indptr: Ints, indices: Indices, keys: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    """Return the sum of each row's column keys, modulo 2⁶⁴."""
+    sums = np.zeros(indptr.size - 1, np.uint64)
+    for n in range(sums.size):
+        for p in range(indptr[n], indptr[n + 1]):
+            sums[n] += keys[np.uint32(indices[p])]
+    return sums
+
+
+@jit
 def co_occur(indptr: Ints, indices: Indices, weights: Floats, out: Floats) -> None:
     """Add Σₙ wₙ·xₙ xₙᵀ to the upper triangle of ``out`` (d, d). Cost O(Σₙ nnzₙ²)."""
     for n in range(indptr.size - 1):
@@ -258,3 +279,97 @@ def third_moments(
             row = out[np.uint32(indices[p])]
             for t in range(pairs.size):
                 row[t] += pairs[t]
+
+
+@jit
+def log_gamma_all(values: Floats, shifts: Floats, exponents: Ints, n: int) -> None:
+    """Replace the first n ``values`` (all positive) by log Γ; the others are room for 2n.
+
+    Γ(x) = Γ(x + 7) / (x (x + 1) … (x + 6)), and Stirling's series at x + 7, to 1e-12.
+    """
+    for t in range(n):
+        x = values[t]
+        shifts[t] = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0)
+        shifts[n + t] = x + 7.0
+    log_all(shifts, shifts.view(np.int64), exponents, 2 * n)
+    for t in range(n):
+        z = values[t] + 7.0
+        r = 1.0 / z
+        q = r * r
+        series = ((q * (-1.0 / 1680.0) + 1.0 / 1260.0) * q - 1.0 / 360.0) * q + 1.0 / 12.0
+        half_log_tau = 0.9189385332046728
+        values[t] = (z - 0.5) * shifts[n + t] - z + half_log_tau + series * r - shifts[t]
+
+
+@jit
+def log_marginals(carriers: Floats, sizes: Floats, present: Floats, absent: Floats) -> Floats:
+    """Return, for each pair of clusters, Σᵢ log B(c + a, n − c + b) of the two united, (K, K).
+
+    On the diagonal it is each cluster alone. Upper triangle only. O(K²·d).
+    """
+    k, d = carriers.shape
+    out = np.zeros((k, k))
+    values = np.empty(3 * d)
+    shifts = np.empty(6 * d)
+    exponents = np.empty(6 * d, np.int64)
+    for u in range(k):
+        for v in range(u, k):
+            n = sizes[u] if u == v else sizes[u] + sizes[v]
+            for i in range(d):
+                c = carriers[u, i] if u == v else carriers[u, i] + carriers[v, i]
+                values[i] = c + present[i]
+                values[d + i] = (n - c if n > c else 0.0) + absent[i]
+                values[2 * d + i] = n + present[i] + absent[i]
+            log_gamma_all(values, shifts, exponents, 3 * d)
+            total = 0.0
+            for i in range(d):
+                total += values[i] + values[d + i] - values[2 * d + i]
+            out[u, v] = total
+    return out
+
+
+@jit
+def rotate_jointly(slices: Floats, sweeps: int, still: float) -> int:
+    """Make ``slices`` (K, K, d) as diagonal as one orthogonal change of basis can, in place.
+
+    Jacobi rotations, pair by pair, each by the angle that leaves the least off the diagonals of
+    all d matrices (Cardoso and Souloumiac 1996), until no angle exceeds ``still``. Returns the
+    number of sweeps. O(K³·d) a sweep.
+    """
+    k, _, d = slices.shape
+    for sweep in range(sweeps):
+        largest = 0.0
+        for p in range(k - 1):
+            for q in range(p + 1, k):
+                # g = (h_pp − h_qq, 2 h_pq); the angle comes from the 2 × 2 matrix Σ g gᵀ
+                on = 0.0
+                off = 0.0
+                for i in range(d):
+                    a = slices[p, p, i] - slices[q, q, i]
+                    b = 2.0 * slices[p, q, i]
+                    on += a * a - b * b
+                    off += 2.0 * a * b
+                angle = 0.5 * np.arctan2(off, on + np.sqrt(on * on + off * off))
+                largest = max(largest, abs(angle))
+                if abs(angle) <= still:
+                    continue
+                c, s = np.cos(angle), np.sin(angle)
+                for i in range(d):
+                    # the 2 × 2 block of p and q: cᵀ h c with c = [[c, −s], [s, c]]
+                    x, y, z = slices[p, p, i], slices[p, q, i], slices[q, q, i]
+                    slices[p, p, i] = c * c * x + 2.0 * c * s * y + s * s * z
+                    slices[q, q, i] = s * s * x - 2.0 * c * s * y + c * c * z
+                    slices[p, q, i] = c * s * (z - x) + (c * c - s * s) * y
+                    slices[q, p, i] = slices[p, q, i]
+                for r in range(k):
+                    if r in (p, q):
+                        continue
+                    for i in range(d):
+                        x, y = slices[p, r, i], slices[q, r, i]
+                        slices[p, r, i] = c * x + s * y
+                        slices[q, r, i] = c * y - s * x
+                        slices[r, p, i] = slices[p, r, i]
+                        slices[r, q, i] = slices[q, r, i]
+        if largest <= still:
+            return sweep + 1
+    return sweeps

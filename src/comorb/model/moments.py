@@ -79,6 +79,16 @@ class Third:
         return Third(self.sums + other.sums)
 
 
+def prevalence(blocks: Blocks, executor: Executor | None = None) -> Floats:
+    """Return M1 (d,) alone: the share of rows that carry each code. O(nnz)."""
+    return map_reduce(partial(_carriers, blocks.n_columns), blocks, executor) / blocks.weight
+
+
+def _carriers(d: int, rows: Rows) -> Floats:
+    each = np.repeat(rows.weights, np.diff(rows.indptr)) if rows.weights.size else None
+    return np.asarray(np.bincount(rows.indices, weights=each, minlength=d), dtype=np.float64)
+
+
 def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
     """Return M1 and M̃2 = XᵀX / N of the rows: step 1 of Algorithm 2, in O(Σ nnz²) time."""
     pairs = map_reduce(partial(_count, blocks.n_columns), blocks, executor).pairs

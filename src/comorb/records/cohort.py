@@ -148,11 +148,11 @@ class Cohort:
 
     def drop_rare(self, min_records: int) -> Cohort:
         """Drop the codes that fewer than so many records have."""
-        return self._drop(self._counts() < min_records, f"fewer than {min_records} records")
+        return self._drop(self.counts() < min_records, f"fewer than {min_records} records")
 
     def drop_universal(self) -> Cohort:
         """Drop the codes that every record has: they can't tell records apart."""
-        return self._drop(self._counts() == len(self), "in every record")
+        return self._drop(self.counts() == len(self), "in every record")
 
     def split(self, by: str) -> dict[str, Cohort]:
         """Return one cohort for each value of a covariate, in the order of the values."""
@@ -164,16 +164,18 @@ class Cohort:
             for value in sorted(pc.unique(column).to_pylist(), key=lambda v: (v is None, v or ""))
         }
 
-    def _counts(self) -> NDArray[np.int64]:
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many records have each code."""
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
 
     def _matching(self, codes: tuple[str, ...]) -> NDArray[np.bool_]:
-        wanted = [_plain(code) for code in codes]
-        by_prefix = "full" in self.level and self.system != "opaque"
+        by_prefix = "full" in self.level.split("+") and self.system != "opaque"
         meets: Callable[[str, str], bool] = str.startswith if by_prefix else str.__eq__
-        known = [_plain(code) for code in self.codes]
-        hits = np.array([[meets(have, want) for have in known] for want in wanted], dtype=bool)
-        hits = hits.reshape(len(wanted), len(known))
+        known = [(_plain(code), _plain(code).rpartition(":")[2]) for code in self.codes]
+        hits = [
+            np.array([any(meets(form, _plain(code)) for form in forms) for forms in known], bool)
+            for code in codes
+        ]
         for code, hit in zip(codes, hits, strict=True):
             if not hit.any():
                 near = get_close_matches(code, self.codes, 3)
@@ -182,7 +184,7 @@ class Cohort:
                     f"No record has the code {code!r} at the level {self.level!r} of "
                     f"{self.system}.{hint} Check the code, or read with another level."
                 )
-        return np.asarray(hits.any(axis=0))
+        return np.asarray(np.logical_or.reduce(hits))
 
     def _has(self, codes: tuple[str, ...]) -> NDArray[np.bool_]:
         columns = self._matching(codes).astype(np.int32)
@@ -211,7 +213,8 @@ class Cohort:
             weights=None if self.weights is None else self.weights[rows],
             ledger=ledger,
         )
-        return smaller._drop(smaller._counts() == 0, f"in no record {rule}")
+        gone = smaller.counts() == 0
+        return smaller._drop(gone, "in no record that is left") if gone.any() else smaller
 
     def _drop(self, gone: NDArray[np.bool_], rule: str) -> Cohort:
         kept = np.flatnonzero(~gone)

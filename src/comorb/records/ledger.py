@@ -61,9 +61,16 @@ class Ledger:
     @classmethod
     def start(cls, records: int, features: int, rule: str = "made") -> Ledger:
         """Begin the chains of a cohort that comes from no file."""
-        return (
-            cls().add("records", rule, records, records).add("features", rule, features, features)
-        )
+        return cls().open("records", rule, records).open("features", rule, features)
+
+    def open(self, unit: Unit, rule: str, count: int) -> Ledger:
+        """Return a ledger with the first line of a chain."""
+        return self.add(unit, rule, count, count)
+
+    def less(self, unit: Unit, rule: str, removed: int) -> Ledger:
+        """Return a ledger with so many fewer of a unit, or the same one when none are."""
+        before = self.left(unit) or 0
+        return self.add(unit, rule, before, before - removed) if removed else self
 
     def add(self, unit: Unit, rule: str, before: int, after: int) -> Ledger:
         """Return a ledger with one more line."""

@@ -1,0 +1,200 @@
+"""Options that several commands share: how records are read, and which of them are kept."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from comorb.records.layouts import Layout
+    from comorb.records.preparation import Preparation
+
+ROLES = ("codes", "record", "patient", "part", "separator", "version", "age", "sex", "date")
+
+Records = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECORDS",
+        show_default=False,
+        help="A CSV, Parquet, NDJSON, DuckDB or SQLite file, a folder, a glob of Parquet files, "
+        "or a postgresql:// URL.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print notes and errors alone.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run.")]
+Chart = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Also draw it: a .png, .svg or .pdf file."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="The most that reading may hold, such as 2GB."),
+]
+Table = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The table of a folder or database, or a query (SELECT …)."),
+]
+LayoutKind = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        metavar="KIND",
+        help="wide, long, delimited, binary, omop or fhir; recognised when left out.",
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="ROLE=NAME",
+        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas. Recognised when "
+        "left out.",
+    ),
+]
+
+Levels = Annotated[
+    list[str],
+    typer.Option("--level", metavar="LEVEL", help="category, full, group or chapter. Repeatable."),
+]
+Unit = Annotated[
+    str | None,
+    typer.Option(metavar="UNIT", help="What a record is: visit or patient (codes united)."),
+]
+System = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SYSTEM", help="icd9cm, icd10cm, icd10 or opaque; recognised when left out."
+    ),
+]
+
+
+def cohort_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `preparation` in place of its parameter ``preparation``."""
+    late = {"Preparation": object}
+    own = inspect.signature(command, eval_str=True, locals=late).parameters
+    shared = inspect.signature(preparation, eval_str=True, locals=late).parameters
+
+    @wraps(command)
+    def asked(**given: Any) -> None:
+        chosen = {name: given.pop(name) for name in shared}
+        command(preparation=preparation(**chosen), **given)
+
+    parameters = [one for name, one in own.items() if name != "preparation"]
+    parameters += shared.values()
+    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+    keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    asked.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+    asked.__annotations__ = {one.name: one.annotation for one in keyword}
+    return asked
+
+
+def preparation(  # noqa: PLR0913 - one parameter for each option
+    *,
+    having: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Keep the records with any of these codes. Repeatable."),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Keep the records with none of these. Repeatable."),
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="age=65:90, age=18:, sex=F, sex=F,U or dates=2010-01-01:2010-06-30. Repeatable.",
+        ),
+    ] = None,
+    at_least: Annotated[
+        int, typer.Option(metavar="N", help="Keep the records with N distinct codes or more.")
+    ] = 3,
+    drop_codes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Leave out this code. Repeatable."),
+    ] = None,
+    drop_rare: Annotated[
+        int, typer.Option(metavar="N", help="Leave out the codes of fewer than N records.")
+    ] = 0,
+    level: Levels = ["category"],  # noqa: B006 - Typer copies it
+    unit: Unit = None,
+    system: System = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
+    ] = None,
+    table: Table = None,
+    layout: LayoutKind = None,
+    column: Columns = None,
+) -> Preparation:
+    """Return the preparation that the options ask for."""
+    from comorb.records.preparation import Preparation
+
+    return Preparation(
+        table=table,
+        layout=layout_of(layout, column, weights),
+        unit=unit,
+        system=system,
+        level=tuple(level),
+        having=tuple(having or ()),
+        without=tuple(without or ()),
+        at_least=at_least,
+        drop_codes=tuple(drop_codes or ()),
+        drop_rare=drop_rare,
+        **_bounds(where or []),
+    )
+
+
+def layout_of(kind: str | None, columns: list[str] | None, weights: str | None = None) -> Layout:
+    """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
+    from comorb.records.layouts import Layout
+
+    given: dict[str, Any] = {}
+    for text in columns or []:
+        role, _, name = text.partition("=")
+        if role not in ROLES or not name:
+            raise typer.BadParameter(
+                f"expected ROLE=NAME with a role out of {', '.join(ROLES)}, got {text!r}",
+                param_hint="--column",
+            )
+        given[role] = tuple(name.split(",")) if role == "codes" else name
+    return Layout(kind=kind, weight=weights, **given)  # type: ignore[arg-type]
+
+
+def number_of_clusters(text: str) -> int:
+    """Return what ``-k`` asks for."""
+    if not text.isdigit() or int(text) < 1:
+        raise typer.BadParameter(f"expected a whole number from 1 on, got {text!r}")
+    return int(text)
+
+
+def _bounds(rules: list[str]) -> dict[str, Any]:
+    bounds: dict[str, Any] = {}
+    for rule in rules:
+        name, _, value = rule.partition("=")
+        low, colon, high = value.partition(":")
+        try:
+            if name == "age" and colon:
+                bounds["age"] = (float(low) if low else None, float(high) if high else None)
+            elif name == "dates" and colon:
+                bounds["dates"] = (_date(low), _date(high))
+            elif name == "sex" and value:
+                bounds["sex"] = tuple(value.split(","))
+            else:
+                raise ValueError
+        except ValueError:
+            raise typer.BadParameter(
+                f"expected age=LOW:HIGH, sex=VALUE or dates=FIRST:LAST (YYYY-MM-DD), got {rule!r}",
+                param_hint="--where",
+            ) from None
+    return bounds
+
+
+def _date(text: str) -> str | None:
+    from datetime import date
+
+    return date.fromisoformat(text).isoformat() if text else None

@@ -1,0 +1,228 @@
+"""What commands print: tables for people, JSON for scripts, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from rich.table import Table
+    from rich.text import Text
+
+Item = TypeVar("Item")
+Tell = Callable[[str], None]
+_NUMBERS = (("In the cluster", "right"), ("In all", "right"), ("Likelier", "right"))
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Tell]:
+    """Show what is being done and for how long, on a terminal, until the work is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    shown = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(pulse_style="cyan"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )
+    with shown:
+        task = shown.add_task("", total=None)
+        yield lambda text: shown.update(task, description=text)
+
+
+def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterable[Item]:
+    """Pass items on, with a bar that shows how many of them are done, on a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    hidden = quiet or not console.is_terminal
+    return track(items, text, total, console=console, transient=True, disable=hidden)
+
+
+def counted(number: int | None, noun: str) -> str:
+    """Return a number with its noun: '1 record', '2,000 records', 'hidden'.
+
+    >>> counted(2000, "record")
+    '2,000 records'
+    """
+    return "hidden" if number is None else f"{number:,} {noun}" + "s" * (number != 1)
+
+
+def show_json(value: Any) -> None:
+    """Print plain values as JSON."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def save_chart(axes: Axes, path: Path, force: bool) -> None:
+    """Write a chart to a file, in the format that its name ends with."""
+    from comorb.storage import check_file, write_whole
+
+    check_file(path, (".png", ".svg", ".pdf"), force)
+    kind = path.suffix.lower().removeprefix(".")
+    with write_whole(path) as file:
+        axes.figure.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+    typer.echo(f"Chart: {path}", err=True)
+
+
+def show_profile(summary: dict[str, Any]) -> None:
+    """Print the clusters as a table for people."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(
+        f"{summary['title']}: {counted(summary['records'], 'record')} in "
+        f"{counted(summary['k'], 'cluster')}, {counted(summary['codes'], 'different code')}",
+        markup=False,
+    )
+    _show_rules(summary)
+    console.print(f"Number of clusters: {summary['reason']}", markup=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    table.add_column("", justify="right", style="bold")
+    table.add_column("Cluster", ratio=1)
+    table.add_column("Most relevant diagnoses", ratio=1)
+    for cluster in summary["clusters"]:
+        table.add_row(str(cluster["cluster"]), _described(cluster), _diagnoses(cluster))
+        table.add_section()
+    console.print(table)
+    if summary["in_every_record"]:
+        console.print(f"In every record: {', '.join(summary['in_every_record'])}.", markup=False)
+    console.print(
+        "Before a diagnosis: how many of the cluster have it. Confidence: the mean probability "
+        "that a record belongs where it was put."
+    )
+
+
+def show_assigned(summary: dict[str, Any]) -> None:
+    """Print how many records went to each cluster, and what the model doesn't know."""
+    typer.echo(f"{counted(summary['records'], 'record')} assigned: {summary['file']}")
+    _show_rules(summary)
+    for one in summary["clusters"]:
+        sure = "" if one["confidence"] is None else f", confidence {one['confidence']:.0%}"
+        told = f"{counted(one['records'], 'record')}, {one['share']:.1%}{sure}"
+        typer.echo(f"  {one['cluster']} {one['name']}: {told}")
+    unknown = summary["unknown"]
+    if unknown:
+        first = "; ".join(
+            f"{one['code']} {one['name']} ({one['records']:,})" for one in unknown[:5]
+        )
+        typer.echo(f"Passed over, as the model doesn't know them: {first}")
+        if len(unknown) > 5:
+            typer.echo(f"and {counted(len(unknown) - 5, 'other code')} (--json lists them all)")
+
+
+def _show_rules(summary: dict[str, Any]) -> None:
+    for rule in summary["rules"]:
+        gone = rule["before"] - rule["after"]
+        typer.echo(f"{rule['after']:>12,}  {rule['rule']}" + (f" (−{gone:,})" if gone else ""))
+
+
+def show_cluster(summary: dict[str, Any]) -> None:
+    """Print one cluster in detail: its diagnoses and what is known about its patients."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    console.print(f"Cluster {summary['cluster']}:", _described(summary))
+    table = Table(box=box.SIMPLE_HEAD)
+    for title, justify in (("Code", "left"), ("Diagnosis", "left"), *_NUMBERS):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    for one in summary["diagnoses"]:
+        cells = [one["code"], one["title"], _share(one["prevalence"], 1), _share(one["overall"], 1)]
+        table.add_row(*cells, f"{one['lift']:.1f} ×")
+    console.print(table)
+    if summary["patients"]:
+        table = Table(box=box.SIMPLE_HEAD)
+        for title, justify in (("Patients", "left"), *_NUMBERS[:2]):
+            table.add_column(title, justify=justify)  # type: ignore[arg-type]
+        for one in summary["patients"]:
+            table.add_row(one["what"], _figure(one, "cluster"), _figure(one, "all"))
+        console.print(table)
+
+
+def show_comparison(summary: dict[str, Any]) -> None:
+    """Print the matched clusters of two runs side by side."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for which, title in (("one", "First"), ("two", "Second")):
+        run = summary[which]
+        console.print(
+            f"{title} run: {run['title']}, {counted(run['records'], 'record')}, "
+            f"{counted(run['k'], 'cluster')}",
+            markup=False,
+        )
+    if summary["same_records"]:
+        console.print(f"Agreement on the same records (adjusted Rand index): {summary['ari']:.2f}")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    for title in ("First run", "Second run", "What differs most"):
+        table.add_column(title, ratio=1)
+    for pair in summary["pairs"]:
+        changes = Table.grid(padding=(0, 1, 0, 0))
+        for change in pair["differences"]:
+            shares = _share(change["one"]), _share(change["two"])
+            if shares[0] != shares[1]:
+                changes.add_row(Text(f"{shares[0]:>3} → {shares[1]:>3}"), Text(change["name"]))
+        told = changes if changes.row_count else "hardly anything"
+        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), told)
+        table.add_section()
+    for side in summary["only_one"]:
+        table.add_row(_numbered(side), "no match", "")
+    for side in summary["only_two"]:
+        table.add_row("no match", _numbered(side), "")
+    console.print(table)
+
+
+def _numbered(side: dict[str, Any]) -> Text:
+    return _described(side | {"name": f"{side['cluster']} {side['name']}"})
+
+
+def _figure(one: dict[str, Any], where: str) -> str:
+    value = one[where]
+    if value is None:
+        return "hidden"
+    return f"{value:.1%}" if one["kind"] == "share" else f"{value:,.1f}"
+
+
+def _described(cluster: dict[str, Any]) -> Text:
+    from rich.text import Text
+
+    lines = [f"{counted(cluster['records'], 'record')}, {_share(cluster['share'], 1)}"]
+    lines += [
+        f"{measure} {_share(cluster[measure])}"
+        for measure in ("confidence", "stability")
+        if cluster.get(measure) is not None
+    ]
+    return Text.assemble((cluster["name"], "bold"), "\n" + "\n".join(lines))
+
+
+def _diagnoses(cluster: dict[str, Any]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(justify="right")
+    for one in cluster["diagnoses"]:
+        grid.add_row(_share(one["prevalence"]), Text(one["name"]))
+    return grid
+
+
+def _share(value: float | None, digits: int = 0) -> str:
+    return "hidden" if value is None else f"{value:.{digits}%}"

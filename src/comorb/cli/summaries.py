@@ -1,0 +1,163 @@
+"""Summaries: what a command tells, as plain values, from which both table and JSON are made."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from comorb.insight.profile import Profile
+    from comorb.insight.run import Compared
+    from comorb.insight.scoring import Assigned
+    from comorb.records.ledger import Line
+
+
+def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[str, Any]:
+    """Return what a table of clusters shows, as plain values; None where it is suppressed."""
+    source = profile.source
+    clusters = [
+        {
+            "cluster": place + 1,
+            "name": cluster.name,
+            "records": cluster.size,
+            "share": cluster.share,
+            "confidence": cluster.top,
+            "stability": cluster.stability,
+            "diagnoses": [
+                {
+                    "code": profile.codes[i],
+                    "name": profile.labels[i],
+                    "prevalence": float(profile.prevalence[place, i]),
+                }
+                for i in profile.top(place, lam, top)
+            ],
+        }
+        for place, cluster in enumerate(profile.clusters)
+    ]
+    return {
+        "title": source.title,
+        "records": source.records,
+        "codes": source.features,
+        "system": source.system,
+        "level": source.level,
+        "k": profile.k,
+        "reason": source.reason,
+        "rules": _rules(source.lines),
+        "notes": list(source.notes),
+        "in_every_record": [profile.labels[i] for i in profile.universal],
+        "clusters": clusters,
+    }
+
+
+def assigned_summary(found: Assigned) -> dict[str, Any]:
+    """Return how many records went to each cluster and which codes are unknown, as plain values."""
+    labels, sure = found.assignment.labels, found.assignment.top
+    clusters = []
+    for place, name in enumerate(found.clusters):
+        mine = labels == place
+        size = int(mine.sum())
+        clusters.append(
+            {
+                "cluster": place + 1,
+                "name": name,
+                "records": size,
+                "share": size / len(labels),
+                "confidence": float(sure[mine].mean()) if size else None,
+            }
+        )
+    return {
+        "records": len(labels),
+        "rules": _rules(found.ledger.lines),
+        "clusters": clusters,
+        "unknown": [vars(one) for one in found.unknown],
+    }
+
+
+def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dict[str, Any]:
+    """Return one cluster in detail; clusters count from 1."""
+    place = cluster - 1
+    places = profile.top(place, lam, top)
+    whole: dict[str, Any] = profile_summary(profile, lam, 0)["clusters"][place]
+    diagnoses = [
+        {
+            "code": profile.codes[i],
+            "name": profile.labels[i],
+            "title": profile.names[i],
+            "prevalence": float(profile.prevalence[place, i]),
+            "overall": float(profile.overall[i]),
+            "lift": float(profile.lift[place, i]),
+        }
+        for i in places
+    ]
+    patients = [
+        {
+            "what": f"{outcome.name}: {value}",
+            "kind": outcome.kind,
+            "cluster": _known(outcome.estimate[row, place]),
+            "low": _known(outcome.low[row, place]),
+            "high": _known(outcome.high[row, place]),
+            "all": _known(outcome.estimate[row, -1]),
+        }
+        for outcome in profile.outcomes
+        for row, value in enumerate(outcome.values)
+    ]
+    return whole | {"diagnoses": diagnoses, "patients": patients}
+
+
+def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
+    """Return the matched clusters of two runs and what differs in them, as plain values."""
+    one, two, found = compared.one, compared.two, compared.comparison
+    columns = [(one.codes.index(code), two.codes.index(code)) for code in found.codes]
+    pairs = []
+    for (a, b), change in zip(found.pairs, found.differences, strict=True):
+        order = sorted(range(len(change)), key=lambda i: -abs(_known(change[i]) or 0.0))[:top]
+        both = None if found.flows is None else _known(found.flows[a, b])
+        differences = [
+            {
+                "code": found.codes[i],
+                "name": one.labels[columns[i][0]],
+                "one": _known(one.prevalence[a, columns[i][0]]),
+                "two": _known(two.prevalence[b, columns[i][1]]),
+            }
+            for i in order
+        ]
+        pairs.append(
+            {
+                "one": _brief(one, a),
+                "two": _brief(two, b),
+                "records_in_both": both,
+                "differences": differences,
+            }
+        )
+    firsts, seconds = ({pair[side] for pair in found.pairs} for side in (0, 1))
+    return {
+        "one": {"title": one.source.title, "records": one.source.records, "k": one.k},
+        "two": {"title": two.source.title, "records": two.source.records, "k": two.k},
+        "same_records": found.flows is not None,
+        "ari": found.ari,
+        "pairs": pairs,
+        "only_one": [_brief(one, a) for a in range(one.k) if a not in firsts],
+        "only_two": [_brief(two, b) for b in range(two.k) if b not in seconds],
+    }
+
+
+def _brief(profile: Profile, place: int) -> dict[str, Any]:
+    cluster = profile.clusters[place]
+    return {
+        "cluster": place + 1,
+        "name": cluster.name,
+        "records": cluster.size,
+        "share": cluster.share,
+    }
+
+
+def _rules(lines: tuple[Line, ...]) -> list[dict[str, Any]]:
+    return [
+        {"rule": line.rule, "before": line.before, "after": line.after}
+        for line in lines
+        if line.unit == "records"
+    ]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

@@ -1,0 +1,1 @@
+"""From clusters to meaning: profiles, charts, reports and comparisons."""

@@ -1,0 +1,296 @@
+"""Charts of a profile, as Matplotlib axes for print and for library users.
+
+No chart touches pyplot, so that they can be drawn in threads and without a screen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from comorb.insight import drawing
+from comorb.insight.compare import match
+from comorb.insight.drawing import CODE_WIDTH
+from comorb.insight.labels import shorten
+from comorb.insight.palette import colours, palette
+from comorb.insight.profile import Profile
+from comorb.insight.relevance import LAMBDA
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NAME_WIDTH = 46
+PIXELS = 900
+
+
+class Row(Protocol):
+    """What was measured for one number of clusters."""
+
+    k: int
+    bic: float
+    icl: float
+    held_out: float
+    stability: float | None
+    smallest: int
+
+
+class Choice(Protocol):
+    """The way down over the numbers of clusters, and the best of them."""
+
+    rows: tuple[Row, ...]
+    best: int
+    reason: str
+
+
+def frequency(profile: Profile, n: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw the disease-frequency chart: a row of bars for each of the most common codes.
+
+    Parameters
+    ----------
+    profile : Profile
+        The clusters.
+    n : int, default=20
+        How many codes.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The first column has the bars of all records, whose tick is repeated in each cluster.
+    """
+    rows = profile.common(n)
+    ax = ax or drawing.table_axes(profile.k + 1, len(rows))
+    shares = np.vstack([profile.overall[rows], profile.prevalence[:, rows]])
+    fills = [palette()["overall"], *colours(profile.k)]
+    drawing.bars(ax, shares, fills, [profile.labels[i] for i in rows])
+    for column in range(1, profile.k + 1):
+        drawing.marks(ax, column, profile.overall[rows])
+    drawing.heads(ax, ["All", *(str(j) for j in range(1, profile.k + 1))], fills)
+    drawing.key(ax, [cluster.name for cluster in profile.clusters], fills[1:])
+    title = f"How common the {len(rows)} most frequent diagnoses are (%; the tick is all records)"
+    if profile.universal:
+        left_out = ", ".join(profile.labels[i] for i in profile.universal[:3])
+        title += f"\n{shorten(left_out, 60)}: in every record, so not shown"
+    return drawing.titled(ax, title)
+
+
+def heatmap(profile: Profile, ax: Axes | None = None) -> Axes:
+    """Draw the heat-map: records as lines in the order of their clusters, a column a code.
+
+    Parameters
+    ----------
+    profile : Profile
+        The clusters.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The darker a place, the more of its records carry the code; the tint is the cluster's.
+    """
+    from matplotlib.colors import to_rgb
+
+    cells = profile.heatmap
+    ax = ax or drawing.new_axes(10, 9.5)
+    lines, columns = np.array(cells.lines), list(cells.columns)
+    edges = np.concatenate([[0], np.cumsum(lines)])
+    height = max(int(edges[-1]), 1)
+    ink, rows = np.array(to_rgb(palette()["ink"])), cells.rows()
+    strips = []
+    for place, colour in enumerate(colours(profile.k)):
+        part = rows[edges[place] : edges[place + 1]]
+        shade = drawing.density(part, -(-len(part) * PIXELS // height))[:, :, None]
+        strips.append(shade * ink + (1 - shade) * (1 - 0.22 * (1 - np.array(to_rgb(colour)))))
+    for strip, start, end in zip(strips, edges[:-1], edges[1:], strict=True):
+        if end > start:
+            box = (-0.5, len(columns) - 0.5, end, start)
+            ax.imshow(strip, aspect="auto", interpolation="nearest", extent=box)
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    ax.set_ylim(height, 0)
+    ax.set_xticks(range(len(columns)), [shorten(profile.labels[i], CODE_WIDTH) for i in columns])
+    ax.tick_params(axis="x", labelrotation=90, labelsize=7.5, length=0)
+    centres = (edges[:-1] + edges[1:]) / 2
+    places = drawing.spread(centres, (0.026 if profile.k <= 12 else 0.021) * height, height)
+    for number, (at, middle, count) in enumerate(zip(places, centres, lines, strict=True), 1):
+        colour = colours(profile.k)[number - 1]
+        if count:
+            ax.annotate(
+                f"{number}  {shorten(profile.clusters[number - 1].name, 30)}",
+                (-0.5, middle),
+                (-2.6, at),
+                annotation_clip=False,
+                ha="right",
+                va="center",
+                fontsize=8 if profile.k <= 12 else 6.5,
+                color=palette()["ink"],
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": colour,
+                    "lw": 1.4 if profile.k <= 12 else 0.5,
+                    "shrinkB": 0,
+                    "relpos": (1, 0.5),
+                },
+            )
+    ax.set_yticks([])
+    ax.hlines(edges[1:-1], -0.5, len(columns) - 0.5, colors="white", lw=0.8)
+    each = "a record" if cells.per_line == 1 else f"{cells.per_line} records or more"
+    return drawing.titled(ax, f"Each line is {each}, the surest first; dark: has the diagnosis")
+
+
+def relevance(
+    profile: Profile, cluster: int, lam: float = LAMBDA, n: int = 10, ax: Axes | None = None
+) -> Axes:
+    """Draw the most relevant codes of a cluster: how common there, and overall.
+
+    Parameters
+    ----------
+    profile : Profile
+        The clusters.
+    cluster : int
+        From 0.
+    lam : float, default=0.6
+        λ: 0 for the most specific codes first, 1 for the most frequent.
+    n : int, default=10
+        How many codes, at most.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The most relevant code is on top.
+    """
+    rows = profile.top(cluster, lam, n)
+    ax = ax or drawing.new_axes(7.5, 1.6 + 0.36 * max(len(rows), 1))
+    at = np.arange(len(rows))
+    low, high = profile.intervals()
+    share = profile.prevalence[cluster, rows]
+    errors = np.array([share - low[cluster, rows], high[cluster, rows] - share])
+    colour = colours(profile.k)[cluster]
+    ax.barh(at - 0.19, share, 0.38, color=colour, label="in this cluster")
+    ax.errorbar(share, at - 0.19, xerr=errors, fmt="none", ecolor=palette()["ink"], elinewidth=0.9)
+    ax.barh(at + 0.19, profile.overall[rows], 0.38, color=palette()["overall"], label="overall")
+    ax.set_yticks(at, [shorten(profile.labels[i], CODE_WIDTH) for i in rows])
+    ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    drawing.percent(ax, float(np.nanmax(high[cluster, rows], initial=0.1)))
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    name = shorten(profile.clusters[cluster].name, NAME_WIDTH)
+    return drawing.titled(ax, f"{cluster + 1}  {name}\nMost relevant diagnoses, λ = {lam:g}")
+
+
+def sizes(profile: Profile, ax: Axes | None = None) -> Axes:
+    """Draw the size of each cluster.
+
+    Parameters
+    ----------
+    profile : Profile
+        The clusters.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        A bar for the records most probably in a cluster, a dot for the soft share.
+    """
+    ax = ax or drawing.new_axes(8, 1.5 + 0.34 * profile.k)
+    at = np.arange(profile.k)
+    shares = np.array([np.nan if c.share is None else c.share for c in profile.clusters])
+    soft = np.array([np.nan if c.soft_share is None else c.soft_share for c in profile.clusters])
+    ax.barh(at, np.nan_to_num(shares), 0.66, color=colours(profile.k))
+    ax.plot(soft, at, "D", ms=4, mec="white", mew=0.8, color=palette()["ink"], label="soft share")
+    for place, cluster in enumerate(profile.clusters):
+        text = "hidden" if cluster.size is None else f"{cluster.size:,}  ({_share(cluster.share)})"
+        ends = [v for v in (cluster.share, cluster.soft_share) if v is not None]
+        ax.annotate(
+            text, (max(ends, default=0), place), (7, 0), textcoords="offset points", va="center",
+            fontsize=8, color=palette()["muted"],
+        )  # fmt: skip
+    names = [f"{j}  {shorten(c.name, NAME_WIDTH)}" for j, c in enumerate(profile.clusters, 1)]
+    ax.set_yticks(at, names)
+    ax.set_ylim(profile.k - 0.5, -0.5)
+    drawing.percent(ax, 1.18 * float(np.nanmax([*shares, *soft], initial=0.1)))
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    return drawing.titled(ax, "Records in each cluster")
+
+
+def choice_of_k(choice: Choice, ax: Axes | None = None) -> Axes:
+    """Draw the criteria over the number of clusters, and the number that was chosen.
+
+    Parameters
+    ----------
+    choice : Choice
+        The way down, from `comorb.model.choose`.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        BIC and ICL above their best, lower is better; stability on the right where measured.
+    """
+    ax = ax or drawing.new_axes(7.5, 4.2)
+    first, second, third = colours(3)
+    numbers = [row.k for row in choice.rows]
+    for name, values, colour in (
+        ("BIC", [row.bic for row in choice.rows], first),
+        ("ICL", [row.icl for row in choice.rows], second),
+    ):
+        ax.plot(numbers, np.array(values) - min(values), "o-", ms=4, color=colour, label=name)
+    ax.set_ylabel("above the best (lower is better)")
+    ax.set_xlabel("number of clusters")
+    ax.yaxis.set_major_formatter("{x:,.0f}")
+    ax.axvline(choice.best, color=palette()["ink"], lw=1, ls=":", label=f"chosen: {choice.best}")
+    ax.set_xticks(numbers if len(numbers) <= 20 else numbers[:: -(-len(numbers) // 16)])
+    handles, names = ax.get_legend_handles_labels()
+    measured = [(row.k, row.stability) for row in choice.rows if row.stability is not None]
+    if measured:
+        right = ax.twinx()
+        right.plot(*zip(*measured, strict=True), "s--", ms=4, color=third, label="stability")
+        right.set_ylim(0, 1.03)
+        right.set_ylabel("stability (higher is better)")
+        right.spines["top"].set_visible(False)
+        handles, names = [*handles, *right.lines], [*names, "stability"]
+    ax.legend(handles, names, frameon=False, fontsize=8, loc="best")
+    return drawing.titled(ax, choice.reason)
+
+
+def compare(profile_a: Profile, profile_b: Profile, n: int = 20, ax: Axes | None = None) -> Axes:
+    """Draw the prevalences of two runs, each cluster of the first beside its match.
+
+    Parameters
+    ----------
+    profile_a, profile_b : Profile
+        The runs, whose clusters are matched on the codes they share.
+    n : int, default=20
+        How many codes.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        Bars for the first run, ticks for the second; a column is headed by its two numbers.
+    """
+    pairs = match(profile_a, profile_b)
+    place = {code: i for i, code in enumerate(profile_b.codes)}
+    rows = np.array([i for i in profile_a.common(len(profile_a.codes))
+                     if profile_a.codes[i] in place][:n], dtype=np.int64)  # fmt: skip
+    other = np.array([place[profile_a.codes[i]] for i in rows], dtype=np.int64)
+    ax = ax or drawing.table_axes(len(pairs), len(rows))
+    one = np.array([profile_a.prevalence[a][rows] for a, _ in pairs])
+    two = np.array([profile_b.prevalence[b][other] for _, b in pairs])
+    fills = [colours(profile_a.k)[a] for a, _ in pairs]
+    drawing.bars(ax, one, fills, [profile_a.labels[i] for i in rows])
+    for column, values in enumerate(two):
+        drawing.marks(ax, column, values)
+    drawing.heads(ax, [f"{a + 1}→{b + 1}" for a, b in pairs], fills)
+    drawing.key(ax, [profile_a.clusters[a].name for a, _ in pairs], fills)
+    return drawing.titled(ax, "Bars: first run; ticks: the matched cluster of the second run")
+
+
+def _share(value: float | None) -> str:
+    return "hidden" if value is None else f"{value:.0%}" if value >= 0.0095 else f"{value:.1%}"

@@ -1,0 +1,51 @@
+// One card for each cluster: name, size, the most relevant diagnoses, confidence, stability.
+
+import { count, h, number, percent, section, t } from "./dom.js";
+import { topCodes } from "./data.js";
+
+export function cards(profile) {
+  const largest = Math.max(...profile.clusters.map((cluster) => cluster.share ?? 0));
+  return section(
+    "cards",
+    h("ol", { class: "cards" }, ...profile.clusters.map((_, j) => card(profile, j, largest))),
+  );
+}
+
+function card(profile, j, largest) {
+  const cluster = profile.clusters[j];
+  const codes = topCodes(profile, j, 0.6, 5);
+  return h(
+    "li",
+    { class: "card", "data-cluster": j, tabindex: 0, vars: { "--c": `var(--cluster-${j})` } },
+    h("h3", {}, h("span", { class: "chip" }, String(j + 1)), h("span", {}, cluster.name)),
+    h(
+      "p",
+      { class: "size" },
+      h("strong", {}, count(cluster.size)),
+      ` ${t("records")} · ${percent(cluster.share)}`,
+    ),
+    h("span", { class: "meter", vars: { "--share": (cluster.share ?? 0) / largest } }),
+    h("ul", { class: "diagnoses" }, ...codes.map((i) => diagnosis(profile, j, i))),
+    h(
+      "dl",
+      { class: "trust" },
+      fact(t("cards.confidence"), percent(cluster.top), t("cards.confidence.how")),
+      cluster.stability === null
+        ? null
+        : fact(t("cards.stability"), number(cluster.stability, 2), t("cards.stability.how")),
+    ),
+  );
+}
+
+function diagnosis(profile, j, i) {
+  return h(
+    "li",
+    { "data-code": i },
+    h("span", {}, profile.labels[i]),
+    h("span", { class: "num" }, percent(profile.prevalence[j][i])),
+  );
+}
+
+function fact(name, value, how) {
+  return h("div", { title: how }, h("dt", {}, name), h("dd", {}, value));
+}

@@ -1,0 +1,73 @@
+// The profile's numbers, as comorb.insight.profile works them out; a hidden number is null.
+
+const Z = 1.959964;
+const FLOOR = 0.02;
+const FEWEST = 5;
+const TINY = 1e-12;
+
+export function wilson(share, n) {
+  if (share === null || n === null) return [null, null];
+  const square = Z * Z;
+  const centre = share * n + square / 2;
+  const half = Z * Math.sqrt(share * (1 - share) * n + square / 4);
+  const low = (centre - half) / (n + square);
+  const high = (centre + half) / (n + square);
+  return [Math.min(Math.max(low, 0), share), Math.max(Math.min(high, 1), share)];
+}
+
+export function isUniversal(profile, code) {
+  return profile.totals[code] === profile.source.records;
+}
+
+// The n most frequent codes, without those of every record.
+export function commonCodes(profile, n) {
+  return profile.codes
+    .map((_, i) => i)
+    .filter((i) => profile.overall[i] > 0 && !isUniversal(profile, i))
+    .sort((a, b) => profile.overall[b] - profile.overall[a] || a - b)
+    .slice(0, n);
+}
+
+// λ·log μ + (1 − λ)·log(μ / Σ μ ω)
+export function relevance(profile, cluster, code, lambda) {
+  const mean = profile.means[cluster][code];
+  if (mean === null || profile.expected[code] === null) return null;
+  const expected = Math.log(Math.max(profile.expected[code], TINY));
+  return Math.log(Math.max(mean, TINY)) - (1 - lambda) * expected;
+}
+
+// The n most relevant codes of a cluster, as places in profile.codes.
+export function topCodes(profile, cluster, lambda, n) {
+  const size = profile.clusters[cluster].effective;
+  return profile.codes
+    .map((_, i) => ({ i, score: relevance(profile, cluster, i, lambda) }))
+    .filter(({ i, score }) => {
+      if (score === null || isUniversal(profile, i) || profile.counts[cluster][i] < FEWEST) return false;
+      const [low] = wilson(profile.prevalence[cluster][i], size);
+      return low !== null && low >= FLOOR;
+    })
+    .sort((a, b) => b.score - a.score || a.i - b.i)
+    .slice(0, n)
+    .map(({ i }) => i);
+}
+
+// The heat-map's running counts per column, so that any stretch of lines is two look-ups.
+export function readHeatmap(heatmap) {
+  const width = heatmap.columns.length;
+  const stride = Math.ceil(width / 8);
+  const total = heatmap.lines.reduce((sum, n) => sum + n, 0);
+  const packed = atob(heatmap.bits);
+  const heaped = new Uint32Array((total + 1) * width);
+  for (let line = 0; line < total; line += 1) {
+    for (let column = 0; column < width; column += 1) {
+      const byte = packed.charCodeAt(line * stride + (column >> 3));
+      const bit = (byte >> (7 - (column & 7))) & 1;
+      heaped[(line + 1) * width + column] = heaped[line * width + column] + bit;
+    }
+  }
+  const edges = [0];
+  for (const lines of heatmap.lines) edges.push(edges[edges.length - 1] + lines);
+  const density = (column, from, to) =>
+    (heaped[to * width + column] - heaped[from * width + column]) / Math.max(to - from, 1);
+  return { width, total, edges, density };
+}

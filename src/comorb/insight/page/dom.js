@@ -1,0 +1,71 @@
+// Elements, texts and numbers: everything that other modules put on the page goes through here.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+let catalogue = {};
+let language = "en";
+
+export function setTexts(texts, lang) {
+  language = lang in texts ? lang : "en";
+  catalogue = { ...texts.en, ...texts[language] };
+}
+
+// The text of a key, with {name} replaced by values.name.
+export function t(key, values = {}) {
+  const text = catalogue[key] ?? key;
+  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+}
+
+export function hasText(key) {
+  return key in catalogue;
+}
+
+export function h(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+// Functions become listeners, `vars` CSS variables, true and false attributes that are there or not.
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (name === "vars") {
+      for (const [key, setting] of Object.entries(value)) element.style.setProperty(key, setting);
+    } else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+export function section(id, ...children) {
+  return h(
+    "section",
+    { id, "aria-labelledby": `${id}-title` },
+    h("h2", { id: `${id}-title` }, t(`${id}.title`)),
+    h("p", { class: "how" }, t(`${id}.how`)),
+    ...children,
+  );
+}
+
+export function count(value) {
+  return value === null ? t("hidden") : new Intl.NumberFormat(language).format(value);
+}
+
+export function number(value, digits = 1) {
+  if (value === null || Number.isNaN(value)) return t("hidden");
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  return new Intl.NumberFormat(language, options).format(value);
+}
+
+export function percent(share, digits = 0) {
+  if (share === null || Number.isNaN(share)) return t("hidden");
+  if (share > 0 && share < 0.0005) return `< ${percent(0.001)}`;
+  const fine = share > 0 && share < 0.0095 ? 1 : digits;
+  const options = { style: "percent", minimumFractionDigits: fine, maximumFractionDigits: fine };
+  return new Intl.NumberFormat(language, options).format(share);
+}

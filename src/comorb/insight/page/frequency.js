@@ -1,0 +1,111 @@
+// The disease-frequency chart: a row for each common code, a bar for each cluster, overall beside.
+
+import { h, percent, section, svg, t } from "./dom.js";
+import { commonCodes, isUniversal } from "./data.js";
+
+const SIZES = [10, 20, 40];
+
+export function frequency(profile, state) {
+  const body = h("tbody");
+  const heads = [
+    head(t("frequency.diagnosis"), "name", state),
+    head(t("all"), "overall", state, { class: "overall" }),
+    ...profile.clusters.map((cluster, j) =>
+      head(String(j + 1), String(j), state, clusterMarks(j), cluster.name),
+    ),
+    head(t("frequency.spread"), "spread", state, {}, t("frequency.spread.how")),
+  ];
+  const table = h(
+    "table",
+    { class: profile.clusters.length > 12 ? "bars dense" : "bars" },
+    h("caption", { class: "unseen" }, t("frequency.title")),
+    h("thead", {}, h("tr", {}, ...heads.map(({ cell }) => cell))),
+    body,
+  );
+
+  function draw() {
+    const codes = sorted(profile, commonCodes(profile, state.get("rows")), state.get("sort"));
+    body.replaceChildren(...codes.map((i) => row(profile, i)));
+    for (const { key, cell } of heads) {
+      if (key === state.get("sort")) {
+        cell.setAttribute("aria-sort", key === "name" ? "ascending" : "descending");
+      } else cell.removeAttribute("aria-sort");
+    }
+  }
+
+  state.watch("sort", draw);
+  state.watch("rows", draw);
+  draw();
+  return section(
+    "frequency",
+    h("div", { class: "controls" }, sizeChooser(state), leftOut(profile)),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("frequency.title") }, table),
+  );
+}
+
+function head(text, key, state, marks = {}, title = null) {
+  const button = h("button", { type: "button", title, click: () => state.set("sort", key) }, text);
+  return { key, cell: h("th", { scope: "col", ...marks }, button) };
+}
+
+function clusterMarks(j) {
+  return { class: "cluster", "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } };
+}
+
+function row(profile, i) {
+  const values = profile.clusters.map((_, j) => profile.prevalence[j][i]);
+  return h(
+    "tr",
+    { "data-code": i },
+    h("th", { scope: "row", tabindex: 0 }, profile.labels[i]),
+    bar(profile.overall[i], null, { class: "overall" }),
+    ...values.map((value, j) => bar(value, profile.overall[i], clusterMarks(j))),
+    h("td", { class: "num quiet" }, spreadText(values)),
+  );
+}
+
+function bar(share, overall, marks) {
+  const width = 100 * (share ?? 0);
+  const drawing = svg(
+    "svg",
+    { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("rect", { class: share === null ? "track gone" : "track", width: 100, height: 10 }),
+    svg("rect", { class: "fill", width, height: 10 }),
+    overall === null
+      ? null
+      : svg("line", { class: "tick", x1: 100 * overall, x2: 100 * overall, y1: 0, y2: 10 }),
+  );
+  return h("td", marks, drawing, h("span", { class: "num" }, percent(share)));
+}
+
+function spread(values) {
+  const seen = values.filter((value) => value !== null);
+  return seen.length > 1 ? Math.max(...seen) - Math.min(...seen) : 0;
+}
+
+function spreadText(values) {
+  return `${Math.round(100 * spread(values))}`;
+}
+
+function sorted(profile, codes, sort) {
+  const value = {
+    name: null,
+    overall: (i) => profile.overall[i],
+    spread: (i) => spread(profile.prevalence.map((row) => row[i])),
+  }[sort];
+  const by = value ?? ((i) => profile.prevalence[Number(sort)]?.[i] ?? -1);
+  if (sort === "name") return codes.sort((a, b) => profile.labels[a].localeCompare(profile.labels[b]));
+  return codes.sort((a, b) => by(b) - by(a));
+}
+
+function sizeChooser(state) {
+  const choose = (event) => state.set("rows", Number(event.target.value));
+  const options = SIZES.map((n) => h("option", { value: n, selected: n === state.get("rows") }, String(n)));
+  return h("label", {}, `${t("frequency.rows")} `, h("select", { change: choose }, ...options));
+}
+
+function leftOut(profile) {
+  const names = profile.codes.map((_, i) => i).filter((i) => isUniversal(profile, i)).map((i) => profile.labels[i]);
+  if (!names.length) return null;
+  return h("span", { class: "quiet" }, t("frequency.universal", { names: names.slice(0, 3).join(", ") }));
+}

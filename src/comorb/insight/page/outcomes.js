@@ -1,0 +1,63 @@
+// Outcomes per cluster: a dot and its interval, over all records and in each cluster.
+
+import { count, h, hasText, number, percent, section, svg, t } from "./dom.js";
+
+export function outcomes(profile) {
+  if (!profile.outcomes.length) return null;
+  return section("outcomes", h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
+}
+
+function figures(profile, outcome) {
+  return outcome.values.map((value, v) => figure(profile, outcome, value, v));
+}
+
+function figure(profile, outcome, value, v) {
+  const share = outcome.kind === "share";
+  const highs = outcome.high[v].filter((x) => x !== null);
+  const lows = outcome.low[v].filter((x) => x !== null);
+  const end = Math.max(...highs, share ? 0.02 : 0) * 1.05;
+  const start = share ? 0 : Math.min(0, ...lows) || spanStart(lows, end);
+  const at = (x) => (100 * (x - start)) / (end - start || 1);
+  const all = profile.clusters.length;
+  const order = [all, ...profile.clusters.keys()];
+  const show = (x) => (share ? percent(x, 1) : number(x, 1));
+  const rows = order.map((place) => {
+    const estimate = outcome.estimate[v][place];
+    const [low, high] = [outcome.low[v][place], outcome.high[v][place]];
+    const marks = place === all ? { class: "overall" } : { "data-cluster": place, vars: { "--c": `var(--cluster-${place})` } };
+    const range = low === null ? "" : `${show(low)} – ${show(high)}`;
+    return h(
+      "tr",
+      marks,
+      h("th", { scope: "row", title: place === all ? null : profile.clusters[place].name }, place === all ? t("all") : h("span", { class: "chip" }, String(place + 1))),
+      h("td", { class: "dot" }, estimate === null ? "" : dot(at(estimate), at(low ?? estimate), at(high ?? estimate))),
+      h("td", { class: "num", title: t("outcomes.known", { n: count(outcome.known[place]) }) }, show(estimate)),
+      h("td", { class: "num quiet" }, range),
+    );
+  });
+  return h("table", { class: "figure" }, h("caption", {}, title(outcome, value)), h("tbody", {}, ...rows));
+}
+
+// A scale that leaves out an empty half, as for ages from 70 to 82, and says so by its numbers.
+function spanStart(lows, end) {
+  const least = Math.min(...lows);
+  return least > end / 2 ? least - (end - least) * 0.3 : 0;
+}
+
+function title(outcome, value) {
+  const key = `outcome.${outcome.name}`;
+  const plain = outcome.name.replaceAll("_", " ");
+  const name = hasText(key) ? t(key) : plain.charAt(0).toUpperCase() + plain.slice(1);
+  if (outcome.kind === "number") return `${name}: ${t(`outcomes.${value}`)}`;
+  return outcome.values.length === 1 && ["true", "1"].includes(value) ? name : `${name}: ${value}`;
+}
+
+function dot(x, low, high) {
+  return svg(
+    "svg",
+    { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("line", { class: "axis", x1: 0, x2: 100, y1: 6, y2: 6 }),
+    svg("line", { class: "range", x1: low, x2: high, y1: 6, y2: 6 }),
+    svg("line", { class: "point", x1: x, x2: x, y1: 2, y2: 10 }),
+  );
+}

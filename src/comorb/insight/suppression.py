@@ -1,0 +1,175 @@
+"""Suppression: no count of fewer than a given number of patients, shown or worked out.
+
+Each table is a partition of the records of each cluster, such as with and without a code,
+whose totals over the clusters are known. A cluster's line is hidden when one of its counts is
+small; then more lines are, until at least two are hidden and their sums, which anyone can get
+by subtraction, are not small either. When a total is small the whole table is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import null_space
+
+from comorb.insight import heatmap
+from comorb.insight.parts import Cluster, Outcome
+from comorb.model.kernels import Floats
+from comorb.records.ledger import Line
+
+if TYPE_CHECKING:
+    from comorb.insight.profile import Profile
+
+Mask = npt.NDArray[np.bool_]
+
+
+def hide(table: Floats, forced: Mask, least: int) -> tuple[Mask, bool]:
+    """Return which lines of a table (k, values) to hide, and whether to hide its totals.
+
+    ``forced`` lines are hidden whatever they hold. With a threshold of 11, the 4 would follow
+    from the total, so the 30 goes too:
+    >>> hide(np.array([[4.0, 96], [30, 70], [50, 50]]), np.zeros(3, bool), 11)
+    (array([ True,  True, False]), False)
+    """
+    if _small(table.sum(axis=0), least).any():
+        return np.ones_like(forced), True
+    hidden = forced | _small(table, least).any(axis=1)
+    weight = np.where(table > 0, table, np.inf).min(axis=1)
+    while hidden.any() and not hidden.all():
+        sums = table[hidden].sum(axis=0)
+        if hidden.sum() > 1 and not _small(sums, least).any():
+            break
+        hidden[np.argmin(np.where(hidden, np.inf, weight))] = True
+    return hidden, False
+
+
+def suppress(full: Profile, least: int) -> Profile:
+    """Return a profile without small counts; a cluster whose size is hidden is hidden whole."""
+    sizes = np.array([float(cluster.size or 0) for cluster in full.clusters])
+    small, _ = hide(sizes[:, None], np.zeros(full.k, dtype=bool), least)
+    cells, totals = hide_codes(full.counts, sizes, small, least)
+    automatic = full.automatic_names()
+    times = -(-least // full.heatmap.per_line)
+    thinned = heatmap.thin(full.heatmap, times) if times > 1 else full.heatmap
+    shown = replace(
+        full,
+        source=replace(full.source, lines=merge_lines(full.source.lines, least)),
+        clusters=tuple(
+            Cluster(f"Cluster {place}", *[None] * 8) if gone else cluster
+            for place, (cluster, gone) in enumerate(zip(full.clusters, small, strict=True), 1)
+        ),
+        counts=blank(full.counts, cells),
+        prevalence=blank(full.prevalence, cells),
+        totals=blank(full.totals, totals),
+        overall=blank(full.overall, totals),
+        weights=blank(full.weights, small),
+        means=blank(full.means, cells),
+        expected=blank(full.expected, totals),
+        outcomes=tuple(hide_outcome(each, sizes, small, least) for each in full.outcomes),
+        heatmap=heatmap.masked(thinned, cells),
+        min_cell=least,
+    )
+    fresh = shown.automatic_names()
+    again = {
+        place: fresh[place]
+        for place, cluster in enumerate(full.clusters)
+        if not small[place] and cluster.name == automatic[place]
+    }
+    return shown.renamed(again)
+
+
+def hide_codes(counts: Floats, sizes: Floats, forced: Mask, least: int) -> tuple[Mask, Mask]:
+    """Return which cells (k, d) of a table of carriers to hide, and which totals (d,)."""
+    cells, totals = np.zeros(counts.shape, dtype=bool), np.zeros(counts.shape[1], dtype=bool)
+    for column, carriers in enumerate(counts.T):
+        table = np.column_stack([carriers, sizes - carriers])
+        cells[:, column], totals[column] = hide(table, forced, least)
+    return cells, totals
+
+
+def hide_outcome(outcome: Outcome, sizes: Floats, forced: Mask, least: int) -> Outcome:
+    """Return an outcome without its small cells; a record without a value counts as one kind."""
+    known = outcome.known[:-1]
+    counts = outcome.counts[:, :-1]
+    table = np.column_stack([*counts, known - counts.sum(axis=0), sizes - known])
+    hidden, total = hide(table, forced, least)
+    gone = np.append(hidden, total)
+    return replace(
+        outcome,
+        known=blank(outcome.known, gone),
+        counts=blank(outcome.counts, gone),
+        estimate=blank(outcome.estimate, gone),
+        low=blank(outcome.low, gone),
+        high=blank(outcome.high, gone),
+    )
+
+
+def hide_table(table: Floats, least: int) -> Mask:
+    """Return which cells to hide of a table (rows, columns) whose margins are both known.
+
+    The small cells; then, as long as a hidden cell or the hidden cells of a row or column
+    together follow from the margins, the smallest cell that is still shown and not empty.
+    """
+    hidden = _small(table, least)
+    while hidden.any() and _exposed(table, hidden, least):
+        left = np.where(hidden | (table == 0), np.inf, table)
+        if not np.isfinite(left).any():
+            return np.ones_like(hidden)
+        hidden.flat[np.argmin(left)] = True
+    return hidden
+
+
+def _exposed(table: Floats, hidden: Mask, least: int) -> bool:
+    """Whether the margins give away a hidden cell, or a small sum of hidden cells.
+
+    The hidden cells are the unknowns of linear equations, one for each row and column; a cell
+    is given away when no solution of the homogeneous system moves it.
+    """
+    if any(_small((table * hidden).sum(axis=axis), least).any() for axis in (0, 1)):
+        return True
+    rows, columns = np.nonzero(hidden)
+    equations = np.vstack(
+        [rows == row for row in range(table.shape[0])]
+        + [columns == column for column in range(table.shape[1])]
+    ).astype(float)
+    free = null_space(equations)
+    return bool(np.any(np.abs(free).max(axis=1, initial=0) < 1e-9))
+
+
+def merge_lines(lines: Sequence[Line], least: int) -> tuple[Line, ...]:
+    """Return the ledger's lines, one that left out few records merged with its neighbour.
+
+    When even the whole chain left out few, it begins with what is left.
+    """
+    merged: list[Line] = []
+    for unit in dict.fromkeys(line.unit for line in lines):
+        chain: list[Line] = []
+        for line in [line for line in lines if line.unit == unit]:
+            chain.append(line)
+            people = unit in ("rows", "records")
+            while people and len(chain) > 1 and any(_few(end, least) for end in chain[-2:]):
+                last, before = chain.pop(), chain.pop()
+                rule = f"{before.rule}; {last.rule}"
+                chain.append(Line(unit, rule, before.before, last.after))
+        if people and _few(chain[-1], least):
+            rule = f"{chain[-1].rule} (fewer than {least} left out)"
+            chain = [Line(unit, rule, chain[-1].after, chain[-1].after)]
+        merged.extend(chain)
+    return tuple(merged)
+
+
+def blank(values: Floats, gone: Mask) -> Floats:
+    """Return the values with NaN where they are hidden."""
+    return np.where(gone, np.nan, values)
+
+
+def _small(counts: Floats, least: int) -> Mask:
+    return np.asarray((counts > 0) & (counts < least))
+
+
+def _few(line: Line, least: int) -> bool:
+    return 0 < line.removed < least

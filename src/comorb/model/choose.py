@@ -1,0 +1,224 @@
+"""How many clusters: the way down from many to one, and what each number is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.model import kernels
+from comorb.model.agreement import adjusted_rand
+from comorb.model.blocks import Blocks, map_blocks, taken, thinned
+from comorb.model.em import Expected, Stopping, em, expect
+from comorb.model.kernels import Floats, Ints
+from comorb.model.mixture import Mixture
+from comorb.model.moments import moments, prevalence
+from comorb.model.prior import Prior, evidence, learn_strength
+from comorb.model.start import (
+    FIRST_STRENGTH,
+    ROWS,
+    ROWS_A_CLUSTER,
+    Stage,
+    overcomplete,
+    settle,
+    way_down,
+    whitened_slices,
+)
+from comorb.model.threads import single_threaded
+
+MOST = 20  # clusters, unless asked for more
+AT_EACH = Stopping(tol=1e-5, max_iter=40)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one number of clusters is worth; nats and entropies are per record.
+
+    ``evidence`` is the criterion of the choice: more is better. ``bic`` and ``icl``: less is
+    better. ``held_out`` is the log-likelihood of records left out of the fit, ``stability`` the
+    agreement (ARI) of two fits on overlapping parts, ``smallest`` the records in the smallest
+    cluster.
+    """
+
+    k: int
+    evidence: float
+    bic: float
+    icl: float
+    held_out: float
+    stability: float
+    smallest: float
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Two clusters of the level above became one: their places there, and the number left."""
+
+    first: int
+    second: int
+    left: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The sweep over k, the number it recommends, why, and the tree of merges below it."""
+
+    rows: tuple[Row, ...]
+    best: int
+    reason: str
+    models: dict[int, Mixture]
+    tree: tuple[Merge, ...]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a way down, settled by EM."""
+
+    model: Mixture
+    expected: Expected
+    evidence: float
+    merged: tuple[int, int] | None
+
+
+@single_threaded
+def choose(
+    blocks: Blocks, ks: Sequence[int] | None = None, executor: Executor | None = None
+) -> Choice:
+    """Return what each k in ``ks`` (1 to 20) is worth, and the one with the most evidence.
+
+    One way down over all rows gives the models and the tree. Two more, over parts of two thirds
+    each that share one third, give the held-out likelihood and the stability. Parts are drawn by
+    a hash of the row's place.
+    """
+    wanted = _checked(ks, blocks)
+    first = prevalence(blocks, executor)
+    most = max(wanted)
+    small = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
+    whole = descend(small, most, executor)
+    wanted = [k for k in wanted if k in whole] or [max(whole)]
+    parts = _thirds(small.n_rows)
+    sides = []
+    for left_out in (0, 2):
+        kept = taken(small, np.flatnonzero(parts != left_out), None, executor)
+        tested = taken(small, np.flatnonzero(parts == left_out), None, executor)
+        sides.append((descend(kept, most, executor), tested))
+    shared = taken(small, np.flatnonzero(parts == 1), None, executor)
+    rows = tuple(_row(k, whole, sides, small, shared, executor) for k in wanted)
+    best = max(rows, key=lambda row: row.evidence)
+    tree = tuple(
+        Merge(*level.merged, k) for k, level in sorted(whole.items(), reverse=True) if level.merged
+    )
+    models = {row.k: whole[row.k].model for row in rows}
+    return Choice(rows, best.k, reason(rows, best), models, tree)
+
+
+def descend(
+    blocks: Blocks,
+    most: int,
+    executor: Executor | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> dict[int, Level]:
+    """Return a settled model for every number of clusters from ``most`` down to 1.
+
+    From twice as many, by joint diagonalisation; below ``most`` each level is settled by EM
+    before the next pair is merged.
+    """
+    found = moments(blocks, executor)
+    count = min(2 * most, blocks.n_columns, blocks.n_rows)
+    slices = whitened_slices(blocks, found, count, executor)
+    prior = Prior.around(found.first, FIRST_STRENGTH, blocks.weight)
+    stage = settle(blocks, overcomplete(slices, found, count), prior, executor)
+    for below in way_down(blocks, stage, min(most, stage.model.n_components), prior, executor):
+        stage = below
+    levels: dict[int, Level] = {}
+    while True:
+        result = em(blocks, stage.model, prior, AT_EACH, executor)
+        strength = learn_strength(result.expected.sums, found.first, blocks.weight)
+        learned = Prior.around(found.first, strength, blocks.weight)
+        value = evidence(result.model, result.expected.sums, result.log_likelihood, learned)
+        k = result.model.n_components
+        merged = stage.merged if k < most else None
+        levels[k] = Level(result.model, result.expected, value, merged)
+        if k == 1:
+            return levels
+        settled = Stage(result.model, result.expected, None)
+        *_, stage = way_down(blocks, settled, k - 1, prior, executor)
+
+
+def reason(rows: Sequence[Row], best: Row) -> str:
+    """Return a sentence that a manager can read on why this number was recommended."""
+    if best.k == 1:
+        return (
+            "One group is recommended: the data show no groups of records that differ in their "
+            "codes beyond chance."
+        )
+    others = [row for row in rows if row.k != best.k]
+    stable = (
+        f"two fits on overlapping parts of the records agree with an index of {best.stability:.2f}"
+    )
+    if not others:
+        return f"{best.k} groups were asked for; {stable}."
+    second = max(others, key=lambda row: row.evidence)
+    return (
+        f"{best.k} groups are recommended: they explain the records best once the complexity of "
+        f"the model is counted (the next best number is {second.k}), and {stable}; the smallest "
+        f"group has {best.smallest:,.0f} records."
+    )
+
+
+def _row(
+    k: int,
+    whole: dict[int, Level],
+    sides: list[tuple[dict[int, Level], Blocks]],
+    blocks: Blocks,
+    shared: Blocks,
+    executor: Executor | None,
+) -> Row:
+    level = whole[k]
+    n = blocks.weight
+    parameters = k - 1 + k * blocks.n_columns
+    bic = -2 * level.expected.log_likelihood + parameters * np.log(n)
+    base, logits = level.model.tables()
+    sums = level.expected.sums
+    entropy = level.expected.log_likelihood - sums[-1] @ base - np.sum(sums[:-1] * logits)
+    models = [side[min(k, max(side))].model for side, _ in sides]
+    held_out = sum(
+        expect(model, tested, executor).log_likelihood
+        for model, (_, tested) in zip(models, sides, strict=True)
+    ) / sum(tested.weight for _, tested in sides)
+    labels = [hard_labels(model, shared, executor) for model in models]
+    return Row(
+        k=k,
+        evidence=level.evidence / n,
+        bic=float(bic) / n,
+        icl=float(bic + 2 * entropy) / n,
+        held_out=held_out,
+        stability=adjusted_rand(*labels),
+        smallest=float(sums[-1].min()),
+    )
+
+
+def hard_labels(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Ints:
+    """Return the most probable cluster of each row, (n,)."""
+    parts = map_blocks(model.posterior, blocks, executor)
+    return np.concatenate([posterior.argmax(axis=1) for posterior, _ in parts])
+
+
+def _thirds(n: int) -> Floats:
+    return np.floor(kernels.mixed(np.arange(n, dtype=np.uint64)) / 2.0**64 * 3)
+
+
+def _checked(ks: Sequence[int] | None, blocks: Blocks) -> list[int]:
+    bound = min(blocks.n_rows * 2 // 3, blocks.n_columns)
+    if ks is None:
+        return list(range(1, max(min(MOST, bound), 1) + 1))
+    wanted = sorted({int(k) for k in ks})
+    if not wanted or wanted[0] < 1 or wanted[-1] > bound:
+        raise InputError(
+            f"expected numbers of clusters from 1 to {bound}, for {blocks.n_rows} rows (two "
+            f"thirds of which are fitted at a time) and {blocks.n_columns} columns, "
+            f"got {list(ks)}"
+        )
+    return wanted

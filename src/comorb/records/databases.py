@@ -1,0 +1,152 @@
+"""Databases that the engine doesn't open itself: SQLite and PostgreSQL, streamed as Arrow text.
+
+Both are opened for reading only, and every column is read as text.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from comorb.errors import RecordsError
+
+_ROWS = 100_000
+_QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
+_PG_TABLES = (
+    "SELECT table_name::text FROM information_schema.tables "
+    "WHERE table_schema = ANY (current_schemas(false)) ORDER BY 1"
+)
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database: what to call it, its tables, and how to stream a table or a query."""
+
+    label: str
+    tables: tuple[str, ...]
+    stream: Callable[[str], AbstractContextManager[pa.RecordBatchReader]]
+
+
+def is_query(text: str) -> bool:
+    """Tell a query from the name of a table."""
+    return _QUERY.match(text) is not None
+
+
+@contextmanager
+def open_sqlite(file: Path) -> Iterator[Database]:
+    """Open an SQLite file for reading."""
+    label = file.name
+    # The engine pulls the rows from a thread of its own, one at a time.
+    opened = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    with closing(opened) as connection:
+        names = _sqlite(
+            label,
+            lambda: connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+                "AND name NOT LIKE 'sqlite_%' ORDER BY name"
+            ).fetchall(),
+        )
+
+        @contextmanager
+        def stream(table: str) -> Iterator[pa.RecordBatchReader]:
+            sql = table if is_query(table) else f'SELECT * FROM "{table.replace(chr(34), "")}"'
+            cursor = _sqlite(label, lambda: connection.execute(sql))
+            columns = [column[0] for column in cursor.description]
+            schema = pa.schema([(column, pa.string()) for column in columns])
+            yield pa.RecordBatchReader.from_batches(schema, _sqlite_batches(label, cursor, schema))
+
+        yield Database(label, tuple(name for (name,) in names), stream)
+
+
+def _sqlite_batches(
+    label: str, cursor: sqlite3.Cursor, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    while rows := _sqlite(label, lambda: cursor.fetchmany(_ROWS)):
+        columns = [
+            pa.array([value if value is None else str(value) for value in column], pa.string())
+            for column in zip(*rows, strict=True)
+        ]
+        yield pa.record_batch(columns, schema=schema)
+
+
+def _sqlite(label: str, action: Callable[[], Any]) -> Any:
+    try:
+        return action()
+    except sqlite3.Error as error:
+        safe = re.match(r"no such (table|column): \S+|near \S+: syntax error|attempt", str(error))
+        reason = safe[0] if safe else "it is damaged, locked or not in UTF-8"
+        if reason == "attempt":
+            reason = "the query writes, and records are only read"
+    raise RecordsError(f"{label} can't be read: {reason}.")
+
+
+@contextmanager
+def open_postgresql(url: str) -> Iterator[Database]:
+    """Open a PostgreSQL database for reading, by its URL."""
+    import adbc_driver_postgresql.dbapi as adbc
+
+    parts = urlsplit(url)
+    label = f"{parts.hostname or 'localhost'}{parts.path}"
+    with closing(_postgresql(label, lambda: adbc.connect(url))) as connection:
+
+        def execute(cursor: Any, sql: str) -> Any:
+            def act() -> Any:
+                cursor.execute(sql)
+                return cursor.fetch_record_batch()
+
+            return _postgresql(label, act)
+
+        @contextmanager
+        def stream(table: str) -> Iterator[pa.RecordBatchReader]:
+            inner = table.rstrip("; \n") if is_query(table) else f"TABLE {_identifier(table)}"
+            with connection.cursor() as cursor:
+                shape = execute(cursor, f"SELECT * FROM ({inner}) AS records LIMIT 0").schema
+                columns = ", ".join(
+                    f"{_identifier(name)}::text AS {_identifier(name)}" for name in shape.names
+                )
+                yield execute(cursor, f"SELECT {columns} FROM ({inner}) AS records")
+
+        with connection.cursor() as cursor:
+            _postgresql(label, lambda: cursor.execute("SET TRANSACTION READ ONLY"))
+            names = execute(cursor, _PG_TABLES).read_all()
+        yield Database(label, tuple(names.column(0).to_pylist()), stream)
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _postgresql(label: str, action: Callable[[], Any]) -> Any:
+    from adbc_driver_manager import Error
+
+    try:
+        return action()
+    except Error as error:
+        state = getattr(error, "sqlstate", None) or ""
+        text = str(error)
+    raise RecordsError(f"The database {label} {_postgresql_reason(state, text)}")
+
+
+def _postgresql_reason(state: str, text: str) -> str:
+    if "assword" in text or "authentication" in text or state.startswith("28"):
+        return "refuses the user or the password; check the URL."
+    if state == "25006" or "data-modifying" in text:
+        return "was asked to write; records are only read, so give a query that selects."
+    if state == "3D000" or ("database" in text and "does not exist" in text):
+        return "doesn't exist on that server; check the URL."
+    if state.startswith("42"):
+        found = re.search(r"ERROR:\s*(.*)", text)
+        return f"can't run the query: {found[1] if found else 'check it'}."
+    if "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
+        return "doesn't answer: check the host and the port, and that the server runs."
+    if state and not state.startswith(("08", "57")):
+        return f"can't answer the query (SQLSTATE {state}); check what it casts and computes."
+    return "broke the connection off, so nothing of it was kept; try again."

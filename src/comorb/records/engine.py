@@ -1,0 +1,189 @@
+"""The engine: a locked-down DuckDB connection that never repeats what a row holds.
+
+It may read the named files and nothing else, installs nothing, and can't be configured once it
+is locked. What it says about a bad row quotes the row, so its errors are rewritten here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from comorb.errors import RecordsError
+
+T = TypeVar("T")
+
+_CONFIG = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+_CELLS = 1 << 24
+_ROWS = 1 << 20
+_LINE = re.compile(r"CSV Error on Line: (\d+)")
+_WIDTH = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+_JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: what to call it, what to write after FROM, and its columns with their types.
+
+    Text is slow to read twice, and the first row of a text file is its header.
+    """
+
+    label: str
+    sql: str
+    columns: dict[str, str]
+    text: bool = False
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row of data, as a spreadsheet counts."""
+        return 2 if self.text else 1
+
+
+@dataclass
+class Source:
+    """The tables of one source; each is opened when it is first asked for."""
+
+    label: str
+    connection: duckdb.DuckDBPyConnection
+    openers: dict[str, Callable[[], Table]] = field(default_factory=dict)
+    ask: Callable[[str], Table] | None = None
+    opened: dict[str, Table] = field(default_factory=dict)
+
+    def table(self, name: str) -> Table:
+        """Return a table by its name."""
+        if name not in self.opened:
+            self.opened[name] = self.openers[name]()
+        return self.opened[name]
+
+    def view(self, label: str, sql: str, text: bool = False) -> Table:
+        """Name a query, so that it can be read as a table."""
+        count = "SELECT count(*) FROM duckdb_views() WHERE temporary"
+        name = f"view_{self.connection.sql(count).fetchall()[0][0]}"
+        guarded(label, lambda: self.connection.execute(f"CREATE TEMP VIEW {name} AS {sql}"))
+        shape = guarded(label, self.connection.sql(f"DESCRIBE {name}").fetchall)
+        return Table(label, name, {row[0]: row[1] for row in shape}, text)
+
+    def rows(self, table: Table, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query on a table and return its rows."""
+        return guarded(table.label, lambda: self.connection.sql(sql).fetchall())
+
+    def run(self, table: Table, sql: str) -> None:
+        """Run a statement on a table."""
+        guarded(table.label, lambda: self.connection.execute(sql))
+
+    def batches(self, table: Table, sql: str) -> Iterator[pa.RecordBatch]:
+        """Run a query on a table and yield its rows in batches, in order."""
+        rows = max(1024, min(_ROWS, _CELLS // max(1, len(table.columns))))
+        reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))
+        while (batch := guarded(table.label, lambda: next(reader, None))) is not None:
+            yield batch
+
+
+def quoted(name: str) -> str:
+    """Return a name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def as_text(name: str, kind: str) -> str:
+    """Return the SQL that reads a column as text; a list becomes 'a;b'."""
+    if kind.endswith("[]"):
+        return f"array_to_string({quoted(name)}, ';')"
+    if kind == "VARCHAR":
+        return quoted(name)
+    return f"CAST({quoted(name)} AS VARCHAR)"
+
+
+def literal(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def connect(spill: str, memory: str | None) -> duckdb.DuckDBPyConnection:
+    """Return a connection that installs nothing and spills to a folder when memory is short."""
+    config: dict[str, Any] = {**_CONFIG, "temp_directory": spill}
+    if memory is not None:
+        config["memory_limit"] = memory
+    try:
+        return duckdb.connect(":memory:", config=config)
+    except duckdb.Error:
+        message = f"{memory!r} isn't an amount of memory; write it as '2GB'."
+    raise RecordsError(message)
+
+
+def lock(connection: duckdb.DuckDBPyConnection, paths: list[Path]) -> None:
+    """Let a connection read these files and nothing else, for the rest of its life."""
+    allowed = ", ".join(literal(str(path)) for path in paths)
+    connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute("SET streaming_buffer_size = '64MB'")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def guarded(label: str, action: Callable[[], T]) -> T:
+    """Run an action of the engine; raise its error without a word of the data.
+
+    The new error is raised outside the handler, so that not even its context holds a row.
+    """
+    try:
+        return action()
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        message = _explain(label, error)
+    raise RecordsError(message)
+
+
+def _explain(label: str, error: Exception) -> str:
+    text = str(error)
+    row = _LINE.search(text)
+    where = f"{label}, row {int(row[1]):,}" if row else label
+    if width := _WIDTH.search(text):
+        expected, found = int(width[1]), int(width[2])
+        cut = " Is the file cut off there?" if found < expected else ""
+        return (
+            f"{where}: {found} fields where the header has {expected}.{cut} Quote values that "
+            "hold the delimiter, or export the file again."
+        )
+    if "unterminated quote" in text or "line size" in text.lower():
+        return (
+            f'{where}: a quote (") that is never closed, or text after a closing one. Double the '
+            "quotes inside values, or export the file again."
+        )
+    if "invalid state" in text:
+        return (
+            f"{where} mixes line ends (CRLF and LF) or has quotes that don't close; write it with "
+            "one kind of line end."
+        )
+    if "nvalid unicode" in text:
+        return f"{where}: text that isn't in the encoding of the rest; convert the file to UTF-8."
+    if "JSON" in text:
+        line = _JSON_LINE.search(text)
+        where = f"{label}, row {int(line[1]):,}" if line else label
+        return f"{where}: not a JSON object; write one whole JSON object in each line."
+    return _explain_by_kind(label, error, text)
+
+
+def _explain_by_kind(label: str, error: Exception, text: str) -> str:
+    if "read-only transaction" in text:
+        return f"{label} writes, and records are only read; give a query that selects."
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return f"{label} needs more memory than it was given; raise memory or free disk space."
+    if isinstance(error, duckdb.PermissionException):
+        return f"{label} refers to files or networks outside it, which isn't allowed; copy them in."
+    if isinstance(error, duckdb.BinderException | duckdb.CatalogException | duckdb.ParserException):
+        first = text.splitlines()[0].partition(": ")[2]
+        return f"{label}: the query can't be run: {first}"
+    if "arquet" in text or "magic bytes" in text:
+        return f"{label} is a damaged or cut-off Parquet file; copy or write it again."
+    return (
+        f"{label} can't be read to its end ({type(error).__name__}), so nothing of it was kept; "
+        "check that the file is whole or that the database still answers."
+    )

@@ -1,0 +1,257 @@
+"""Storage: the model file, and the one way in which any file is written: whole or not at all.
+
+A model file is two lines of text, raw numbers, and a seal::
+
+    comorb model 1
+    {"clusters": [...], "codes": [...], ...}     one line of JSON, UTF-8
+    ω (k) and M (k × d)                          little-endian float64
+    SHA-256 of all of the above                  32 bytes
+
+It holds no time and no path: the same model gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
+
+import numpy as np
+from scipy import sparse
+
+from comorb import __version__
+from comorb.errors import InputError, StorageError
+from comorb.model.kernels import Floats
+from comorb.model.mixture import Mixture
+
+VERSION = 1
+_MAGIC = b"comorb model "
+_SEAL = 32
+_TEXTS = ("system", "level", "data_hash", "version")
+_LISTS = ("codes", "names", "clusters", "left_out")
+_TABLES = ("preparation", "run")
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """A fitted mixture with all that is needed to apply and to explain it.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        ω and M.
+    codes, names : tuple of str
+        The code of each column and what it means.
+    clusters : tuple of str
+        A name for each cluster.
+    system, level : str
+        The coding system and the level at which codes are columns.
+    left_out : tuple of str
+        Codes that the training records have and that were left out on purpose.
+    preparation : dict
+        How records became rows, as plain values: the reader's options and the cohort's rules.
+    data_hash : str
+        The `fingerprint` of the training data.
+    run : dict
+        What explains the model, as plain values: records, k and the reason for it, fit.
+    version : str
+        The comorb that fitted it.
+    """
+
+    mixture: Mixture
+    codes: tuple[str, ...]
+    names: tuple[str, ...]
+    clusters: tuple[str, ...]
+    system: str
+    level: str
+    left_out: tuple[str, ...] = ()
+    preparation: dict[str, Any] = field(default_factory=dict)
+    data_hash: str = ""
+    run: dict[str, Any] = field(default_factory=dict)
+    version: str = __version__
+
+    def __post_init__(self) -> None:
+        """Check that the parts are of one size."""
+        k, d = self.mixture.means.shape
+        came = (len(self.clusters), len(self.codes), len(self.names))
+        if came != (k, d, d):
+            raise InputError(
+                f"A model of {k} clusters × {d} codes needs as many names: "
+                f"got {came[0]} clusters, {came[1]} codes and {came[2]} names."
+            )
+
+
+def save_model(model: SavedModel, path: str | Path) -> None:
+    """Write a model to one file; a file that is there is replaced once the new one is whole."""
+    header = {key: getattr(model, key) for key in (*_TEXTS, *_LISTS, *_TABLES)}
+    text = json.dumps(header, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    numbers = np.concatenate([model.mixture.weights, model.mixture.means.ravel()])
+    body = b"%s%d\n%s\n" % (_MAGIC, VERSION, text.encode()) + numbers.astype("<f8").tobytes()
+    with write_whole(path) as file:
+        file.write(body + hashlib.sha256(body).digest())
+
+
+def load_model(path: str | Path) -> SavedModel:
+    """Read a model that `save_model` wrote.
+
+    Raises
+    ------
+    StorageError
+        When the file isn't there, is no model, is cut off or altered, or comes from a newer comorb.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise StorageError(f"There is no model file {path}; check the name.") from None
+    except OSError as error:
+        raise StorageError(f"{path} can't be read: {error.strerror}.") from None
+    title, _, rest = content[:-_SEAL].partition(b"\n")
+    version = title.removeprefix(_MAGIC)
+    if not content.startswith(_MAGIC) or not version.isdigit():
+        raise StorageError(f"{path} is no model file; give the model.comorb that a fit wrote.")
+    if int(version) != VERSION:
+        raise StorageError(
+            f"{path} has version {int(version)} of the model format and this comorb knows "
+            f"{VERSION}; install a newer comorb."
+        )
+    if hashlib.sha256(content[:-_SEAL]).digest() != content[-_SEAL:]:
+        raise StorageError(f"{path} is cut off or was altered; copy it again, or fit again.")
+    text, _, numbers = rest.partition(b"\n")
+    try:
+        return _restore(json.loads(text), numbers)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(f"{path} is sealed but makes no model: {error}. Fit again.") from None
+
+
+def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
+    kinds = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_LISTS, list) | dict.fromkeys(_TABLES, dict)
+    for key, kind in kinds.items():
+        if not isinstance(header[key], kind):
+            raise TypeError(f"{key!r} must be a {kind.__name__}")
+    k, d = len(header["clusters"]), len(header["codes"])
+    if len(numbers) != 8 * k * (1 + d):
+        raise ValueError(f"{k} clusters × {d} codes are {k * (1 + d)} numbers of 8 bytes")
+    values = np.frombuffer(numbers, "<f8").astype(np.float64)
+    mixture = Mixture(values[:k], values[k:].reshape(k, d))
+    parts: dict[str, Any] = {key: header[key] for key in kinds}
+    return SavedModel(mixture, **parts | {key: tuple(parts[key]) for key in _LISTS})
+
+
+@contextmanager
+def write_whole(path: str | Path) -> Iterator[BinaryIO]:
+    """Yield a file that becomes ``path`` when the block ends well, and vanishes when it doesn't.
+
+    Until then a file of that name stays as it was: the new one is written beside it under a
+    temporary name, flushed to the disk and renamed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with write_whole(f"{folder}/notes.txt") as file:
+    ...         _ = file.write(b"done")
+    ...     Path(folder, "notes.txt").read_text()
+    'done'
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"{path} can't be written: {error.strerror or error}; what was there before is "
+            "untouched. Make room, or choose another place."
+        ) from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_folder(directory: str | Path, force: bool = False) -> Iterator[Path]:
+    """Yield a folder whose files move to ``directory`` when the block ends well.
+
+    An interrupted block changes nothing. Files of other names that are there stay there.
+
+    Parameters
+    ----------
+    directory : path
+        Made when it isn't there.
+    force : bool, default=False
+        Whether files that are there may be replaced; see `check_folder`.
+    """
+    directory = Path(directory).absolute()
+    check_folder(directory, force)
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as draft:
+            yield Path(draft)
+            directory.mkdir(exist_ok=True)
+            for file in sorted(Path(draft).iterdir()):
+                file.replace(directory / file.name)
+    except OSError as error:
+        raise StorageError(
+            f"{directory} can't be written: {error.strerror or error}. Choose another place."
+        ) from None
+
+
+def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
+    """Refuse a file of another kind, and one that is there unless it may be replaced."""
+    if path.suffix.lower() not in endings:
+        raise StorageError(
+            f"Expected a file that ends with {' or '.join(endings)}; got {path.name}."
+        )
+    if path.exists() and not force:
+        raise StorageError(f"{path} is there already; name another file, or use --force.")
+
+
+def check_folder(directory: str | Path, force: bool) -> None:
+    """Refuse a folder with something in it, unless that may be replaced."""
+    directory = Path(directory)
+    if directory.is_file():
+        raise StorageError(f"{directory} is a file; name a directory for the results.")
+    if not force and directory.is_dir() and any(directory.iterdir()):
+        raise StorageError(
+            f"{directory} is there already and not empty; name another directory, or use --force "
+            "to replace the results in it."
+        )
+
+
+def fingerprint(
+    matrix: sparse.csr_array[Any], codes: Sequence[str], weights: Floats | None = None
+) -> str:
+    """Return a hash of what a model learns from: each record's codes and weight.
+
+    The order of the records and of the columns, and the records' ids, don't enter.
+    A record's hash is Σ hash(code), mixed; the sorted hashes go through SHA-256. O(ones + n log n).
+
+    Examples
+    --------
+    >>> one = sparse.csr_array(np.array([[1, 1], [0, 1]]))
+    >>> fingerprint(one, ["250", "428"]) == fingerprint(one[::-1, ::-1], ["428", "250"])
+    True
+    """
+    digests = b"".join(hashlib.blake2b(code.encode(), digest_size=8).digest() for code in codes)
+    sums = matrix.astype(np.uint64) @ np.frombuffer(digests, "<u8")
+    if weights is not None:
+        sums = _mixed(sums) + np.asarray(weights, "<f8").view("<u8")
+    rows = np.sort(_mixed(sums)).astype("<u8")
+    return hashlib.sha256(rows.tobytes()).hexdigest()
+
+
+def _mixed(values: Any) -> Any:
+    """Scramble 64-bit numbers (the finaliser of splitmix64), so that sums don't collide."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+    return values ^ (values >> np.uint64(31))

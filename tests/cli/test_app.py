@@ -1,0 +1,119 @@
+"""The front page, the way errors are told, and how soon help comes."""
+
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from comorb import __version__
+from comorb.cli import group
+from comorb.cli.app import COMMANDS, front_page, main
+from comorb.cli.reference import reference
+from comorb.errors import ComorbWarning
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_front_page_is_the_help(comorb):
+    assert comorb("--help").stdout == front_page()
+    assert comorb().output.strip() == front_page().strip()
+
+
+def test_the_front_page_needs_no_other_module(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["comorb", "--help"])
+    monkeypatch.setitem(sys.modules, "comorb.cli.group", None)
+    main()
+    assert capsys.readouterr().out == front_page()
+
+
+def test_the_front_page_names_every_option_and_command():
+    root = typer.main.get_command(group.app)
+    for parameter in root.params:
+        assert all(f"  {name} " in front_page() for name in parameter.opts)
+    for name, (_, summary) in COMMANDS.items():
+        assert root.commands[name].help.startswith(f"{summary}\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_explains_its_options(name, comorb):
+    told = comorb(name, "--help").stdout
+    assert f"\n  Example: comorb {name}" in told
+    command = typer.main.get_command(group.app).commands[name]
+    assert all(getattr(parameter, "help", None) for parameter in command.params)
+
+
+def test_the_page_in_the_docs_is_up_to_date():
+    assert (DOCS / "cli.md").read_text(encoding="utf-8") == reference(), (
+        "make it again: python -m comorb.cli.reference > docs/cli.md"
+    )
+
+
+def test_the_version_is_told(comorb):
+    assert comorb("--version").stdout == f"comorb {__version__}\n"
+
+
+def test_a_wrong_command_is_exit_code_2(comorb):
+    told = comorb("fitt")
+    assert told.exit_code == 2
+    assert "Did you mean 'fit'?" in told.stderr
+
+
+def test_completion_is_offered():
+    runner = CliRunner(
+        env={"_COMORB_COMPLETE": "complete_bash", "COMP_WORDS": "comorb si", "COMP_CWORD": "1"}
+    )
+    assert runner.invoke(group.app, [], prog_name="comorb").stdout.split() == ["simulate"]
+
+
+def raising(error: BaseException) -> typer.Typer:
+    app = typer.Typer(cls=group.Group)
+
+    @app.callback()
+    def roof() -> None: ...
+
+    @app.command()
+    def work() -> None:
+        raise error
+
+    return app
+
+
+def test_an_interruption_is_exit_code_130():
+    told = CliRunner().invoke(raising(KeyboardInterrupt()), ["work"])
+    assert told.exit_code == 130
+    assert told.stderr == "comorb: interrupted; files that were there before are whole\n"
+
+
+def test_a_warning_becomes_a_note():
+    app = typer.Typer(cls=group.Group)
+
+    @app.callback()
+    def roof() -> None: ...
+
+    @app.command()
+    def work() -> None:
+        warnings.warn("two systems are mixed", ComorbWarning, stacklevel=1)
+
+    told = CliRunner().invoke(app, ["work"])
+    assert told.exit_code == 0
+    assert told.stderr == "note: two systems are mixed\n"
+
+
+def test_help_comes_within_three_times_the_start_of_python():
+    def seconds(*words: str) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - start
+
+    helping = (
+        "-c",
+        "import sys; sys.argv[1:] = ['--help']; from comorb.cli.app import main; main()",
+    )
+    times = [(seconds("-c", "pass"), seconds(*helping)) for _ in range(9)]
+    assert statistics.median(helped / bare for bare, helped in times) < 3

@@ -1,0 +1,228 @@
+"""demo, fit and assign, as a user meets them."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from comorb.insight.profile import Profile
+from comorb.storage import load_model
+
+FILES = ["assignments.csv", "model.comorb", "profile.json", "report.html"]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def names(folder: str) -> list[str]:
+    return sorted(file.name for file in Path(folder).iterdir())
+
+
+def test_fit_prints_clusters_that_a_clinician_can_read(comorb, records):
+    told = comorb("fit", records, "--having", "585", "-k", 2)
+    assert told.exit_code == 0
+    assert told.stdout.startswith("visits.csv: ")
+    assert " records in 2 clusters, " in told.stdout
+    assert "Number of clusters: 2, as asked" in told.stdout
+    assert "having 585 (−" in told.stdout
+    assert "In every record: Chronic kidney disease." in told.stdout
+    assert "% Hypertensive kidney disease" in told.stdout
+    assert "confidence" in told.stdout
+    assert "Report: comorb-run/report.html" in told.stdout
+    assert names("comorb-run") == FILES
+
+
+def test_fit_writes_a_model_that_explains_itself(run, records):
+    model = load_model(run / "model.comorb")
+    assert model.mixture.n_components == 3
+    assert model.system == "icd9cm"
+    assert model.left_out == ("428",)
+    assert "428" not in model.codes
+    assert model.preparation == {"having": ["585"], "drop_codes": ["428"]}
+    assert model.run["title"] == "visits.csv"
+    assert model.run["records"] == len(rows(run / "assignments.csv"))
+    assert model.run["converged"]
+    assert len(model.data_hash) == 64
+
+
+def test_the_same_records_give_the_same_files(comorb, run, records):
+    again = ("fit", records, "--having", "585", "-k", 3, "--drop-codes", "428", "-o", "again", "-q")
+    assert comorb(*again).exit_code == 0
+    for name in ("model.comorb", "assignments.csv"):
+        assert Path("again", name).read_bytes() == (run / name).read_bytes()
+
+
+def test_fit_as_json(comorb, records):
+    told = comorb("fit", records, "-k", 3, "--json", "--where", "age=60:", "--where", "sex=female")
+    plain = json.loads(told.stdout)
+    assert [rule["rule"] for rule in plain["rules"]][1:] == [
+        "age from 60.0",
+        "sex female",
+        "at least 3 codes",
+    ]
+    assert sum(cluster["records"] for cluster in plain["clusters"]) == plain["records"]
+    assert plain["directory"] == "comorb-run"
+    assert set(plain["clusters"][0]["diagnoses"][0]) == {"code", "name", "prevalence"}
+
+
+def test_an_earlier_run_is_replaced_only_by_force(comorb, records):
+    assert comorb("fit", records, "-k", 2, "-q").exit_code == 0
+    before = Path("comorb-run/model.comorb").read_bytes()
+    told = comorb("fit", records, "-k", 3)
+    assert told.exit_code == 1
+    assert told.stderr == (
+        "comorb: comorb-run is there already and not empty; name another directory, or use "
+        "--force to replace the results in it.\n"
+    )
+    assert Path("comorb-run/model.comorb").read_bytes() == before
+    assert comorb("fit", records, "-k", 3, "--force", "-q").exit_code == 0
+    assert load_model("comorb-run/model.comorb").mixture.n_components == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("-k", "0"), 2, "expected a whole number from 1 on, got '0'"),
+        (("-k", "many"), 2, "expected a whole number from 1 on, got 'many'"),
+        (("-k", "2", "--where", "age=old"), 2, "expected age=LOW:HIGH, sex=VALUE or"),
+        (("-k", "2", "--where", "dates=2010-13-01:"), 2, "or dates=FIRST:LAST (YYYY-MM-DD)"),
+        (("-k", "2", "--column", "dx=dx1"), 2, "expected ROLE=NAME with a role out of codes,"),
+        (("-k", "2", "--layout", "tall"), 1, "Expected a layout out of wide, long, delimited"),
+        (("-k", "2", "--having", "888"), 1, "No record has the code '888' at the level 'category'"),
+        (("-k", "2", "--weights", "mass"), 1, "mass"),
+        (("-k", "2", "--system", "icd11"), 1, "icd11"),
+        (("-k", "2", "--memory", "lots"), 1, "'lots' isn't an amount of memory; write it as '2GB'"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(comorb, records, words, code, message):
+    told = comorb("fit", records, *words)
+    assert told.exit_code == code
+    assert message in " ".join(told.stderr.split())
+    assert "Traceback" not in told.output
+    assert told.stdout == ""
+    assert names(".") == []
+
+
+def test_a_missing_file_is_told_in_one_line(comorb):
+    told = comorb("fit", "absent.csv", "-k", 2)
+    assert told.exit_code == 1
+    assert told.stderr.startswith("comorb: ")
+    assert "absent.csv" in told.stderr
+    assert told.stderr.count("\n") == 1
+
+
+def test_outcomes_and_title_can_be_named(comorb, records):
+    assert (
+        comorb("fit", records, "-k", 2, "--outcome", "died", "--title", "Ward 9", "-q").exit_code
+        == 0
+    )
+    assert "Ward 9: 2,000 records in 2 clusters" in comorb("profile", "comorb-run").stdout
+    plain = json.loads(comorb("profile", "comorb-run", "--cluster", 1, "--json").stdout)
+    assert [one["what"].partition(":")[0] for one in plain["patients"]] == ["died"]
+    told = comorb("fit", records, "-k", 2, "--outcome", "cost", "--force")
+    assert told.exit_code == 1
+    assert "expected outcomes among the cohort's covariates" in told.stderr
+
+
+def test_options_name_columns_and_levels(comorb, records):
+    columns = "codes=dx1,dx2,dx3,dx4"
+    told = comorb(
+        "fit",
+        records,
+        "-k",
+        2,
+        "--column",
+        columns,
+        "--level",
+        "chapter",
+        "--at-least",
+        2,
+        "--json",
+    )
+    plain = json.loads(told.stdout)
+    assert plain["level"] == "chapter"
+    assert plain["codes"] < 25
+
+
+def test_assign_gives_the_training_records_their_clusters(comorb, run, records):
+    told = comorb("assign", run, records)
+    assert told.exit_code == 0
+    assert rows(Path("assignments.csv")) == rows(run / "assignments.csv")
+    assert "records assigned: assignments.csv" in told.stdout
+    assert "having 585 (−" in told.stdout
+    assert "doesn't know" not in told.stdout
+
+
+def test_assign_counts_what_the_model_does_not_know(comorb, run):
+    Path("new.csv").write_text(
+        "id,dx1,dx2,dx3\na,585.9,428.0,401.9\nb,585.9,403.91,082.0\nc,585.9,082.1,402.90\nd,250.00,,\n"
+    )
+    plain = json.loads(comorb("assign", run, "new.csv", "-o", "new.parquet", "--json").stdout)
+    assert plain["records"] == 3
+    assert plain["unknown"] == [{"code": "082", "name": "Tick-borne rickettsioses", "records": 2}]
+    table = pyarrow.parquet.read_table("new.parquet")
+    assert table["id"].to_pylist() == ["a", "b", "c"]
+    assert set(table["cluster"].to_pylist()) <= {1, 2, 3}
+    told = comorb("assign", run, "new.csv", "--all")
+    assert "4 records assigned" in told.stdout
+    assert (
+        "Passed over, as the model doesn't know them: 082 Tick-borne rickettsioses (2)"
+        in told.stdout
+    )
+
+
+def test_assign_reads_another_layout(comorb, run):
+    Path("long.csv").write_text(
+        "visit,what\na,585.9\na,401.9\na,250.00\nb,585.9\nb,403.91\nb,285.9\n"
+    )
+    words = ("--layout", "long", "--column", "record=visit", "--column", "codes=what")
+    assert "2 records assigned" in comorb("assign", run, "long.csv", *words).stdout
+
+
+def test_assign_refuses_a_damaged_model_and_keeps_files(comorb, run, records):
+    content = (run / "model.comorb").read_bytes()
+    Path("cut.comorb").write_bytes(content[:-100])
+    told = comorb("assign", "cut.comorb", records)
+    assert told.exit_code == 1
+    assert told.stderr == (
+        "comorb: cut.comorb is cut off or was altered; copy it again, or fit again.\n"
+    )
+    Path("assignments.csv").write_text("mine")
+    told = comorb("assign", run, records)
+    assert "assignments.csv is there already; name another file, or use --force." in told.stderr
+    assert Path("assignments.csv").read_text() == "mine"
+
+
+def test_demo_does_the_whole_job_again_and_again(comorb):
+    for _ in range(2):
+        told = comorb("demo")
+        assert told.exit_code == 0
+        assert "23,154 records in 5 clusters" in told.stdout
+    assert names("comorb-demo") == FILES
+
+
+def test_secrets_in_a_url_stay_out_of_the_results():
+    from comorb.cli.fitting import _without_secrets
+
+    assert _without_secrets("postgresql://me:p@ss@host/db") == "postgresql://…@host/db"
+    asked = "postgresql://host/db?user=me&password=p@ss&sslmode=require"
+    assert _without_secrets(asked) == "postgresql://host/db?user=…&password=…&sslmode=require"
+    assert _without_secrets("user=x.csv") == "user=x.csv"
+
+
+def test_an_interrupted_fit_leaves_the_old_run_whole(comorb, run, records, monkeypatch):
+    shutil.copytree(run, "run")
+
+    def interrupted(_: Profile) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Profile, "to_json", interrupted)
+    told = comorb("fit", records, "-k", 2, "-o", "run", "--force")
+    assert told.exit_code == 130
+    assert names(".") == ["run"]
+    assert all(Path("run", name).read_bytes() == (run / name).read_bytes() for name in FILES)

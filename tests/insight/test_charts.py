@@ -1,0 +1,106 @@
+"""Charts from 2 to 33 clusters: every number is drawn, no word is cut, no global state."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from io import BytesIO
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from comorb.errors import InputError
+from comorb.insight import charts
+from comorb.insight.palette import colours
+from comorb.insight.profile import Profile
+from tests.insight.conftest import sampled
+
+PROFILES = {k: sampled(k) for k in (2, 5, 33)}
+
+
+def drawn(ax: Axes) -> None:
+    """Draw the figure for good: a layout that doesn't fit is a warning, and so an error."""
+    figure = ax.figure
+    assert isinstance(figure, Figure)
+    figure.savefig(BytesIO(), dpi=40)
+
+
+@pytest.fixture(params=[2, 33])
+def some(request: pytest.FixtureRequest) -> Profile:
+    return PROFILES[request.param]
+
+
+def test_every_chart_draws(some: Profile) -> None:
+    for ax in (
+        charts.frequency(some),
+        charts.heatmap(some),
+        charts.relevance(some, some.k - 1),
+        charts.sizes(some),
+        charts.compare(some, PROFILES[5]),
+    ):
+        drawn(ax)
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_every_chart_draws_a_suppressed_profile() -> None:
+    shown = PROFILES[5].suppressed(300)
+    assert shown.clusters[-1].size is None
+    for ax in (charts.frequency(shown), charts.heatmap(shown), charts.sizes(shown)):
+        drawn(ax)
+
+
+def test_a_chart_draws_where_it_is_told() -> None:
+    ax = Figure().add_subplot()
+    assert charts.sizes(PROFILES[2], ax=ax) is ax
+    assert charts.frequency(PROFILES[2], ax=Figure().add_subplot(), n=3).get_yticks().size == 3
+
+
+def test_the_bars_are_the_prevalences(full: Profile) -> None:
+    ax = charts.frequency(full, n=5)
+    rows = full.common(5)
+    boxes = [path for bars in ax.collections[1:6:2] for path in bars.get_paths()]
+    widths = [np.ptp(box.vertices[:, 0]) for box in boxes]
+    expected = 0.86 * np.concatenate([full.overall[rows], full.prevalence[:, rows].ravel()])
+    assert widths == pytest.approx(expected.tolist())
+    assert "Heart failure: in every record" in ax.get_title(loc="left")
+
+
+def test_relevant_codes_are_in_their_order(full: Profile) -> None:
+    ax = charts.relevance(full, 0, lam=1.0, n=3)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == [full.labels[i] for i in full.top(0, 1.0, 3)]
+    with pytest.raises(InputError, match="expected a cluster from 0 to 1, got 7"):
+        charts.relevance(full, 7)
+
+
+@dataclass
+class _Row:
+    k: int
+    bic: float
+    icl: float
+    held_out: float
+    stability: float | None
+    smallest: int
+
+
+@dataclass
+class _Choice:
+    rows: tuple[_Row, ...]
+    best: int
+    reason: str
+
+
+@pytest.mark.parametrize("most", [3, 33])
+@pytest.mark.parametrize("stability", [None, 0.8])
+def test_choice_of_k(most: int, stability: float | None) -> None:
+    rows = tuple(_Row(k, 10.0 * k, 12.0 * k, -3.0, stability, 5) for k in range(1, most + 1))
+    ax = charts.choice_of_k(_Choice(rows, 2, "lowest BIC"))
+    drawn(ax)
+    assert ax.get_title(loc="left") == "lowest BIC"
+
+
+def test_no_two_clusters_share_a_colour() -> None:
+    assert len(set(colours(33))) == 33
+    assert colours(33)[:5] == colours(5)

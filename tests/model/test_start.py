@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import betaln, gammaln
+
+from comorb.model import kernels
+from comorb.model.agreement import adjusted_rand
+from comorb.model.blocks import from_csr, taken, thinned
+from comorb.model.choose import hard_labels
+from comorb.model.decompose import asvtd, joint_diagonal
+from comorb.model.em import Stopping, em, expect
+from comorb.model.mixture import Mixture
+from comorb.model.moments import prevalence
+from comorb.model.prior import Prior
+from comorb.model.start import best_start, cheapest_merge, settle, way_down
+from comorb.records.datasets import paper, record_like
+from tests.model.conftest import dense_to_blocks, draw, random_mixture
+
+
+def blocks_of(matrix):
+    return from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
+
+
+def fitted_ari(drawn, start, strength):
+    blocks = blocks_of(drawn.matrix)
+    prior = Prior.around(prevalence(blocks), strength, blocks.weight)
+    result = em(blocks, start, prior)
+    return adjusted_rand(drawn.labels, hard_labels(result.model, blocks))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("point", [(1000, 99, 12), (3000, 99, 12), (10_000, 99, 4)])
+def test_the_start_is_as_good_as_the_truth_on_the_paper_s_data(point):
+    gaps = []
+    for seed in (1, 2, 3):
+        drawn = paper(*point, seed=seed)
+        blocks = blocks_of(drawn.matrix)
+        found = best_start(blocks, point[2], prevalence(blocks))
+        truth = Mixture(drawn.weights, drawn.means)
+        ours = fitted_ari(drawn, found.model, found.strength)
+        gaps.append(fitted_ari(drawn, truth, found.strength) - ours)
+    assert np.mean(gaps) < (0.04 if point[0] < 3000 else 0.01)
+
+
+@pytest.mark.compiled
+def test_the_start_is_as_good_as_the_truth_on_data_like_records():
+    drawn = record_like(20_000, 8, seed=3)
+    blocks = blocks_of(drawn.matrix)
+    found = best_start(blocks, 8, prevalence(blocks))
+    ours = fitted_ari(drawn, found.model, found.strength)
+    truth = fitted_ari(drawn, Mixture(drawn.weights, drawn.means), found.strength)
+    plain = fitted_ari(drawn, asvtd(blocks, 8), found.strength)
+    assert truth - ours < 0.005
+    assert ours >= plain
+
+
+def test_joint_diagonalisation_is_exact_on_exact_slices():
+    rng = np.random.default_rng(3)
+    rotation, _ = np.linalg.qr(rng.normal(size=(4, 4)))
+    means = rng.uniform(size=(9, 4))
+    slices = np.einsum("aj,ij,bj->iab", rotation, means, rotation)
+    found = joint_diagonal(slices)
+    order = np.argsort(found[:, 0])
+    np.testing.assert_allclose(found[order].T, means[:, np.argsort(means[0])], atol=1e-5)
+
+
+def test_log_gamma_is_exact_to_rounding():
+    values = np.concatenate([np.geomspace(1e-4, 1e6, 200), [1.0, 2.0, 0.5]])
+    found = values.copy()
+    n = values.size
+    kernels.log_gamma_all(found, np.empty(2 * n), np.empty(2 * n, np.int64), n)
+    np.testing.assert_allclose(found, gammaln(values), rtol=1e-12, atol=1e-10)
+
+
+def test_the_cheapest_merge_loses_the_least_evidence(truth, sample):
+    prior = Prior.around(sample.mean(axis=0), 1.0, 300.0)
+    sums = expect(truth, dense_to_blocks(sample)).sums
+
+    def f(column):
+        c, n = column[:-1], column[-1]
+        return betaln(c + prior.present, n - c + prior.absent).sum() + gammaln(n + 1)
+
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    losses = [f(sums[:, a]) + f(sums[:, b]) - f(sums[:, a] + sums[:, b]) for a, b in pairs]
+    assert cheapest_merge(sums, prior) == pairs[int(np.argmin(losses))]
+
+
+def test_the_way_down_loses_one_cluster_at_a_time(sample):
+    blocks = dense_to_blocks(sample)
+    prior = Prior.around(sample.mean(axis=0), 1.0, 300.0)
+    stage = settle(blocks, random_mixture(5, 12, 0), prior, None)
+    stages = list(way_down(blocks, stage, 1, prior, None))
+    assert [s.model.n_components for s in stages] == [5, 4, 3, 2, 1]
+    assert stages[0].merged is None
+    assert all(s.merged[0] < s.merged[1] for s in stages[1:])
+    np.testing.assert_allclose(
+        stages[-1].model.means[0],
+        (300 * sample.mean(axis=0) + prior.present) / (300 + prior.present + prior.absent),
+        atol=1e-9,
+    )
+
+
+@pytest.mark.compiled
+def test_rows_columns_and_threads_do_not_change_the_start():
+    drawn = paper(600, 20, 3, seed=4)
+    first = drawn.matrix.mean(axis=0)
+    blocks = blocks_of(drawn.matrix)
+    one = best_start(blocks, 3, prevalence(blocks))
+    rows = np.random.default_rng(0).permutation(600)
+    shuffled = blocks_of(drawn.matrix[rows])
+    other = best_start(shuffled, 3, prevalence(shuffled))
+    assert one.model.means.tobytes() == other.model.means.tobytes()
+    assert one.strength == other.strength
+    columns = np.random.default_rng(1).permutation(20)
+    turned = blocks_of(drawn.matrix[:, columns].sorted_indices())
+    third = best_start(turned, 3, prevalence(turned))
+    np.testing.assert_allclose(
+        third.model.ordered().means, one.model.ordered().means[:, columns], atol=1e-5
+    )
+    assert first.shape == (20,)
+
+
+def test_thinning_keeps_the_moments_and_forgets_the_order():
+    matrix, _ = draw(random_mixture(3, 12, 1), 3000)
+    blocks = dense_to_blocks(matrix)
+    first = prevalence(blocks)
+    small = thinned(blocks, first, 500, None)
+    assert 300 < small.n_rows < 1500
+    np.testing.assert_allclose(prevalence(small), first, atol=0.06)
+    assert small.weight == pytest.approx(3000, rel=0.1)
+    again = dense_to_blocks(matrix[np.random.default_rng(0).permutation(3000)])
+    other = thinned(again, prevalence(again), 500, None)
+    model = random_mixture(2, 12, 0)
+    assert expect(model, small).sums.tobytes() == expect(model, other).sums.tobytes()
+
+
+def test_few_different_rows_are_kept_with_their_weight():
+    matrix = np.tile([[1, 0, 1], [0, 1, 0], [1, 1, 1]], (400, 1))
+    small = thinned(dense_to_blocks(matrix), matrix.mean(axis=0), 300, None)
+    assert small.n_rows == 3
+    assert small.weight == 1200
+    np.testing.assert_allclose(prevalence(small), matrix.mean(axis=0))
+
+
+def test_little_data_are_not_thinned(sample):
+    blocks = dense_to_blocks(sample)
+    assert thinned(blocks, sample.mean(axis=0), 200, None) is blocks
+
+
+def test_rows_can_be_taken_with_their_weights(sample):
+    weights = np.arange(1.0, 301.0)
+    blocks = dense_to_blocks(sample, weights, block_rows=70)
+    chosen = np.array([0, 5, 69, 70, 299])
+    part = taken(blocks, chosen, None, None)
+    assert part.weight == weights[chosen].sum()
+    np.testing.assert_allclose(
+        prevalence(part), weights[chosen] @ sample[chosen] / weights[chosen].sum()
+    )
+
+
+def test_a_fixed_strength_is_kept(sample):
+    blocks = dense_to_blocks(sample)
+    assert best_start(blocks, 2, prevalence(blocks), 3.0).strength == 3.0
+
+
+def test_em_from_the_start_needs_few_passes(sample):
+    blocks = dense_to_blocks(sample)
+    found = best_start(blocks, 3, prevalence(blocks))
+    prior = Prior.around(prevalence(blocks), found.strength, 300.0)
+    assert em(blocks, found.model, prior, Stopping()).n_iter < 60

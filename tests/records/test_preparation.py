@@ -1,0 +1,94 @@
+"""Preparation: rules in their order, and the way to JSON and back."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from comorb.errors import RecordsError
+from comorb.records.layouts import Layout
+from comorb.records.preparation import Preparation
+
+RECORDS = pa.table(
+    {
+        "id": ["a", "b", "c", "d", "e"],
+        "dx1": ["428.0", "428.1", "250.00", "428.0", "428.9"],
+        "dx2": ["401.9", "401.1", "401.9", "428.9", "585.9"],
+        "dx3": ["585.9", None, "272.4", None, "250.00"],
+        "age": [70, 80, 60, 50, 40],
+        "sex": ["F", "M", "F", "F", "M"],
+        "admission_date": ["2010-01-05", "2010-02-05", "2010-03-05", "2010-04-05", "2010-05-05"],
+        "copies": [1.0, 2.0, 3.0, 4.0, 5.0],
+    }
+)
+
+
+def ids(preparation: Preparation) -> list[str]:
+    return preparation.cohort(RECORDS).ids.to_pylist()
+
+
+def test_by_default_the_paper_s_rule_holds():
+    assert ids(Preparation()) == ["a", "c", "e"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        ({"at_least": 1}, ["a", "b", "c", "d", "e"]),
+        ({"at_least": 2}, ["a", "b", "c", "e"]),
+        ({"having": ("428",)}, ["a", "e"]),
+        ({"having": ("272", "250")}, ["c", "e"]),
+        ({"without": ("401",)}, ["e"]),
+        ({"age": (50, None)}, ["a", "c"]),
+        ({"sex": ("m",)}, ["e"]),
+        ({"dates": ("2010-02-01", "2010-04-01")}, ["c"]),
+    ],
+)
+def test_each_rule_keeps_what_it_says(rules, kept):
+    assert ids(Preparation(**rules)) == kept
+
+
+def test_codes_are_dropped_after_the_records_are_chosen():
+    cohort = Preparation(having=("428",), drop_codes=("428",)).cohort(RECORDS)
+    assert cohort.ids.to_pylist() == ["a", "e"]
+    assert cohort.codes == ("250", "401", "585")
+    assert Preparation(at_least=1, drop_rare=3).cohort(RECORDS).codes == ("401", "428")
+
+
+def test_the_layout_and_the_level_reach_the_reader():
+    asked = Preparation(layout=Layout(weight="copies"), level=("category", "full"))
+    cohort = asked.cohort(RECORDS)
+    assert cohort.weights.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert {"428", "4280"} <= {code.replace(".", "") for code in cohort.codes}
+
+
+def test_nothing_left_is_an_error():
+    with pytest.raises(RecordsError, match="No record is left after the rule 'at least 9 codes'"):
+        Preparation(at_least=9).cohort(RECORDS)
+    with pytest.raises(RecordsError, match="No code is left of those that 3 records have; leave"):
+        Preparation(drop_rare=9).cohort(RECORDS)
+
+
+def test_the_default_is_said_by_silence():
+    assert Preparation().to_dict() == {}
+    assert Preparation.from_dict({}) == Preparation()
+
+
+def test_a_preparation_survives_json():
+    asked = Preparation(
+        table="diagnoses",
+        layout=Layout(kind="wide", codes=("dx1", "dx2"), weight="copies"),
+        unit="patient",
+        system="icd9cm",
+        level=("category", "chapter"),
+        having=("428",),
+        without=("V27",),
+        age=(18, None),
+        sex=("F",),
+        dates=("2010-01-01", None),
+        at_least=2,
+        drop_codes=("428",),
+        drop_rare=5,
+    )
+    plain = json.loads(json.dumps(asked.to_dict()))
+    assert Preparation.from_dict(plain) == asked

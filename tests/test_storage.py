@@ -1,0 +1,284 @@
+"""Storage: the model file comes back as it was, or says what is wrong; files are written whole."""
+
+import hashlib
+import json
+import os
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from comorb import __version__
+from comorb.errors import InputError, StorageError
+from comorb.model.mixture import Mixture
+from comorb.storage import (
+    SavedModel,
+    fingerprint,
+    load_model,
+    save_model,
+    write_folder,
+    write_whole,
+)
+
+
+@pytest.fixture
+def model() -> SavedModel:
+    means = np.array([[0.9, 0.1, 1 / 3], [0.0, 1.0, 0.5]])
+    return SavedModel(
+        Mixture(np.array([0.75, 0.25]), means),
+        codes=("250", "401", "428"),
+        names=("Diabetes mellitus", "Essential hypertension", "Insuffisance cardiaque, aiguë"),
+        clusters=("Diabetes", "Hypertension"),
+        system="icd9cm",
+        level="category",
+        left_out=("V45",),
+        preparation={"having": ["428"], "at_least": 3},
+        data_hash="ab" * 32,
+        run={"records": 12, "k": 2},
+    )
+
+
+@pytest.fixture
+def path(model, tmp_path) -> Path:
+    save_model(model, tmp_path / "model.comorb")
+    return tmp_path / "model.comorb"
+
+
+def sealed(path: Path, body: bytes) -> None:
+    path.write_bytes(body + hashlib.sha256(body).digest())
+
+
+def test_a_model_comes_back_to_the_last_bit(model, path):
+    loaded = load_model(path)
+    assert np.array_equal(loaded.mixture.weights, model.mixture.weights)
+    assert np.array_equal(loaded.mixture.means, model.mixture.means)
+    for field in fields(model)[1:]:
+        assert getattr(loaded, field.name) == getattr(model, field.name)
+    assert loaded.version == __version__
+
+
+def test_the_same_model_gives_the_same_bytes(model, path):
+    save_model(load_model(path), path.with_name("again"))
+    assert path.with_name("again").read_bytes() == path.read_bytes()
+
+
+def test_the_head_of_the_file_can_be_read_by_people(path):
+    title, header, _ = path.read_bytes().split(b"\n", 2)
+    assert title == b"comorb model 1"
+    assert json.loads(header)["clusters"] == ["Diabetes", "Hypertension"]
+
+
+def test_the_recipe_in_the_docs_reads_a_model(model, path, monkeypatch):
+    page = (Path(__file__).parents[1] / "docs" / "files.md").read_text(encoding="utf-8")
+    recipe = page.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(path.parent)
+    read: dict[str, object] = {}
+    exec(recipe, read)
+    assert np.array_equal(read["means"], model.mixture.means)
+    assert np.array_equal(read["weights"], model.mixture.weights)
+    assert all(f"`{key}`" in page for key in read["about"])
+
+
+def test_a_file_cut_at_any_byte_is_refused(path):
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(StorageError, match=r"model\.comorb is (cut off|no model file)"):
+            load_model(path)
+
+
+def test_a_file_with_any_byte_altered_is_refused(path):
+    content = bytearray(path.read_bytes())
+    for place in range(len(content)):
+        content[place] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(StorageError, match=r"model\.comorb"):
+            load_model(path)
+        content[place] ^= 1
+
+
+def test_an_altered_file_says_what_to_do(path):
+    path.write_bytes(path.read_bytes().replace(b"428", b"429"))
+    with pytest.raises(
+        StorageError, match=r"model\.comorb is cut off or was altered; copy it again, or fit again"
+    ):
+        load_model(path)
+
+
+def test_what_is_no_model_is_said_to_be_none(tmp_path):
+    other = tmp_path / "records.csv"
+    other.write_text("id,dx1\n1,428\n")
+    with pytest.raises(
+        StorageError, match=r"records\.csv is no model file; give the model\.comorb"
+    ):
+        load_model(other)
+    with pytest.raises(StorageError, match=r"There is no model file .*absent; check the name"):
+        load_model(tmp_path / "absent")
+    with pytest.raises(StorageError, match=r"can't be read: Is a directory"):
+        load_model(tmp_path)
+
+
+def test_a_newer_format_is_named(path):
+    sealed(path, path.read_bytes()[:-32].replace(b"comorb model 1", b"comorb model 2", 1))
+    with pytest.raises(
+        StorageError, match="has version 2 of the model format and this comorb knows 1; install"
+    ):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("codes", ["250", "401"], r"2 clusters × 2 codes are 6 numbers of 8 bytes"),
+        ("codes", "abc", r"'codes' must be a list"),
+        ("names", ["Diabetes mellitus"], r"needs as many names: got 2 clusters, 3 codes and 1"),
+        ("run", None, r"'run' must be a dict"),
+    ],
+)
+def test_a_sealed_file_of_the_wrong_shape_is_refused(path, key, value, reason):
+    title, header, numbers = path.read_bytes()[:-32].split(b"\n", 2)
+    changed = json.dumps(json.loads(header) | {key: value}).encode()
+    sealed(path, b"\n".join([title, changed, numbers]))
+    with pytest.raises(
+        StorageError, match=rf"model\.comorb is sealed but makes no model: .*{reason}"
+    ):
+        load_model(path)
+
+
+def test_a_sealed_file_with_impossible_numbers_is_refused(model, path):
+    body = path.read_bytes()[:-32]
+    sealed(path, body[:-8] + np.array([1.5], "<f8").tobytes())
+    with pytest.raises(StorageError, match=r"makes no model: expected means in \[0, 1\]"):
+        load_model(path)
+    sealed(path, body[:-8] + np.array([np.nan], "<f8").tobytes())
+    with pytest.raises(StorageError, match=r"makes no model: expected means in \[0, 1\]"):
+        load_model(path)
+
+
+def test_parts_of_different_sizes_make_no_model(model):
+    with pytest.raises(
+        InputError, match="2 clusters × 3 codes needs as many names: got 1 clusters"
+    ):
+        replace(model, clusters=("all",))
+
+
+def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+
+    def interrupted() -> None:
+        with write_whole(path) as file:
+            file.write(b"half of the n")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_can_not_be_written_is_a_clear_error(tmp_path):
+    with (
+        pytest.raises(
+            StorageError, match=r"table\.csv can't be written: No such file or directory"
+        ),
+        write_whole(tmp_path / "absent" / "table.csv"),
+    ):
+        pass
+
+
+def test_a_full_disk_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with (
+        pytest.raises(
+            StorageError,
+            match=r"table\.csv can't be written: No space left on device; what was there before is "
+            r"untouched\. Make room, or choose another place\.",
+        ),
+        write_whole(path) as file,
+    ):
+        file.write(b"new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_written_file_has_the_usual_permissions(tmp_path):
+    with write_whole(tmp_path / "new") as file:
+        file.write(b"x")
+    (tmp_path / "usual").write_text("x")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def fill(directory: Path, text: str, force: bool = False, stop: bool = False) -> None:
+    with write_folder(directory, force) as folder:
+        (folder / "a.txt").write_text(text)
+        (folder / "b.txt").write_text(text)
+        if stop:
+            raise KeyboardInterrupt
+
+
+def texts(directory: Path) -> dict[str, str]:
+    return {file.name: file.read_text() for file in directory.iterdir()}
+
+
+def test_a_folder_is_written_whole(tmp_path):
+    fill(tmp_path / "deep" / "run", "new")
+    assert texts(tmp_path / "deep" / "run") == {"a.txt": "new", "b.txt": "new"}
+    assert [file.name for file in (tmp_path / "deep").iterdir()] == ["run"]
+
+
+def test_an_interrupted_folder_changes_nothing(tmp_path):
+    fill(tmp_path / "run", "old")
+    with pytest.raises(KeyboardInterrupt):
+        fill(tmp_path / "run", "new", force=True, stop=True)
+    assert texts(tmp_path / "run") == {"a.txt": "old", "b.txt": "old"}
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_with_something_in_it_needs_force(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(
+        StorageError,
+        match="is there already and not empty; name another directory, or use --force to replace",
+    ):
+        fill(tmp_path, "new")
+    fill(tmp_path, "new", force=True)
+    assert texts(tmp_path) == {"mine.txt": "mine", "a.txt": "new", "b.txt": "new"}
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="file is a file; name a directory for the results"):
+        fill(tmp_path / "file", "new", force=True)
+    with pytest.raises(StorageError, match=r"can't be written: .*Choose another place"):
+        fill(tmp_path / "file" / "below", "new")
+
+
+def test_the_fingerprint_ignores_order_and_sees_every_change():
+    rng = np.random.default_rng(0)
+    dense = (rng.random((50, 6)) < 0.4).astype(np.uint8)
+    codes = ["250", "272", "401", "427", "428", "585"]
+    weights = rng.random(50)
+    print_of = fingerprint(sparse.csr_array(dense), codes, weights)
+    rows, columns = rng.permutation(50), rng.permutation(6)
+    shuffled = sparse.csr_array(dense[rows][:, columns])
+    assert fingerprint(shuffled, [codes[i] for i in columns], weights[rows]) == print_of
+    flipped = dense.copy()
+    flipped[7, 3] ^= 1
+    others = {
+        fingerprint(sparse.csr_array(flipped), codes, weights),
+        fingerprint(sparse.csr_array(dense), codes, weights[::-1].copy()),
+        fingerprint(sparse.csr_array(dense), codes),
+        fingerprint(sparse.csr_array(dense[:-1]), codes, weights[:-1]),
+        fingerprint(sparse.csr_array(dense), [*codes[:-1], "586"], weights),
+    }
+    assert len(others) == 5
+    assert print_of not in others
