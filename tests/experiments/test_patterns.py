@@ -1,4 +1,4 @@
-from comorb.experiments.patterns import PATTERNS, likenesses, verdicts
+from comorb.experiments.patterns import PATTERNS, likenesses, summed_up, verdicts
 
 
 def test_a_pattern_needs_its_mark_and_most_of_its_codes():
@@ -31,7 +31,10 @@ def test_sizes_are_those_of_the_papers_tables():
 def test_patterns_in_one_cluster_are_said_to_be():
     found = likenesses("tertiary", [["411", "413", "414", "410", "401", "272"]])
     assert verdicts(found)[:3] == [
-        "appears, in one with myocardial infarction",
-        "appears, in one with coronary intervention",
+        "appears, in one with 'myocardial infarction'",
+        "appears, in one with 'coronary intervention'",
         "does not appear",
     ]
+    assert summed_up(found).endswith(
+        "; does not appear: " + ", ".join(f"'{one.pattern.name}'" for one in found[2:])
+    )

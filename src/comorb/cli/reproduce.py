@@ -9,13 +9,23 @@ import typer
 
 Parts = Annotated[
     list[str] | None,
-    typer.Argument(help="Parts by name: exact, ari, time, bias, scaling. All by default."),
+    typer.Argument(help="Parts by name: exact, ari, time, studies, bias, scaling. All by default."),
 ]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer seeds and sizes: minutes, not hours.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the CSV files, figures and page.")]
 
 
-def reproduce(parts: Parts = None, quick: Quick = False, out: Out = Path("results")) -> None:
+Data = Annotated[
+    Path, typer.Option("--data", help="The National Hospital Discharge Survey 2010, as CSV.")
+]
+
+
+def reproduce(
+    parts: Parts = None,
+    quick: Quick = False,
+    out: Out = Path("results"),
+    data: Data = Path("nhds2010.csv.gz"),
+) -> None:
     """Make the paper's figures and tables again, and judge its claims.
 
     A run that was stopped goes on where it was.
@@ -36,5 +46,5 @@ def reproduce(parts: Parts = None, quick: Quick = False, out: Out = Path("result
                 tasks[part] = bars.add_task(part, total=total)
             bars.update(tasks[part], completed=done, total=total)
 
-        page = run(parts or (), quick=quick, out=out, progress=show)
+        page = run(parts or (), quick=quick, out=out, data=data, progress=show)
     typer.echo(page)

@@ -106,10 +106,18 @@ def verdicts(found: Sequence[Likeness]) -> list[str]:
     result = []
     for one in found:
         others = [
-            other.pattern.name
+            f"'{other.pattern.name}'"
             for other in found
             if other is not one and other.cluster == one.cluster and other.verdict == "appears"
         ]
         merged = others and one.verdict == "appears"
         result.append(f"appears, in one with {' and '.join(others)}" if merged else one.verdict)
     return result
+
+
+def summed_up(found: Sequence[Likeness]) -> str:
+    """Return one sentence on all patterns, such as "appears: 'valves'; in part: 'cancer'"."""
+    groups: dict[str, list[str]] = {}
+    for one, verdict in zip(found, verdicts(found), strict=True):
+        groups.setdefault(verdict, []).append(f"'{one.pattern.name}'")
+    return "; ".join(f"{verdict}: {', '.join(names)}" for verdict, names in sorted(groups.items()))

@@ -13,6 +13,7 @@ from scipy import optimize
 
 from comorb.experiments.figures import clean, new_figure, save
 from comorb.experiments.jain_oh import MOST_COLUMNS, jain_oh, third_moment
+from comorb.experiments.methods import weak_answers
 from comorb.experiments.rows import Row, Rows, Tick
 from comorb.experiments.sections import Section, judged, table
 from comorb.model.blocks import from_csr
@@ -109,7 +110,8 @@ def _make(key: Row) -> Row:
     times: list[float] = []
     while not times or (sum(times) < 0.5 and len(times) < 5):
         began = perf_counter()
-        run(data, k)
+        with weak_answers():
+            run(data, k)
         times.append(perf_counter() - began)
     ones = np.diff(data.matrix.indptr).astype(float)
     return {
@@ -168,11 +170,11 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
             f"on the same sizes {', '.join(f'{e:.2f}' for e in paper)}",
         ),
         judged(
-            "The method of Jain and Oh depends on d³",
-            int(cubic > 2),
-            1,
-            f"exponent of d {cubic:.2f} up to d = {largest}; it holds d³ numbers, so comorb's "
-            f"version stops at d = {MOST_COLUMNS}",
+            "The method of Jain and Oh depends on d³ in memory and in time",
+            1 + int(cubic > 2.5),
+            2,
+            f"it holds d³ numbers, so the one here stops at d = {MOST_COLUMNS}; exponent of d in "
+            f"its time {cubic:.2f} up to d = {largest}",
         ),
     )
     return Section(TITLE, body, claims)
