@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from comorb.errors import ComorbWarning
 from comorb.experiments import studies
 from comorb.experiments.cohorts import Study
 from comorb.experiments.methods import ASVTD, COMORB
@@ -15,8 +16,9 @@ def small():
 
 def test_a_study_shows_clusters_charts_and_patterns(small, tmp_path, quiet, monkeypatch):
     monkeypatch.setattr(studies, "studies", lambda data: [small])
-    section = studies.run(tmp_path / "missing.csv", tmp_path, True, quiet)
-    assert "missing.csv` is not there. The National Hospital Discharge Survey" in section.body
+    with pytest.warns(ComorbWarning, match=r"missing.csv is not there, .* https://www.cdc.gov"):
+        section = studies.run(tmp_path / "missing.csv", tmp_path, True, quiet)
+    assert "`missing.csv` was not there. The National Hospital Discharge Survey" in section.body
     assert "| purely metabolic | 7,290 |" in section.body
     assert (tmp_path / "reproduction" / "heart_failure_frequency.png").exists()
     assert (tmp_path / "reproduction" / "heart_failure_heatmap.svg").exists()

@@ -1,4 +1,4 @@
-"""``comorb reproduce``: the paper's figures and tables, made again."""
+"""The paper's figures and tables, made again."""
 
 from __future__ import annotations
 
@@ -7,28 +7,33 @@ from typing import Annotated
 
 import typer
 
-Parts = Annotated[
-    list[str] | None,
-    typer.Argument(help="Parts by name: exact, ari, time, studies, bias, scaling. All by default."),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Fewer seeds and sizes: minutes, not hours.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the CSV files, figures and page.")]
-
-
-Data = Annotated[
-    Path, typer.Option("--data", help="The National Hospital Discharge Survey 2010, as CSV.")
-]
+from comorb.cli.options import Quiet
 
 
 def reproduce(
-    parts: Parts = None,
-    quick: Quick = False,
-    out: Out = Path("results"),
-    data: Data = Path("nhds2010.csv.gz"),
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PART]...",
+            show_default=False,
+            help="exact, ari, time, studies, bias or scaling; all of them where none is named.",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few seeds and small sizes: a look in a minute or two.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="For results, figures and the page.")
+    ] = Path("results"),
+    data: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="The National Hospital Discharge Survey 2010, as CSV."),
+    ] = Path("nhds2010.csv.gz"),
+    quiet: Quiet = False,
 ) -> None:
     """Make the paper's figures and tables again, and judge its claims.
 
-    A run that was stopped goes on where it was.
+    Every result is kept as it is made, so that a run that was stopped goes on where it was.
 
     Example: comorb reproduce --quick
     """
@@ -37,8 +42,16 @@ def reproduce(
 
     from comorb.experiments.reproduce import reproduce as run
 
-    columns = (TextColumn("{task.description:<8}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    console = Console(stderr=True)
+    bars = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )
+    with bars:
         tasks = {}
 
         def show(part: str, done: int, total: int) -> None:
@@ -47,4 +60,5 @@ def reproduce(
             bars.update(tasks[part], completed=done, total=total)
 
         page = run(parts or (), quick=quick, out=out, data=data, progress=show)
-    typer.echo(page)
+    if not quiet:
+        typer.echo(f"The page: {page}")

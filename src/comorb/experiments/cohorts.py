@@ -16,9 +16,9 @@ from comorb.records.reading import read_records
 SURVEY = "nhds2010.csv.gz"
 WHERE = (
     "The National Hospital Discharge Survey 2010 is a public-use file of the US National Center "
-    "for Health Statistics: take it from https://www.cdc.gov/nchs/nhds/ (Questionnaires, Datasets "
-    "and Documentation), write it as a CSV file with the columns record_id, age_years, sex and "
-    "dx1 to dx15, and name it with --data."
+    "for Health Statistics, with its documentation at https://www.cdc.gov/nchs/nhds.htm. Write it "
+    "as a CSV file with the columns record_id, age_years, sex and dx1 to dx15, and name that file "
+    "with --data."
 )
 
 # Reasons for a tertiary admission, as ICD-9-CM categories of the first-listed diagnosis.

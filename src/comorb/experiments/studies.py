@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
+from comorb.errors import ComorbWarning
 from comorb.experiments.cohorts import TERTIARY, WHERE, Study, studies
 from comorb.experiments.figures import save
 from comorb.experiments.methods import ASVTD, COMORB, PAPER_STOP, most_probable, weak_answers
@@ -95,6 +97,12 @@ def _measure(study: Study, key: Row) -> Row:
 
 def run(data: Path, out: Path, quick: bool, tick: Tick) -> Section:
     """Cluster both cohorts, draw the paper's charts and look for the paper's patterns."""
+    if not data.exists():
+        warnings.warn(
+            f"{data} is not there, so the studies take built-in cohorts. {WHERE}",
+            ComorbWarning,
+            stacklevel=2,
+        )
     found = studies(data)
     bodies, claims = [], []
     for at, study in enumerate(found):
@@ -116,7 +124,7 @@ def run(data: Path, out: Path, quick: bool, tick: Tick) -> Section:
         alike = {method: _alike(study, own) for method, own in profiles.items()}
         bodies.append(_body(out, study, rows, profiles[COMORB], alike))
         claims += _claims(study, rows, alike)
-    missing = "" if data.exists() else f"`{data}` is not there. {WHERE}\n\n"
+    missing = "" if data.exists() else f"`{data.name}` was not there. {WHERE}\n\n"
     listed = "; ".join(f"{name}: {', '.join(codes)}" for name, codes in TERTIARY.items())
     listed = f"\n\nTertiary by first-listed ICD-9-CM category: {listed}." if not missing else ""
     return Section(TITLE, missing + "\n\n".join(bodies) + listed, tuple(claims))
