@@ -22,7 +22,9 @@ def test_a_study_shows_clusters_charts_and_patterns(small, tmp_path, quiet, monk
     assert "| purely metabolic | 7,290 |" in section.body
     assert (tmp_path / "reproduction" / "heart_failure_frequency.png").exists()
     assert (tmp_path / "reproduction" / "heart_failure_heatmap.svg").exists()
-    assert len(section.claims) == 4
+    claims = {claim.text: claim.verdict for claim in section.claims}
+    assert len(claims) == 6
+    assert claims["heart failure: the same data give the same clusters"] == "confirmed"
 
 
 @pytest.mark.parametrize("method", [ASVTD, COMORB])

@@ -14,7 +14,7 @@ def reproduce(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PART]...",
+            metavar="PART",
             show_default=False,
             help="exact, ari, time, studies, bias or scaling; all of them where none is named.",
         ),
