@@ -21,6 +21,7 @@ COMMANDS = {
     "compare": ("meaning", "Compare the clusters of two runs."),
     "inspect": ("inspect", "Say what records hold: layout, coding system, counts and problems."),
     "simulate": ("simulating", "Write simulated records to a file."),
+    "reproduce": ("reproduce", "Make the paper's figures and tables again, and judge its claims."),
 }
 _PAGE = """\
 Usage: comorb [OPTIONS] COMMAND [ARGS]...

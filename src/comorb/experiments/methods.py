@@ -116,7 +116,7 @@ def _pca(data: Simulated, k: int, seed: int) -> Ints:
 
 
 def _spectral(data: Simulated, k: int, seed: int) -> Ints:
-    # LOBPCG finds the eigenvectors that ARPACK would, in half the time at N = 10,000.
+    # LOBPCG finds the eigenvectors that ARPACK would, and is faster at N = 10,000.
     model = SpectralClustering(k, affinity="linear", eigen_solver="lobpcg", random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
