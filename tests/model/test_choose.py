@@ -60,13 +60,29 @@ def test_a_range_that_can_not_be_names_its_bound(ks):
         choose_k(paper(400, 12, 2, seed=1).matrix, ks=ks)
 
 
+def row(k, evidence, stability=0.93):
+    return Row(k, evidence, 0, 0, 0, stability, 1234.0)
+
+
 def test_the_reason_reads_well():
-    rows = [
-        Row(k, evidence, 0, 0, 0, 0.93, 1234.0) for k, evidence in ((2, -5.0), (3, -4.0), (4, -4.5))
-    ]
+    rows = [row(2, -5.0), row(3, -4.0), row(4, -4.5)]
     assert reason(rows, rows[1]) == (
-        "3 groups are recommended: they explain the records best once the complexity of the model "
-        "is counted (the next best number is 4), and two fits on overlapping parts of the records "
-        "agree with an index of 0.93; the smallest group has 1,234 records."
+        "3 groups are recommended: of the numbers that come out again reliably (two fits on "
+        "overlapping parts of the records agree with an index of 0.93) they explain the records "
+        "best once the complexity of the model is counted; the smallest group has 1,234 records."
     )
-    assert reason(rows[:1], rows[0]).startswith("2 groups were asked for")
+    rows.append(row(9, -3.0, 0.5))
+    assert reason(rows, rows[1]).endswith(
+        "Finer groups, up to 9, describe the records more closely but come out less reliably."
+    )
+    assert reason(rows[:1], rows[0]).startswith("2 groups were asked for; two fits on")
+    shaky = [row(2, -5.0, 0.4), row(3, -4.0, 0.5)]
+    assert reason(shaky, shaky[0]).startswith("2 groups are the fewest looked at; no number came")
+
+
+def test_groups_that_do_not_come_out_again_are_not_recommended(monkeypatch):
+    matrix = paper(400, 12, 2, seed=1).matrix
+    found = choose_k(matrix, ks=[1, 2, 3])
+    assert found.best > 1
+    monkeypatch.setattr("comorb.model.choose.STEADY", 1.0)
+    assert choose_k(matrix, ks=[1, 2, 3]).best == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import islice
@@ -181,9 +181,11 @@ def map_blocks(
 ) -> Iterator[T]:
     """Yield ``function`` of each block, in block order, with a bounded number under way.
 
-    That number is the executor's ``window``, or 8 where it has none.
+    That number is the executor's ``window``, or 8 where it has none. A single block is not worth
+    a thread.
     """
-    if executor is None:
+    alone = isinstance(executor, ThreadPoolExecutor) and len(blocks.loaders) == 1
+    if executor is None or alone:
         yield from (function(load()) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()

@@ -27,7 +27,7 @@ FIRST_STRENGTH = 1.0
 FIRST_STEPS = 4
 STEPS_BETWEEN = 1
 SHORT, LONG = Stopping(tol=1e-5, max_iter=8), Stopping(tol=1e-5, max_iter=60)
-FINALISTS = 2
+FINALISTS = 3
 
 
 @dataclass(frozen=True)
