@@ -14,7 +14,7 @@ COMMANDS = {
     "choose": ("choosing", "Find out how many clusters records hold."),
     "stability": (
         "choosing",
-        "Find the clusters again in parts of the records, and see how stable they are.",
+        "See how well clusters come out again in parts of the records.",
     ),
     "profile": ("meaning", "Show the clusters of a run."),
     "report": ("meaning", "Write the report of a run again, for print or without small counts."),

@@ -70,7 +70,7 @@ def stability(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the clusters again in parts of the records, and see how stable they are.
+    """See how well clusters come out again in parts of the records.
 
     The agreement of two parts on the records they share is the adjusted Rand index: 1 for the
     same clusters, 0 for chance. A cluster's own stability is the share of it that comes back.
