@@ -12,10 +12,7 @@ COMMANDS = {
     "fit": ("fitting", "Find the clusters of records, and write a model and a report."),
     "assign": ("fitting", "Assign new records to the clusters of a model."),
     "choose": ("choosing", "Find out how many clusters records hold."),
-    "stability": (
-        "choosing",
-        "Find the clusters again in parts of the records, and see how stable they are.",
-    ),
+    "stability": ("choosing", "See how well clusters come out again in parts of the records."),
     "profile": ("meaning", "Show the clusters of a run."),
     "report": ("meaning", "Write the report of a run again, for print or without small counts."),
     "compare": ("meaning", "Compare the clusters of two runs."),

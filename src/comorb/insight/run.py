@@ -22,7 +22,7 @@ from comorb.model.estimator import BernoulliMixture, choose_k
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
-from comorb.storage import SavedModel, fingerprint, save_model, write_folder
+from comorb.storage import SavedModel, save_model, write_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         cohort.level,
         left_out,
         preparation.to_dict(),
-        fingerprint(cohort.matrix, cohort.codes, cohort.weights),
+        about.source.digest,
         {
             "title": title,
             "records": len(cohort),
