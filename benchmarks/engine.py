@@ -77,6 +77,7 @@ before = status("VmRSS")
 BernoulliMixture(8, max_iter=20, tol=0.0).fit(X)
 print((status("VmHWM") - before) * 1024 / size)
 """
+HELP = "from comorb.cli.app import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
 
 
 def run(code: str) -> str:
@@ -135,7 +136,12 @@ def growth_figures() -> list[Figure]:
 def import_figures() -> list[Figure]:
     ours = best_of(lambda: run("import comorb"))
     peer = best_of(lambda: run("import numpy, scipy.sparse"))
-    return [Figure("import comorb against import numpy, scipy.sparse", ours / peer, 3, False)]
+    helped = best_of(lambda: run("import sys; sys.argv[1:] = ['--help']\n" + HELP))
+    bare = best_of(lambda: run("pass"))
+    return [
+        Figure("import comorb against import numpy, scipy.sparse", ours / peer, 3, False),
+        Figure("comorb --help against python -c pass", helped / bare, 3, False),
+    ]
 
 
 def main() -> None:
