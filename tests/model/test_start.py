@@ -7,7 +7,7 @@ from scipy.special import betaln, gammaln
 from comorb.errors import ComorbWarning
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand
-from comorb.model.blocks import from_csr, taken, thinned
+from comorb.model.blocks import from_csr, taken
 from comorb.model.choose import hard_labels
 from comorb.model.decompose import asvtd, joint_diagonal
 from comorb.model.em import Stopping, em, expect
@@ -15,6 +15,7 @@ from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior
 from comorb.model.start import best_start, cheapest_merge, settle, way_down
+from comorb.model.thinning import thinned
 from comorb.records.datasets import paper, record_like
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 
@@ -148,7 +149,9 @@ def test_few_different_rows_are_kept_with_their_weight():
 
 def test_little_data_are_not_thinned(sample):
     blocks = dense_to_blocks(sample)
-    assert thinned(blocks, sample.mean(axis=0), 200, None) is blocks
+    same = thinned(blocks, sample.mean(axis=0), 200, None)
+    assert same.n_rows == blocks.n_rows
+    assert prevalence(same).tolist() == prevalence(blocks).tolist()
 
 
 def test_rows_can_be_taken_with_their_weights(sample):

@@ -99,7 +99,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     tell(f"Finding the clusters of {len(cohort):,} records")
     fitted = BernoulliMixture(k).fit(cohort.matrix, sample_weight=cohort.weights)
     reason = fitted.choice_.reason if k == "auto" else f"{k}, as asked"
-    stable = _stability(cohort, fitted, repeats, tell)
+    stable = measured_stability(cohort, fitted, repeats, tell)
     tell("Describing the clusters")
     mixture = Mixture(fitted.weights_, fitted.means_)
     about = profile(
@@ -160,9 +160,10 @@ def _prepared(
     return cohort, tuple(sorted(set(chosen.codes) - set(cohort.codes)))
 
 
-def _stability(
+def measured_stability(
     cohort: Cohort, fitted: BernoulliMixture, repeats: int, tell: Tell
 ) -> Stability | None:
+    """Find out how well the clusters come out again; None when it can't be, or isn't wanted."""
     if not repeats:
         return None
     tell(f"Finding the clusters again, in {2 * repeats} parts of the records")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from comorb.insight.assignment import Assignment, assign
+from comorb.model.kernels import Floats, Ints
 from comorb.records.alignment import Unknown, align
 from comorb.records.export import export
 from comorb.records.ledger import Ledger
@@ -51,14 +52,21 @@ class Assigned:
 
     def save(self, path: str | Path, force: bool = False) -> None:
         """Write id, cluster (from 1 on) and confidence to a CSV or Parquet file."""
-        table = pa.table(
-            {
-                "id": self.ids,
-                "cluster": pa.array(self.assignment.labels + 1),
-                "confidence": pa.array(self.assignment.top.round(6)),
-            }
+        rows = pa.Table.from_batches(
+            [as_rows(self.ids, self.assignment.labels, self.assignment.top)]
         )
-        export(table.to_batches(max_chunksize=1 << 16), path, force)
+        export(rows.to_batches(max_chunksize=1 << 16), path, force)
+
+
+def as_rows(ids: pa.Array, labels: Ints, top: Floats) -> pa.RecordBatch:
+    """Return the rows of a file of assignments."""
+    return pa.record_batch(
+        {
+            "id": ids,
+            "cluster": pa.array(labels + 1),
+            "confidence": pa.array(top.round(6)),
+        }
+    )
 
 
 def assign_records(

@@ -11,7 +11,7 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand
-from comorb.model.blocks import Blocks, map_blocks, taken, thinned
+from comorb.model.blocks import Blocks, map_blocks, taken
 from comorb.model.em import Expected, Stopping, em, expect
 from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
@@ -27,6 +27,7 @@ from comorb.model.start import (
     way_down,
     whitened_slices,
 )
+from comorb.model.thinning import thinned
 from comorb.model.threads import single_threaded
 
 MOST = 20  # clusters, unless asked for more

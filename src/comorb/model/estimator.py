@@ -129,24 +129,42 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             The estimator itself.
         """
         blocks = _blocks(self._matrix(X, reset=True), sample_weight)
+        with workers(self.n_jobs) as executor:
+            return self.fit_blocks(blocks, executor)
+
+    def fit_blocks(self, blocks: Blocks, executor: Executor | None = None) -> Self:
+        """Learn the clusters of rows that need not be in memory, nor on this machine.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, such as those of a cohort file (:func:`comorb.engines.open_blocks`).
+        executor : Executor, optional
+            Who maps the blocks, in place of ``n_jobs``; the answer does not depend on it.
+
+        Returns
+        -------
+        BernoulliMixture
+            The estimator itself.
+        """
+        self.n_features_in_ = blocks.n_columns
         self._check_parameters(blocks)
         stopping = Stopping(self.stop, self.tol, self.max_iter)
-        with workers(self.n_jobs) as executor:
-            k = self._number(blocks, executor)
-            first = prevalence(blocks, executor)
-            start = self._start(blocks, k, first, executor)
-            prior = self._prior(blocks, start, first, executor)
-            watch = _print_step if self.verbose else None
-            result = em(blocks, start, prior, stopping, executor, watch)
+        k = self._number(blocks, executor)
+        first = prevalence(blocks, executor)
+        start = self._start(blocks, k, first, executor)
+        prior = self._prior(blocks, start, first, executor)
+        watch = _print_step if self.verbose else None
+        result = em(blocks, start, prior, stopping, executor, watch)
         if not result.converged and self.max_iter > 0:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         model = result.model.ordered()
         if found := collapsed(model, blocks.weight):
-            warnings.warn(found, ComorbWarning, stacklevel=2)
+            warnings.warn(found, ComorbWarning, stacklevel=3)
         self.weights_ = model.weights
         self.means_ = model.means
         self.n_iter_ = result.n_iter

@@ -11,13 +11,14 @@ import numpy as np
 from scipy.special import gammaln
 
 from comorb.model import kernels
-from comorb.model.blocks import Blocks, thinned
+from comorb.model.blocks import Blocks
 from comorb.model.decompose import asvtd, diagonals, joint_diagonal, repaired, widest_gap
 from comorb.model.em import EMResult, Expected, Stopping, em, expect, maximise
 from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments, moments, third
 from comorb.model.prior import Prior, evidence, learn_strength
+from comorb.model.thinning import thinned
 from comorb.model.threads import single_threaded
 
 EXCESS = (1.0, 1.5, 2.0, 3.0)  # of the clusters asked for: where the ways down begin
@@ -62,7 +63,7 @@ def best_start(
     each decomposed by joint diagonalisation from the same moments; a few EM steps on each, more
     on the ``FINALISTS`` with the most evidence. ``first`` is M1, ``strength`` the prior's, None
     to learn it. Beyond some ten thousand rows all of this is done on a part of them
-    (``blocks.thinned``).
+    (``thinning.thinned``).
     """
     blocks = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * k), executor)
     found = moments(blocks, executor)
