@@ -21,6 +21,8 @@ COMMANDS = {
     "compare": ("meaning", "Compare the clusters of two runs."),
     "inspect": ("inspect", "Say what records hold: layout, coding system, counts and problems."),
     "simulate": ("simulating", "Write simulated records to a file."),
+    "serve": ("serve", "Explore clusters in a browser."),
+    "user": ("serve", "Add, remove or list the users of the explorer."),
 }
 _PAGE = """\
 Usage: comorb [OPTIONS] COMMAND [ARGS]...
