@@ -24,7 +24,7 @@ from comorb.web.guard import Guard
 from comorb.web.jobs import Jobs
 from comorb.web.session import EVERYONE
 from comorb.web.store import Store
-from comorb.web.worker import StoppedError
+from comorb.web.worker import StoppedError, TaskError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BUILT_IN = {
@@ -99,6 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/page", StaticFiles(directory=page))
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))
     app.add_exception_handler(RefusedError, refuse)
+    app.add_exception_handler(TaskError, _impossible)
     app.add_exception_handler(StoppedError, _stopped)
     app.add_exception_handler(HTTPException, _plainly)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -127,6 +128,10 @@ def _clean(store: Store) -> None:
     for row in store.list("data"):
         if row["kind"] == "upload" and "about" not in row:
             store.remove("data", row["id"])
+
+
+async def _impossible(request: Request, error: Exception) -> Response:
+    return answer(request.url.path, RefusedError(422, str(error)))
 
 
 async def _stopped(request: Request, error: Exception) -> Response:

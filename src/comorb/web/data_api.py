@@ -14,7 +14,6 @@ from comorb.web.errors import RefusedError
 from comorb.web.jobs import Jobs
 from comorb.web.session import Analyst, TheJobs, TheStore, Viewer, owned, visible
 from comorb.web.store import Row, Store
-from comorb.web.worker import TaskError
 
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson")
@@ -74,9 +73,6 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
     try:
         await receive(request, store.folder("data", row["id"]) / row["source"])
         row = await run_in_threadpool(understood, request.app.state.jobs, row)
-    except TaskError as error:
-        store.remove("data", row["id"])
-        raise RefusedError(422, str(error)) from None
     except BaseException:
         store.remove("data", row["id"])
         raise
@@ -147,21 +143,13 @@ def size(key: str, asked: Sized, user: Viewer, store: TheStore, jobs: TheJobs) -
     """Return how many records and codes the rules leave."""
     row = visible(store, "data", key, user)
     task = {"data": jobs.data_of(row), "rules": plain_rules(asked.rules), "min_cell": jobs.min_cell}
-    found: dict[str, Any] = tried(jobs, "size", task)
+    found: dict[str, Any] = jobs.ask("size", task)
     return found
 
 
 def plain_rules(rules: Rules) -> dict[str, Any]:
     """Return rules as a task takes them."""
     return rules.model_dump(exclude_defaults=True) | {"at_least": rules.at_least}
-
-
-def tried(jobs: Jobs, task: str, arguments: dict[str, Any]) -> Any:
-    """Ask a task; what can't be done is a 422 that says why."""
-    try:
-        return jobs.ask(task, arguments)
-    except TaskError as error:
-        raise RefusedError(422, str(error)) from None
 
 
 def understood(jobs: Jobs, row: Row) -> Row:
@@ -198,7 +186,7 @@ def _codes(jobs: Jobs, row: Row, levels: list[str]) -> list[list[Any]]:
     path = jobs.store.folder("data", row["id"]) / f"codes-{name}.json"
     if not path.exists():
         task = {"data": jobs.data_of(row), "rules": {"level": levels}, "min_cell": jobs.min_cell}
-        path.write_text(json.dumps(tried(jobs, "codes", task)), encoding="utf-8")
+        path.write_text(json.dumps(jobs.ask("codes", task)), encoding="utf-8")
     found: list[list[Any]] = json.loads(path.read_text(encoding="utf-8"))
     return found
 

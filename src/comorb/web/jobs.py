@@ -53,6 +53,9 @@ class Jobs:
             worker.close()
         for waiting in (self._waiting, self._unmeasured):
             waiting.put(None)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(10)
 
     def put(self, key: str) -> None:
         """Put a run in the queue."""
@@ -111,7 +114,7 @@ class Jobs:
         return path
 
     def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
-        while (key := waiting.get()) is not None:
+        while (key := waiting.get()) is not None and not self._fits.closed:
             try:
                 job(key)
             except (StoppedError, TaskError):

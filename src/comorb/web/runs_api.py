@@ -17,7 +17,7 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from comorb.web.access import User
-from comorb.web.data_api import Code, Rules, Text, plain_rules, receive, tried
+from comorb.web.data_api import Code, Rules, Text, plain_rules, receive
 from comorb.web.errors import RefusedError
 from comorb.web.jobs import Jobs
 from comorb.web.session import Analyst, Exporter, TheJobs, TheStore, Viewer, owned, visible
@@ -164,7 +164,7 @@ def relevance(
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
     _done(store, key, user)
-    return tried(jobs, "relevance", _task(jobs, key) | {"lambda": lam, "n": n})
+    return jobs.ask("relevance", _task(jobs, key) | {"lambda": lam, "n": n})
 
 
 @router.put("/runs/{key}/names")
@@ -175,7 +175,7 @@ def name_clusters(
     owned(store, "runs", key, user)
     _done(store, key, user)
     stripped = {place: name.strip() for place, name in names.items()}
-    tried(jobs, "name_clusters", _task(jobs, key) | {"names": stripped})
+    jobs.ask("name_clusters", _task(jobs, key) | {"names": stripped})
     return stripped
 
 
@@ -183,7 +183,7 @@ def name_clusters(
 def explain(key: str, asked: Asked, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
     """Say where a record with these codes belongs, and which codes speak for and against."""
     _done(store, key, user)
-    return tried(jobs, "explain", _task(jobs, key) | {"codes": asked.codes})
+    return jobs.ask("explain", _task(jobs, key) | {"codes": asked.codes})
 
 
 @router.post("/runs/{key}/assign")
@@ -198,7 +198,7 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
         records = folder / f"records{''.join(Path(name).suffixes[-2:])}"
         await receive(request, records)
         task = _task(jobs, key) | {"records": str(records), "path": str(folder / "out.csv")}
-        await run_in_threadpool(tried, jobs, "assign", task)
+        await run_in_threadpool(jobs.ask, "assign", task)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -216,7 +216,7 @@ def compare(one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs) ->
         "same_data": rows[0]["data"] == rows[1]["data"],
         "min_cell": jobs.min_cell,
     }
-    return tried(jobs, "compare", task) | {"runs": rows}
+    return jobs.ask("compare", task) | {"runs": rows}
 
 
 @router.get("/runs/{key}/download/{name}")
@@ -233,7 +233,7 @@ def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) 
         return FileResponse(folder / name, filename=name)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
     task = _task(jobs, key) | {"path": str(path), "name": name, "title": row["title"]}
-    tried(jobs, "download", task)
+    jobs.ask("download", task)
     return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
 
 

@@ -111,6 +111,6 @@ export function picker({ data, label, how, level, change }) {
   return { element, set, codes: () => [...chosen.keys()], names: () => [...chosen.values()] };
 }
 
-export function chip(code, name, remove) {
-  return h("li", { class: "code-chip" }, h("code", {}, code), ` ${name} `, remove ? h("button", { type: "button", "aria-label": t("codes.remove", { name }), click: remove }, "×") : null);
+export function chip(code, name, remove, label = t("codes.remove", { name })) {
+  return h("li", { class: "code-chip" }, h("code", {}, code), ` ${name} `, remove ? h("button", { type: "button", "aria-label": label, title: label, click: remove }, "×") : null);
 }

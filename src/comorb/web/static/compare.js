@@ -2,6 +2,7 @@
 
 import { count, h, number, section, t } from "/page/dom.js";
 import { assets, begin, frame, get, page, trail } from "./frame.js";
+import { described, leftOut } from "./rules.js";
 
 begin(async () => {
   const told = await get(`/api/v1/compare/${frame.key}`);
@@ -36,7 +37,7 @@ function head(side) {
     "div",
     { class: "side" },
     h("h2", {}, `${letter} · `, h("a", { href: `/runs/${run.id}` }, run.title)),
-    h("p", {}, t("runs.facts", { records: count(profile.source.records), clusters: profile.clusters.length })),
+    h("p", {}, [t("runs.facts", { records: count(profile.source.records), clusters: profile.clusters.length }), ...described(run), ...leftOut(run)].join(" · ")),
   );
 }
 
@@ -57,7 +58,8 @@ function differences(told, [one, two]) {
   const most = Math.max(0.05, ...told.codes.flatMap((code) => code.differences.map((value) => Math.abs(value ?? 0))));
   const cell = (value) => {
     if (value === null) return h("td", { class: "num quiet" }, t("hidden"));
-    const points = `${value >= 0 ? "+" : "−"}${number(100 * Math.abs(value), 0)}`;
+    const size = number(100 * Math.abs(value), 0);
+    const points = Math.abs(value) < 0.005 ? "0" : `${value >= 0 ? "+" : "−"}${size}`;
     return h("td", { class: "num" }, h("span", { class: `speaks ${value >= 0 ? "more" : "less"}`, vars: { "--size": Math.abs(value) / most } }, points));
   };
   const rows = told.codes.map((code) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, code.code), ` ${code.label}`), ...code.differences.map(cell)));

@@ -1,12 +1,13 @@
 // The first page: open data, or go back to a run.
 
 import { count, h, t } from "/page/dom.js";
-import { begin, call, doing, frame, get, may, page, tell, trail, when } from "./frame.js";
+import { begin, call, doing, frame, get, may, page, tell, when } from "./frame.js";
+import { described, leftOut } from "./rules.js";
 
 const ENDINGS = [".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson"];
 
 begin(async () => {
-  trail([t("home.title")]);
+  document.title = `${t("home.title")} · comorb`;
   const [data, runs] = await Promise.all([get("/api/v1/data"), get("/api/v1/runs")]);
   page.replaceChildren(
     h(
@@ -115,7 +116,7 @@ function runLine(row, titles) {
   return h(
     "li",
     {},
-    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, `${facts} · ${titles[row.data] ?? t("runs.gone")} · ${when(row.created)}`)),
+    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [facts, ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, `${titles[row.data] ?? t("runs.gone")} · ${when(row.created)}`)),
     row.owner === frame.user ? null : h("span", { class: "tag" }, row.owner),
     row.shared ? h("span", { class: "tag" }, t("shared")) : null,
     row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/runs/${row.id}`, row.title)) }, "×") : null,

@@ -3,6 +3,7 @@
 import { count, h, number, t } from "/page/dom.js";
 import { mount } from "/page/page.js";
 import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
+import { namesOf } from "./rules.js";
 import { toolbar } from "./toolbar.js";
 import { tuned } from "./tune.js";
 import { why } from "./why.js";
@@ -36,16 +37,16 @@ async function show(run) {
   page.prepend(await toolbar(run, profile));
   page.querySelector("main").append(why(run, profile));
   tuned(run, profile);
-  told(run, profile);
+  await told(run);
   if (!run.measured) stabilise(run);
 }
 
-function told(run, profile) {
+async function told(run) {
   const last = new URLSearchParams(window.location.search).get("left_out");
   if (!last || !run.parent) return;
-  const place = profile.codes.indexOf(last);
-  const undo = h("a", { class: "button", href: `/runs/${run.parent}` }, t("undo"));
-  tell(t("tune.left_out", { name: place < 0 ? last : profile.labels[place] }), false, undo);
+  const names = await namesOf(run, [last]);
+  const undo = h("a", { class: "button", href: `/runs/${run.parent}${window.location.hash}` }, t("undo"));
+  tell(t("tune.left_out", { name: names[last] ?? last }), false, undo);
 }
 
 // Stability is measured after the clusters are shown; its numbers come in when they are there.

@@ -4,6 +4,7 @@ import { count, h, t } from "/page/dom.js";
 import { chip } from "./codes.js";
 import { ask, call, doing, get, may } from "./frame.js";
 import { jumpTo } from "./keys.js";
+import { described, namesOf } from "./rules.js";
 import { again } from "./tune.js";
 
 const PATIENTS = ["assignments.csv", "assignments.parquet", "model.comorb"];
@@ -14,7 +15,7 @@ export async function toolbar(run, profile) {
   return h(
     "div",
     { class: "tools", role: "region", "aria-label": t("tools") },
-    definition(run, profile),
+    await definition(run, profile),
     h(
       "div",
       { class: "controls" },
@@ -29,26 +30,19 @@ export async function toolbar(run, profile) {
   );
 }
 
-function definition(run, profile) {
+async function definition(run, profile) {
   const { rules } = run;
-  const parts = [h("li", {}, h("strong", {}, count(profile.source.records)), ` ${t("records")}`)];
-  const add = (key, values) => parts.push(h("li", {}, t(`rule.${key}`, values)));
-  if (rules.having?.length) add("having", { codes: rules.having.join(", ") });
-  if (rules.without?.length) add("without", { codes: rules.without.join(", ") });
-  if (rules.age) add("age", { from: rules.age[0] ?? "", to: rules.age[1] ?? "" });
-  if (rules.sex?.length) add("sex", { values: rules.sex.join(", ") });
-  if (rules.dates) add("dates", { from: rules.dates[0] ?? "", to: rules.dates[1] ?? "" });
-  add("at_least", { n: rules.at_least });
-  if (run.merge) add("merge", { a: run.merge[0] + 1, b: run.merge[1] + 1 });
-  const left = (rules.drop_codes ?? []).map((code) => {
-    const back = doing(() => again(run, { rules: { ...rules, drop_codes: rules.drop_codes.filter((one) => one !== code) } }));
-    return chip(code, "", may("analyst") ? back : null);
+  const dropped = rules.drop_codes ?? [];
+  const names = await namesOf(run, [...(rules.having ?? []), ...(rules.without ?? []), ...dropped]);
+  const left = dropped.map((code) => {
+    const back = doing(() => again(run, { rules: { ...rules, drop_codes: dropped.filter((one) => one !== code) } }));
+    return chip(code, names[code] ?? "", may("analyst") ? back : null, t("tune.put_back", { name: names[code] ?? code }));
   });
   return h(
     "div",
     { class: "definition" },
-    h("ul", { class: "rules" }, ...parts),
-    left.length ? h("ul", { class: "chips" }, h("li", { class: "quiet" }, t("rule.drop_codes")), ...left) : null,
+    h("ul", { class: "rules" }, h("li", {}, h("strong", {}, count(profile.source.records)), ` ${t("records")}`), ...described(run, names).map((part) => h("li", {}, part))),
+    left.length ? h("div", { class: "left" }, h("span", { class: "quiet" }, t("rule.drop_codes")), h("ul", { class: "chips" }, ...left)) : null,
   );
 }
 

@@ -38,7 +38,7 @@ function actions(run, profile, j) {
     "div",
     { class: "actions" },
     run.mine ? button("name", () => rename(run, j, name)) : null,
-    button("inside", () => again(run, { k: "auto", within: { run: run.id, cluster: j }, title: name })),
+    button("inside", () => inside(run, j, name)),
     profile.clusters.length > 1 ? button("merge", () => merge(run, profile, j)) : null,
   );
 }
@@ -48,6 +48,12 @@ async function rename(run, j, name) {
   if (!given) return;
   await call("PUT", `/api/v1/runs/${run.id}/names`, { [j]: given.name });
   window.location.reload();
+}
+
+async function inside(run, j, name) {
+  const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) => h("option", { value: k, selected: k === 3 }, String(k)));
+  const given = await ask(t("tune.inside.named", { name }), [h("label", {}, `${t("cohort.k")} `, h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers))], t("cohort.run"));
+  if (given) await again(run, { k: given.k === "auto" ? "auto" : Number(given.k), within: { run: run.id, cluster: j }, title: name });
 }
 
 async function merge(run, profile, j) {

@@ -43,6 +43,6 @@ function speaks(value) {
   if (value === null) return t("hidden");
   const side = value >= 0 ? "for" : "against";
   const size = Math.min(Math.abs(value) / STRONG, 1);
-  const sign = value >= 0 ? "+" : "−";
+  const sign = Math.abs(value) < 0.05 ? "" : value >= 0 ? "+" : "−";
   return h("span", { class: `speaks ${side}`, vars: { "--size": size }, title: t(`why.${side}`) }, `${sign}${number(Math.abs(value), 1)}`);
 }
