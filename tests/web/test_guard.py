@@ -65,6 +65,16 @@ def test_the_link_sets_a_cookie_that_scripts_and_other_sites_cannot_use(visitor,
     assert "used already" in again.text
 
 
+@pytest.mark.parametrize(
+    ("data", "to"), [("x", "/"), ("//evil.example", "/"), ("kept", "/data/kept")]
+)
+def test_the_link_opens_on_data_that_are_there(visitor, plain, data, to):
+    if plain.state.store.get("data", "kept") is None:
+        plain.state.store.add("data", "*", {"kind": "builtin"}, "kept")
+    asked = {"key": plain.state.access.new_link(), "data": data}
+    assert f'url={to}"' in visitor.get("/open", params=asked).text
+
+
 def test_nobody_comes_in_without_signing_in(visitor):
     assert visitor.get("/").headers["location"] == "/login"
     assert visitor.get("/api/v1/runs").status_code == 401

@@ -13,6 +13,14 @@ OWN = json.loads((STATIC / "texts.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("language", ["es", "ca"])
+def test_the_page_of_the_report_is_translated_too(language):
+    texts = pages.texts()
+    for key, text in texts[language].items():
+        places = re.findall(r"\{\w+\}", texts["en"][key])
+        assert sorted(re.findall(r"\{\w+\}", text)) == sorted(places), key
+
+
+@pytest.mark.parametrize("language", ["es", "ca"])
 def test_the_languages_have_the_same_texts_with_the_same_places(language):
     assert OWN[language].keys() == OWN["en"].keys()
     for key, text in OWN["en"].items():

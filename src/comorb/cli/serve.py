@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from comorb.web.app import Settings
 
 Workspace = Annotated[
     Path, typer.Option(metavar="DIR", help="Where data, runs and users are kept.")
@@ -44,11 +47,8 @@ def serve(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb serve visits.csv
     """
-    import webbrowser
-
     from comorb.errors import RecordsError
     from comorb.web.app import LOOPBACK, Settings
-    from comorb.web.serving import explorer, listen
 
     for path in records or ():
         if not path.exists():
@@ -60,11 +60,23 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         min_cell=min_cell,
         upload_limit=upload_limit * 1_000_000,
     )
+    run_explorer(settings, host, port, browser)
+
+
+def run_explorer(
+    settings: Settings, host: str, port: int, browser: bool = True, data: str = ""
+) -> None:
+    """Serve until interrupted; the link that is printed opens on some data when they are named."""
+    import webbrowser
+
+    from comorb.web.serving import explorer, listen
+
     server, key = explorer(settings, host)
     with listen(host, port) as opened:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{opened.getsockname()[1]}"
         link = f"{address}/open?key={key}" if key else f"{address}/login"
+        link += f"&data={data}" if key and data else ""
         typer.echo(f"The explorer is at {link}" + (" (this link works once)" if key else ""))
         typer.echo("Ctrl-C ends it.", err=True)
         if browser:

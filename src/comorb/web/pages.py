@@ -78,15 +78,16 @@ def docs(request: Request, user: Viewer) -> HTMLResponse:
 
 
 @router.get("/open")
-def open_link(request: Request, key: str = "") -> Response:
-    """Begin a session with the one-time link."""
+def open_link(request: Request, store: TheStore, key: str = "", data: str = "") -> Response:
+    """Begin a session with the one-time link, on some data when they are named."""
     access: Access = request.app.state.access
     _check_tries(request, access)
     session = access.use_link(key)
     if session is None:
         access.failed(client_of(request))
         raise RefusedError(403, "This link was used already or is not valid. Start comorb again.")
-    return _with_cookie(_page(request, "open.html", {}), session)
+    to = f"/data/{data}" if data and store.get("data", data) else "/"
+    return _with_cookie(_page(request, "open.html", {"to": to}), session)
 
 
 @router.get("/login")
