@@ -175,7 +175,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     """
     from comorb.cli.output import progress, show_assigned, show_json
     from comorb.cli.summaries import assigned_summary
-    from comorb.insight.scoring import assign_records
+    from comorb.insight.scoring import assign_records, assign_stream
     from comorb.records.export import check_export
     from comorb.records.preparation import Preparation
 
@@ -183,9 +183,15 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     asked = table or layout or column
     reading = Preparation(table=table, layout=layout_of(layout, column)) if asked else None
     with progress(quiet) as tell:
-        found = assign_records(model, records, reading, every=every, memory=memory, tell=tell)
-        found.save(output, force)
-    summary = assigned_summary(found) | {"file": str(output)}
+        if memory:
+            tally = assign_stream(
+                model, records, output, reading, every=every, memory=memory, force=force, tell=tell
+            )
+        else:
+            found = assign_records(model, records, reading, every=every, tell=tell)
+            found.save(output, force)
+            tally = found.tally
+    summary = assigned_summary(tally) | {"file": str(output)}
     if as_json:
         show_json(summary)
     elif not quiet:

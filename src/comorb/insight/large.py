@@ -49,6 +49,7 @@ from comorb.records.preparation import Preparation
 from comorb.records.streaming import write_cohort
 from comorb.storage import SavedModel, check_folder, fingerprint_of, save_model, write_folder
 
+COHORT, JOURNAL = "cohort.parquet", "journal"
 DESCRIBED = 500_000  # records that the profile is made of, at most
 
 
@@ -98,7 +99,7 @@ def run_large(  # noqa: PLR0913 - what is told beside the data is told by name
         path = _cohort_file(records, shop, preparation, memory, tell)
         told = describe(path)
         journal = FileJournal(
-            shop / "journal", identity(path), lambda n: tell(f"Pass {n} over the records")
+            shop / JOURNAL, identity(path), lambda n: tell(f"Pass {n} over the records")
         )
         blocks = open_blocks(path, journal)
         fitted = BernoulliMixture(k).fit_blocks(blocks, executor)
@@ -149,7 +150,7 @@ def run_large(  # noqa: PLR0913 - what is told beside the data is told by name
 
 @contextmanager
 def _workshop(directory: Path, records: str | Path, preparation: Preparation) -> Iterator[Path]:
-    """Yield the hidden folder of a run, which is removed when the run ends well.
+    """Yield the hidden folder of a run, which is removed when the run ends well, or has made nothing yet.
 
     What lies there from other records, or from other rules, is removed at once.
     """
@@ -163,7 +164,12 @@ def _workshop(directory: Path, records: str | Path, preparation: Preparation) ->
         shutil.rmtree(shop, ignore_errors=True)
         shop.mkdir(parents=True)
         note.write_text(wanted, encoding="utf-8")
-    yield shop
+    try:
+        yield shop
+    except BaseException:
+        if not any((shop / name).exists() for name in (COHORT, JOURNAL)):
+            shutil.rmtree(shop)
+        raise
     shutil.rmtree(shop)
 
 
@@ -172,7 +178,7 @@ def _cohort_file(
 ) -> Path:
     if is_cohort(records):
         return Path(records)
-    path = shop / "cohort.parquet"
+    path = shop / COHORT
     if not path.exists():
         tell("Reading the records")
         write_cohort(records, path, preparation, memory)

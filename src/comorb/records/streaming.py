@@ -96,6 +96,8 @@ class _Whole:
             kept = kept & (self.counts >= preparation.drop_rare)
             self.lines.append((f"fewer than {preparation.drop_rare} records", int(kept.sum())))
         records = (self.ledger or Ledger()).left("records") or 0
+        if not records:
+            raise RecordsError("No record is left after the rules; ask for less.")
         if not kept.any():
             raise RecordsError(
                 f"No code is left of those that {records:,} records have; leave out fewer."
