@@ -31,6 +31,7 @@ def test_no_structure_is_one_group():
     assert "no groups of records" in model.choice_.reason
 
 
+@pytest.mark.compiled
 def test_the_rows_hold_the_criteria_of_their_model():
     matrix = paper(400, 12, 2, seed=1).matrix
     choice = choose_k(matrix, ks=[1, 2, 3])
@@ -41,17 +42,26 @@ def test_the_rows_hold_the_criteria_of_their_model():
         assert row.smallest == pytest.approx(model.predict_proba(matrix).sum(axis=0).min())
 
 
+@pytest.mark.compiled
 def test_the_tree_leads_from_the_most_to_one():
     choice = choose_k(paper(400, 12, 2, seed=1).matrix, ks=range(1, 6))
     assert [merge.left for merge in choice.tree] == [4, 3, 2, 1]
     assert all(merge.first < merge.second <= merge.left for merge in choice.tree)
 
 
+@pytest.mark.compiled
 def test_auto_keeps_the_sweep_and_the_tree():
     matrix = paper(400, 12, 2, seed=1).matrix
     model = BernoulliMixture().fit(matrix)
     assert model.weights_.size == model.choice_.best
     assert model.tree_ == model.choice_.tree
+
+
+def test_a_sweep_of_little_data():
+    choice = choose_k(paper(45, 6, 2, seed=1).matrix, ks=[1, 2])
+    assert [row.k for row in choice.rows] == [1, 2]
+    assert choice.best in (1, 2)
+    assert [merge.left for merge in choice.tree] == [1]
 
 
 @pytest.mark.parametrize("ks", [[0, 1], [1, 13], []])
@@ -80,6 +90,7 @@ def test_the_reason_reads_well():
     assert reason(shaky, shaky[0]).startswith("2 groups are the fewest looked at; no number came")
 
 
+@pytest.mark.compiled
 def test_groups_that_do_not_come_out_again_are_not_recommended(monkeypatch):
     matrix = paper(600, 20, 2, seed=1).matrix
     assert choose_k(matrix, ks=[1, 2, 3]).best == 2

@@ -19,6 +19,8 @@ COMMANDS = {
     "inspect": ("inspect", "Say what records hold: layout, coding system, counts and problems."),
     "simulate": ("simulating", "Write simulated records to a file."),
     "reproduce": ("reproduce", "Make the paper's figures and tables again, and judge its claims."),
+    "serve": ("serve", "Explore clusters in a browser."),
+    "user": ("serve", "Add, remove or list the users of the explorer."),
 }
 _PAGE = """\
 Usage: comorb [OPTIONS] COMMAND [ARGS]...

@@ -36,6 +36,9 @@ Directory = Annotated[
 
 def demo(
     output: Directory = Path("comorb-demo"),
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Open the explorer on the cohort instead.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,6 +49,12 @@ def demo(
 
     Example: comorb demo
     """
+    if serve:
+        from comorb.cli.serve import run_explorer
+        from comorb.web.app import Settings
+
+        run_explorer(Settings(output), "127.0.0.1", 8042, data="heart-failure")
+        return
     from comorb.cli.output import progress
     from comorb.insight.run import run
     from comorb.records.datasets import heart_failure

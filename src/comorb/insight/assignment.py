@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,9 @@ class Assignment:
     soft: Floats
 
 
-def assign(model: Mixture, cohort: Cohort, n_jobs: int = -1) -> Assignment:
+def assign(
+    model: Mixture, cohort: Cohort, n_jobs: int = -1, groups: Sequence[int] | None = None
+) -> Assignment:
     """Assign each record of a cohort to its most probable cluster.
 
     Parameters
@@ -48,6 +51,9 @@ def assign(model: Mixture, cohort: Cohort, n_jobs: int = -1) -> Assignment:
         The records; their weights count in ``soft`` alone.
     n_jobs : int, default=-1
         Threads; −1 for all cores.
+    groups : sequence of int, optional
+        The group of each cluster of the model, from 0 on without gaps, when several count as one:
+        the probability of a group is the sum of theirs.
 
     Returns
     -------
@@ -61,8 +67,11 @@ def assign(model: Mixture, cohort: Cohort, n_jobs: int = -1) -> Assignment:
             f"{model.n_columns}; fit it on this cohort, or bring the cohort to the model's codes"
         )
 
+    joined = None if groups is None else np.eye(max(groups) + 1)[list(groups)]
+
     def read(rows: Rows) -> tuple[Ints, Floats, Floats, Floats, Floats]:
-        return _judge(model.posterior(rows)[0], rows.weights)
+        posterior = model.posterior(rows)[0]
+        return _judge(posterior if joined is None else posterior @ joined, rows.weights)
 
     blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], cohort.weights)
     with workers(n_jobs) as executor:

@@ -150,7 +150,7 @@ def run_large(  # noqa: PLR0913 - what is told beside the data is told by name
 
 @contextmanager
 def _workshop(directory: Path, records: str | Path, preparation: Preparation) -> Iterator[Path]:
-    """Yield the hidden folder of a run, which is removed when the run ends well, or has made nothing yet.
+    """Yield the hidden folder of a run, removed when the run ends well or has made nothing yet.
 
     What lies there from other records, or from other rules, is removed at once.
     """

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from comorb.errors import InputError
 from comorb.insight import counting, document, heatmap, suppression
-from comorb.insight.assignment import assign
+from comorb.insight.assignment import Assignment, assign
 from comorb.insight.counting import digits
 from comorb.insight.explain import Explanation, explain
 from comorb.insight.intervals import wilson
@@ -226,7 +226,7 @@ class Profile:
         return cls(**document.decode(text))
 
 
-def profile(
+def profile(  # noqa: PLR0913 - what is told beside the data is told by name
     model: Mixture,
     cohort: Cohort,
     *,
@@ -235,6 +235,7 @@ def profile(
     command: str = "",
     stability: Stability | None = None,
     outcomes: Sequence[str] | None = None,
+    assigned: Assignment | None = None,
 ) -> Profile:
     """Profile the clusters of a cohort.
 
@@ -250,6 +251,8 @@ def profile(
         How well each cluster comes out again.
     outcomes : sequence of str, optional
         The covariates to sum up; by default all that can be.
+    assigned : Assignment, optional
+        The cluster of each record, where it isn't the most probable one.
 
     Returns
     -------
@@ -265,7 +268,7 @@ def profile(
     >>> profile(Mixture(fitted.weights_, fitted.means_), cohort).k
     5
     """
-    assigned = assign(model, cohort)
+    assigned = assigned or assign(model, cohort)
     n, k = len(cohort), model.n_components
     heavy = np.ones(n) if cohort.weights is None else cohort.weights
     members = csr_array((np.ones(n), (assigned.labels, np.arange(n))), shape=(k, n))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.insight.assignment import assign
+from comorb.insight.lineage import arrange, kept_names
 from comorb.insight.profile import Profile, profile
 from comorb.insight.saved import ASSIGNMENTS, names_of, save_profile
 from comorb.insight.scoring import MODEL, Assigned, Tell, silent
@@ -59,6 +60,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     command: str = "",
     outcomes: Sequence[str] | None = None,
     repeats: int = 3,
+    like: Profile | None = None,
     memory: str | None = None,
     tell: Tell = silent,
 ) -> Run:
@@ -78,6 +80,8 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         The covariates to sum up per cluster; by default all that can be.
     repeats : int, default=3
         On how many pairs of overlapping parts stability is measured; 0 leaves it out.
+    like : Profile, optional
+        An earlier run, whose clusters keep their places and the names they were given.
     memory : str, optional
         The most that reading may hold, such as '2GB'.
     tell : callable, optional
@@ -102,6 +106,8 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     stable = measured_stability(cohort, fitted, repeats, tell)
     tell("Describing the clusters")
     mixture = Mixture(fitted.weights_, fitted.means_)
+    if like is not None:
+        mixture = arrange(mixture, cohort.codes, like)
     about = profile(
         mixture,
         cohort,
@@ -111,6 +117,8 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         stability=stable,
         outcomes=outcomes,
     )
+    if like is not None:
+        about = about.renamed(kept_names(about, like))
     assigned = Assigned(cohort.ids, assign(mixture, cohort), names_of(about), cohort.ledger)
     model = SavedModel(
         mixture,

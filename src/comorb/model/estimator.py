@@ -23,7 +23,7 @@ from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, learn_strength
-from comorb.model.start import FIRST_STRENGTH, best_start, settle
+from comorb.model.start import FIRST_STRENGTH, Candidate, best_start, settle
 from comorb.model.threads import workers
 
 
@@ -153,9 +153,12 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         k = self._number(blocks, executor)
         first = prevalence(blocks, executor)
         start = self._start(blocks, k, first, executor)
-        prior = self._prior(blocks, start, first, executor)
+        self.smoothing_ = start.strength if self.smoothing == "auto" else float(self.smoothing)
+        prior = None
+        if self.smoothing_ > 0:
+            prior = Prior.around(first, self.smoothing_, blocks.weight)
         watch = _print_step if self.verbose else None
-        result = em(blocks, start, prior, stopping, executor, watch)
+        result = em(blocks, start.model, prior, stopping, executor, watch)
         if not result.converged and self.max_iter > 0:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
@@ -241,25 +244,16 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.tree_ = self.choice_.tree
         return self.choice_.best
 
-    def _start(self, blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Mixture:
-        if isinstance(self.init, Mixture):
-            return self.init
-        if self.init == "asvtd":
-            return asvtd(blocks, k, executor)
+    def _start(self, blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Candidate:
         strength = None if self.smoothing == "auto" else self.smoothing
-        return best_start(blocks, k, first, strength, executor).model
-
-    def _prior(
-        self, blocks: Blocks, start: Mixture, first: Floats, executor: Executor | None
-    ) -> Prior | None:
-        strength = self.smoothing
-        if strength == "auto":
-            stage = settle(
-                blocks, start, Prior.around(first, FIRST_STRENGTH, blocks.weight), executor
-            )
-            strength = learn_strength(stage.expected.sums, first, blocks.weight)
-        self.smoothing_ = float(strength)
-        return Prior.around(first, strength, blocks.weight) if strength > 0 else None
+        if self.init == "best":
+            return best_start(blocks, k, first, strength, executor)
+        model = self.init if isinstance(self.init, Mixture) else asvtd(blocks, k, executor)
+        if strength is None:
+            around = Prior.around(first, FIRST_STRENGTH, blocks.weight)
+            sums = settle(blocks, model, around, executor).expected.sums
+            strength = learn_strength(sums, first, blocks.weight)
+        return Candidate(model, strength, np.nan)
 
     def _check_parameters(self, blocks: Blocks) -> None:
         n, d, k = blocks.n_rows, blocks.n_columns, self.n_components

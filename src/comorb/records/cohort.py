@@ -137,6 +137,10 @@ class Cohort:
             cohort = cohort._keep(_between(column, first, last), f"dates {_span(first, last)}")
         return cohort
 
+    def among(self, ids: pa.Array, rule: str) -> Cohort:
+        """Keep the records with these ids; ``rule`` says in the ledger which they are."""
+        return self._keep(_as_mask(pc.is_in(self.ids, ids)), rule)
+
     def at_least(self, number: int) -> Cohort:
         """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
         counts = np.diff(self.matrix.indptr)
@@ -245,8 +249,8 @@ def _plain(code: str) -> str:
     return code.replace(".", "").strip().upper()
 
 
-def _as_mask(found: pa.ChunkedArray) -> NDArray[np.bool_]:
-    return np.asarray(pc.fill_null(found, False).to_numpy())
+def _as_mask(found: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
 
 
 def _between(column: pa.ChunkedArray, low: Any, high: Any) -> NDArray[np.bool_]:

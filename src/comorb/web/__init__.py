@@ -1,0 +1,1 @@
+"""The explorer: a medical director explores the population alone, in a browser."""

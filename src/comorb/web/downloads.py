@@ -1,0 +1,81 @@
+"""Downloads, in the worker: a run as tables, charts and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from matplotlib.axes import Axes
+
+from comorb.insight import charts
+from comorb.insight.pdf import report_pdf
+from comorb.insight.profile import Profile
+from comorb.insight.report import report
+from comorb.insight.saved import load_profile, write_text
+from comorb.records.export import export
+from comorb.storage import write_whole
+from comorb.web.reading import Plain, assignments
+
+_CHARTS: dict[str, Callable[[Profile], Axes]] = {
+    "frequency": charts.frequency,
+    "heatmap": charts.heatmap,
+    "sizes": charts.sizes,
+}
+
+
+def write(task: Plain) -> None:
+    """Write one download of a run to a file; its name says which."""
+    folder, path = Path(task["folder"]), Path(task["path"])
+    full = load_profile(folder)
+    full = replace(full, source=replace(full.source, title=task["title"]))
+    name, _, kind = task["name"].rpartition(".")
+    if name == "assignments":
+        export(_assignments(full, folder).to_batches(max_chunksize=1 << 16), path)
+        return
+    shown = full.suppressed(task["min_cell"])
+    if name == "profile" and kind == "json":
+        write_text(shown.to_json(), path)
+    elif name == "profile":
+        export(_table(shown).to_batches(), path)
+    elif name == "report" and kind == "html":
+        write_text(report(shown), path)
+    else:
+        with write_whole(path) as file:
+            if name == "report":
+                report_pdf(shown, file)
+            else:
+                drawn = _CHARTS[name](shown).figure
+                drawn.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+
+
+def _assignments(about: Profile, folder: Path) -> pa.Table:
+    """Return the cluster of each record with its name."""
+    table = assignments(folder)
+    names = pa.array([cluster.name for cluster in about.clusters])
+    named = names.take(pa.array(table["cluster"].to_numpy() - 1))
+    return table.append_column("name", named)
+
+
+def _table(about: Profile) -> pa.Table:
+    """Return a line for each cluster and code; what is hidden is empty."""
+    k, d = about.counts.shape
+    relevance, lift = about.relevance(), about.lift
+
+    def plain(values: object) -> pa.Array:
+        return pa.array(values, from_pandas=True)
+
+    return pa.table(
+        {
+            "cluster": pa.array([j + 1 for j in range(k) for _ in range(d)]),
+            "name": pa.array([about.clusters[j].name for j in range(k) for _ in range(d)]),
+            "code": pa.array(about.codes * k),
+            "diagnosis": pa.array(about.labels * k),
+            "records": plain(about.counts.ravel()),
+            "share": plain(about.prevalence.ravel()),
+            "overall": plain(list(about.overall) * k),
+            "lift": plain(lift.ravel()),
+            "relevance": plain(relevance.ravel()),
+        }
+    )

@@ -1,0 +1,116 @@
+// A picker of codes: type a code or words, choose from the list, see what was chosen as chips.
+
+import { count, h, t } from "/page/dom.js";
+import { get } from "./frame.js";
+
+let pickers = 0;
+
+export function picker({ data, label, how, level, change }) {
+  pickers += 1;
+  const id = `codes-${pickers}`;
+  const chosen = new Map();
+  const list = h("ul", { role: "listbox", id: `${id}-list`, "aria-label": label, hidden: true });
+  const chips = h("ul", { class: "chips" });
+  const input = h("input", {
+    id,
+    type: "text",
+    role: "combobox",
+    autocomplete: "off",
+    placeholder: t("codes.placeholder"),
+    "aria-expanded": "false",
+    "aria-controls": `${id}-list`,
+    "aria-autocomplete": "list",
+  });
+  let found = [];
+  let active = -1;
+  let timer = 0;
+
+  input.addEventListener("input", () => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(search, 120);
+  });
+  input.addEventListener("keydown", (event) => {
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (event.key in steps && found.length) activate((active + steps[event.key] + found.length) % found.length);
+    else if (event.key === "Enter" && found.length) add(found[Math.max(active, 0)]);
+    else if (event.key === "Escape") close();
+    else return;
+    event.preventDefault();
+  });
+  input.addEventListener("blur", () => window.setTimeout(close, 150));
+
+  async function search() {
+    if (!input.value.trim()) return close();
+    const query = new URLSearchParams([["q", input.value.trim()], ...level().map((one) => ["level", one])]);
+    found = (await get(`/api/v1/data/${data}/codes?${query}`)).filter((hit) => !chosen.has(hit.code));
+    active = -1;
+    list.replaceChildren(...(found.length ? found.map(option) : [h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, t("codes.none"))]));
+    list.hidden = false;
+    input.setAttribute("aria-expanded", "true");
+  }
+
+  function option(hit, i) {
+    return h(
+      "li",
+      { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: hit.name, pointerdown: (event) => event.preventDefault(), click: () => add(hit) },
+      h("code", {}, hit.code),
+      h("span", {}, hit.label),
+      h("span", { class: "num quiet" }, count(hit.records)),
+    );
+  }
+
+  function activate(place) {
+    active = place;
+    [...list.children].forEach((each, i) => each.setAttribute("aria-selected", String(i === active)));
+    input.setAttribute("aria-activedescendant", `${id}-${active}`);
+    list.children[active].scrollIntoView({ block: "nearest" });
+  }
+
+  function close() {
+    list.hidden = true;
+    found = [];
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  }
+
+  function add(hit) {
+    chosen.set(hit.code, hit.label);
+    input.value = "";
+    close();
+    draw();
+    change();
+  }
+
+  function draw() {
+    chips.replaceChildren(...[...chosen].map(([code, name]) => chip(code, name, () => {
+      chosen.delete(code);
+      draw();
+      change();
+      input.focus();
+    })));
+  }
+
+  // Codes from the address come without names.
+  async function set(codes) {
+    for (const code of codes) {
+      const query = new URLSearchParams([["q", code], ...level().map((one) => ["level", one])]);
+      const hits = await get(`/api/v1/data/${data}/codes?${query}`);
+      chosen.set(code, hits.find((hit) => hit.code === code)?.label ?? code);
+    }
+    draw();
+  }
+
+  const element = h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    h("p", { class: "quiet" }, how),
+    chips,
+    h("div", { class: "combobox" }, input, list),
+  );
+  return { element, set, codes: () => [...chosen.keys()], names: () => [...chosen.values()] };
+}
+
+export function chip(code, name, remove, label = t("codes.remove", { name })) {
+  return h("li", { class: "code-chip" }, h("code", {}, code), ` ${name} `, remove ? h("button", { type: "button", "aria-label": label, title: label, click: remove }, "×") : null);
+}

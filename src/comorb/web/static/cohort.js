@@ -1,0 +1,110 @@
+// Choosing the cohort: which records, which codes, how many clusters. The address holds it all.
+
+import { count, h, t } from "/page/dom.js";
+import { picker } from "./codes.js";
+import { call, doing } from "./frame.js";
+
+const LEVELS = ["category", "full", "group", "chapter"];
+
+export async function cohortForm(row) {
+  const { about } = row;
+  const wanted = new URLSearchParams(window.location.search);
+  const text = (name, attributes = {}) => h("input", { name, value: wanted.get(name) ?? "", input: changed, ...attributes });
+  const levels = LEVELS.map((level) => h("option", { value: level, selected: level === wanted.get("level") }, t(`levels.${level}`)));
+  const level = h("select", { id: "level", change: changed }, ...levels);
+  const pick = (name) => picker({ data: row.id, label: t(`cohort.${name}`), how: t(`cohort.${name}.how`), level: () => [level.value], change: changed });
+  const pickers = { having: pick("having"), without: pick("without"), drop_codes: pick("drop_codes") };
+  const bounds = { age_from: text("age_from", { type: "number", min: 0, max: 130 }), age_to: text("age_to", { type: "number", min: 0, max: 130 }) };
+  const dates = { date_from: text("date_from", { type: "date" }), date_to: text("date_to", { type: "date" }) };
+  const sexes = about.sexes.map((sex) => h("input", { type: "checkbox", value: sex, checked: wanted.getAll("sex").includes(sex), change: changed }));
+  const least = h("input", { id: "at-least", type: "number", min: 1, max: 100, value: wanted.get("at_least") ?? 3, input: changed });
+  const k = h("input", { type: "number", min: 1, max: 50, value: Number(wanted.get("k")) || 5, "aria-label": t("cohort.k"), input: () => { chosen.checked = true; changed(); } });
+  const automatic = h("input", { type: "radio", name: "k", checked: !Number(wanted.get("k")), change: changed });
+  const chosen = h("input", { type: "radio", name: "k", checked: Boolean(Number(wanted.get("k"))), change: changed });
+  const size = h("p", { class: "size", role: "status" });
+  const run = h("button", { type: "button", class: "primary", click: doing(start) }, t("cohort.run"));
+  let timer = 0;
+  let turn = 0;
+
+  for (const [name, one] of Object.entries(pickers)) await one.set(wanted.getAll(name));
+
+  function rules() {
+    const found = { at_least: Number(least.value) || 1, level: [level.value] };
+    for (const [name, one] of Object.entries(pickers)) found[name] = one.codes();
+    found.sex = sexes.filter((box) => box.checked).map((box) => box.value);
+    const age = [bounds.age_from.value, bounds.age_to.value];
+    if (age.some(Boolean)) found.age = age.map((value) => (value ? Number(value) : null));
+    const days = [dates.date_from.value, dates.date_to.value];
+    if (days.some(Boolean)) found.dates = days.map((value) => value || null);
+    return found;
+  }
+
+  function changed() {
+    const address = new URLSearchParams();
+    for (const [name, one] of Object.entries(pickers)) for (const code of one.codes()) address.append(name, code);
+    for (const input of [...Object.values(bounds), ...Object.values(dates)]) if (input.value) address.set(input.name, input.value);
+    for (const box of sexes) if (box.checked) address.append("sex", box.value);
+    if (least.value !== "3") address.set("at_least", least.value);
+    if (level.value !== "category") address.set("level", level.value);
+    if (chosen.checked) address.set("k", k.value);
+    window.history.replaceState(null, "", `?${address}`);
+    window.clearTimeout(timer);
+    timer = window.setTimeout(measure, 250);
+  }
+
+  async function measure() {
+    turn += 1;
+    const mine = turn;
+    size.textContent = t("cohort.measuring");
+    try {
+      const found = await call("POST", `/api/v1/data/${row.id}/size`, { rules: rules() });
+      if (mine !== turn) return;
+      run.disabled = found.records === null;
+      size.replaceChildren(h("strong", {}, found.records === null ? t("cohort.few") : count(found.records)), ` ${t("cohort.size", { codes: count(found.features), all: count(about.records) })}`);
+    } catch (error) {
+      if (mine !== turn) return;
+      run.disabled = true;
+      size.replaceChildren(error.message);
+    }
+  }
+
+  async function start() {
+    const names = pickers.having.names();
+    const title = names.length ? `${names.slice(0, 3).join(", ")} · ${row.title}` : row.title;
+    const made = await call("POST", "/api/v1/runs", { data: row.id, k: chosen.checked ? Number(k.value) : "auto", rules: rules(), title });
+    window.location.assign(`/runs/${made.id}`);
+  }
+
+  measure();
+  return h(
+    "section",
+    { class: "cohort", "aria-labelledby": "cohort-title" },
+    h("h2", { id: "cohort-title" }, t("cohort.title")),
+    h("p", { class: "how" }, t("cohort.how")),
+    pickers.having.element,
+    h(
+      "div",
+      { class: "row" },
+      about.age ? pair(t("cohort.age"), bounds.age_from, bounds.age_to) : null,
+      sexes.length ? h("fieldset", {}, h("legend", {}, t("cohort.sex")), ...sexes.map((box) => h("label", {}, box, ` ${box.value}`))) : null,
+      about.dates ? pair(t("cohort.dates"), dates.date_from, dates.date_to) : null,
+      h("div", { class: "field" }, h("label", { for: "at-least" }, t("cohort.at_least")), least),
+    ),
+    h(
+      "details",
+      { open: ["without", "drop_codes", "level"].some((name) => wanted.has(name)) },
+      h("summary", {}, t("cohort.more")),
+      pickers.without.element,
+      pickers.drop_codes.element,
+      about.system === "opaque" ? null : h("div", { class: "field" }, h("label", { for: "level" }, t("cohort.level")), level),
+    ),
+    h("fieldset", { class: "k" }, h("legend", {}, t("cohort.k")), h("label", {}, automatic, ` ${t("cohort.auto")}`), h("label", {}, chosen, ` ${t("cohort.chosen")} `), k),
+    h("div", { class: "go" }, size, run),
+  );
+}
+
+function pair(name, from, to) {
+  from.setAttribute("aria-label", t("cohort.from", { name }));
+  to.setAttribute("aria-label", t("cohort.to", { name }));
+  return h("fieldset", {}, h("legend", {}, name), from, " – ", to);
+}

@@ -1,0 +1,67 @@
+// Two runs side by side: where the patients went, which clusters match, what differs.
+
+import { count, h, number, section, t } from "/page/dom.js";
+import { assets, begin, frame, get, page, trail } from "./frame.js";
+import { described, leftOut } from "./rules.js";
+
+begin(async () => {
+  const told = await get(`/api/v1/compare/${frame.key}`);
+  const profiles = await Promise.all(told.runs.map((run) => get(`/api/v1/runs/${run.id}/profile`)));
+  const sides = told.runs.map((run, i) => ({ run, profile: profiles[i], letter: "AB"[i] }));
+  trail([t("home.title"), "/"], [t("compare.title")]);
+  page.replaceChildren(
+    h(
+      "main",
+      {},
+      h("h1", {}, t("compare.title")),
+      h("div", { class: "halves" }, ...sides.map(head)),
+      told.ari === null ? h("p", { class: "notice" }, t("compare.apart")) : h("p", {}, h("strong", {}, t("compare.ari", { ari: number(told.ari, 2) })), ` ${t("compare.ari.how")}`),
+      told.flows ? flows(told, sides) : null,
+      differences(told, sides),
+    ),
+  );
+});
+
+function colour(side, j) {
+  const { clusters } = assets.palette;
+  return clusters[side.run.colours[j] % clusters.length];
+}
+
+function named(side, j) {
+  return h("span", { class: "named", vars: { "--c": colour(side, j) } }, h("span", { class: "chip" }, String(j + 1)), ` ${side.profile.clusters[j].name}`);
+}
+
+function head(side) {
+  const { run, profile, letter } = side;
+  return h(
+    "div",
+    { class: "side" },
+    h("h2", {}, `${letter} · `, h("a", { href: `/runs/${run.id}` }, run.title)),
+    h("p", {}, [t("runs.facts", { records: count(profile.source.records), clusters: profile.clusters.length }), ...described(run), ...leftOut(run)].join(" · ")),
+  );
+}
+
+function flows(told, [one, two]) {
+  const most = Math.max(...told.flows.flat().map((value) => value ?? 0));
+  const cell = (value) => h("td", { class: "num flow", vars: { "--share": value ? Math.sqrt(value / most) : 0 } }, value === 0 ? "" : count(value));
+  const heads = two.profile.clusters.map((_, j) => h("th", { scope: "col" }, named(two, j)));
+  const rows = told.flows.map((row, i) => h("tr", {}, h("th", { scope: "row" }, named(one, i)), ...row.map(cell)));
+  return section(
+    "flows",
+    h("p", {}, t("flows.shared", { n: count(told.shared) })),
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("flows.title") }, h("table", { class: "flows" }, h("thead", {}, h("tr", {}, h("td", {}, "A ↓  B →"), ...heads)), h("tbody", {}, ...rows))),
+  );
+}
+
+function differences(told, [one, two]) {
+  const heads = told.pairs.map(([a, b]) => h("th", { scope: "col" }, named(one, a), h("br"), "→ ", named(two, b)));
+  const most = Math.max(0.05, ...told.codes.flatMap((code) => code.differences.map((value) => Math.abs(value ?? 0))));
+  const cell = (value) => {
+    if (value === null) return h("td", { class: "num quiet" }, t("hidden"));
+    const size = number(100 * Math.abs(value), 0);
+    const points = Math.abs(value) < 0.005 ? "0" : `${value >= 0 ? "+" : "−"}${size}`;
+    return h("td", { class: "num" }, h("span", { class: `speaks ${value >= 0 ? "more" : "less"}`, vars: { "--size": Math.abs(value) / most } }, points));
+  };
+  const rows = told.codes.map((code) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, code.code), ` ${code.label}`), ...code.differences.map(cell)));
+  return section("differences", h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("differences.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("td", {}), ...heads)), h("tbody", {}, ...rows))));
+}

@@ -1,0 +1,116 @@
+// What every page of the explorer shares: its texts, calls to the server, notices and dialogs.
+
+import { h, setTexts, t } from "/page/dom.js";
+import { listen, showKeys } from "./keys.js";
+
+export const frame = document.getElementById("frame").dataset;
+export const page = document.getElementById("page");
+const dialog = document.getElementById("dialog");
+const noticeBoard = document.getElementById("notice");
+
+export const assets = {};
+
+// Load what every page needs, then fill the page; what goes wrong is told on it.
+export async function begin(fill) {
+  const [texts, palette] = await Promise.all([get("/texts.json"), get("/page/palette.json")]);
+  Object.assign(assets, { texts, palette, language: document.documentElement.lang });
+  setTexts(texts, assets.language);
+  for (const [name, colour] of Object.entries(palette)) {
+    if (typeof colour === "string") document.body.style.setProperty(`--${name}`, colour);
+  }
+  document.getElementById("language").addEventListener("change", changeLanguage);
+  document.getElementById("help").addEventListener("click", showKeys);
+  document.getElementById("sign-out")?.addEventListener("click", signOut);
+  listen();
+  try {
+    await fill();
+  } catch (error) {
+    page.replaceChildren(h("main", {}, h("p", { class: "notice wrong", role: "alert" }, error.message)));
+  }
+}
+
+export function may(role) {
+  const roles = ["viewer", "analyst", "exporter"];
+  return roles.indexOf(frame.role) >= roles.indexOf(role);
+}
+
+export function get(path) {
+  return call("GET", path);
+}
+
+export async function call(method, path, body) {
+  const headers = { "x-csrf-token": frame.csrf };
+  if (body !== undefined) headers["content-type"] = "application/json";
+  const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  if (response.status === 204) return null;
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(answer.error ?? t("error.network"));
+  return answer;
+}
+
+// Do something for a button: it rests meanwhile, and what goes wrong is told.
+export function doing(work) {
+  return async (event) => {
+    const button = event.currentTarget;
+    button.disabled = true;
+    try {
+      await work(event);
+    } catch (error) {
+      tell(error.message, true);
+    } finally {
+      button.disabled = false;
+    }
+  };
+}
+
+export function tell(message, wrong = false, ...actions) {
+  const close = h("button", { type: "button", "aria-label": t("close"), click: () => noticeBoard.replaceChildren() }, "×");
+  noticeBoard.replaceChildren(h("p", { class: wrong ? "notice wrong" : "notice" }, h("span", {}, message), ...actions, close));
+}
+
+// Show a dialog and return what its form gives, or null when it is left.
+export function ask(title, fields, action) {
+  return new Promise((resolve) => {
+    const submit = (event) => {
+      event.preventDefault();
+      resolve(Object.fromEntries(new FormData(event.target)));
+      dialog.close();
+    };
+    const form = h(
+      "form",
+      { submit },
+      h("h2", { id: "dialog-title" }, title),
+      ...fields,
+      h(
+        "p",
+        { class: "controls" },
+        h("button", { type: "button", click: () => dialog.close() }, t(action ? "cancel" : "close")),
+        action ? h("button", { class: "primary" }, action) : null,
+      ),
+    );
+    dialog.replaceChildren(h("div", { class: "comorb" }, form));
+    dialog.setAttribute("aria-labelledby", "dialog-title");
+    dialog.addEventListener("close", () => resolve(null), { once: true });
+    dialog.showModal();
+  });
+}
+
+export function trail(...parts) {
+  const items = parts.map(([text, href]) => h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text)));
+  document.getElementById("path").replaceChildren(h("ol", {}, ...items));
+  document.title = `${parts[parts.length - 1]?.[0] ?? ""} · comorb`;
+}
+
+export function when(seconds) {
+  return new Intl.DateTimeFormat(assets.language, { dateStyle: "medium", timeStyle: "short" }).format(1000 * seconds);
+}
+
+function changeLanguage(event) {
+  document.cookie = `comorb_lang=${event.target.value}; path=/; max-age=31536000; samesite=strict`;
+  window.location.reload();
+}
+
+async function signOut() {
+  await call("POST", "/api/v1/logout");
+  window.location.assign("/login");
+}

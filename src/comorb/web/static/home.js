@@ -1,0 +1,141 @@
+// The first page: open data, or go back to a run.
+
+import { count, h, t } from "/page/dom.js";
+import { begin, call, doing, frame, get, may, page, tell, when } from "./frame.js";
+import { described, leftOut } from "./rules.js";
+
+const ENDINGS = [".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson"];
+
+begin(async () => {
+  document.title = `${t("home.title")} · comorb`;
+  const [data, runs] = await Promise.all([get("/api/v1/data"), get("/api/v1/runs")]);
+  page.replaceChildren(
+    h(
+      "main",
+      { class: "home" },
+      h("h1", {}, t("home.title")),
+      h("p", { class: "how" }, t("home.how")),
+      h("div", { class: "halves" }, may("analyst") ? opening(data) : null, listing(data, runs)),
+    ),
+  );
+});
+
+function opening(data) {
+  return h(
+    "section",
+    { "aria-labelledby": "open-title" },
+    h("h2", { id: "open-title" }, t("open.title")),
+    dropZone(),
+    h("ul", { class: "sources" }, ...data.map(source)),
+  );
+}
+
+function source(row) {
+  const about = row.about ? t("data.size", { records: count(row.about.records), codes: count(row.about.features) }) : t(`kind.${row.kind}.how`);
+  return h(
+    "li",
+    {},
+    h("a", { href: `/data/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, about)),
+    h("span", { class: "tag" }, t(`kind.${row.kind}`)),
+    row.kind === "upload" ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/data/${row.id}`, row.title)) }, "×") : null,
+  );
+}
+
+function dropZone() {
+  const input = h("input", { type: "file", id: "file", class: "unseen", accept: ENDINGS.join(","), change: () => send(input.files[0]) });
+  const bar = h("progress", { max: 1, value: 0, hidden: true, "aria-label": t("open.progress") });
+  const state = h("p", { class: "quiet", role: "status" }, t("open.limit", { mb: count(Math.round(frame.limit / 1e6)), endings: ENDINGS.join(" ") }));
+  const zone = h("div", { class: "drop" }, h("label", { for: "file", class: "button primary" }, t("open.choose")), input, h("p", {}, t("open.drop")), bar, state);
+  for (const kind of ["dragover", "dragleave", "drop"]) {
+    zone.addEventListener(kind, (event) => {
+      event.preventDefault();
+      zone.classList.toggle("over", kind === "dragover");
+      if (kind === "drop") send(event.dataTransfer.files[0]);
+    });
+  }
+
+  function send(file) {
+    if (!file) return;
+    input.value = "";
+    if (file.size > Number(frame.limit)) {
+      fail(t("open.too_large", { mb: count(Math.round(frame.limit / 1e6)) }));
+      return;
+    }
+    bar.hidden = false;
+    const request = new XMLHttpRequest();
+    request.open("PUT", `/api/v1/data?name=${encodeURIComponent(file.name)}`);
+    request.setRequestHeader("x-csrf-token", frame.csrf);
+    request.upload.addEventListener("progress", (event) => {
+      bar.value = event.loaded / event.total;
+      state.textContent = t("open.sending", { done: Math.round(event.loaded / 1e6), all: Math.round(event.total / 1e6) });
+    });
+    request.upload.addEventListener("load", () => {
+      bar.removeAttribute("value");
+      state.textContent = t("open.reading");
+    });
+    request.addEventListener("load", () => {
+      const answer = parsed(request.responseText);
+      if (request.status === 201) window.location.assign(`/data/${answer.id}`);
+      else fail(answer.error ?? t("error.network"));
+    });
+    request.addEventListener("error", () => fail(t("error.network")));
+    request.send(file);
+  }
+
+  function fail(message) {
+    bar.hidden = true;
+    state.textContent = "";
+    tell(message, true);
+  }
+
+  return zone;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+function listing(data, runs) {
+  const titles = Object.fromEntries(data.map((row) => [row.id, row.title]));
+  return h(
+    "section",
+    { "aria-labelledby": "runs-title" },
+    h("h2", { id: "runs-title" }, t("runs.title")),
+    runs.length ? comparer(runs) : h("p", { class: "quiet" }, t(may("analyst") ? "runs.none" : "runs.none.viewer")),
+    h("ul", { class: "sources" }, ...runs.map((row) => runLine(row, titles))),
+  );
+}
+
+function runLine(row, titles) {
+  const done = row.state === "done";
+  const facts = done ? t("runs.facts", { records: count(row.records), clusters: row.clusters }) : t(`state.${row.state}`);
+  return h(
+    "li",
+    {},
+    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [facts, ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, `${titles[row.data] ?? t("runs.gone")} · ${when(row.created)}`)),
+    row.owner === frame.user ? null : h("span", { class: "tag" }, row.owner),
+    row.shared ? h("span", { class: "tag" }, t("shared")) : null,
+    row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/runs/${row.id}`, row.title)) }, "×") : null,
+  );
+}
+
+function comparer(runs) {
+  const done = runs.filter((row) => row.state === "done");
+  if (done.length < 2) return null;
+  const options = () => done.map((row) => h("option", { value: row.id }, `${row.title} · ${row.clusters} · ${when(row.created)}`));
+  const one = h("select", { "aria-label": t("compare.first") }, ...options());
+  const two = h("select", { "aria-label": t("compare.second") }, ...options());
+  one.selectedIndex = 1;
+  const go = () => window.location.assign(`/compare/${one.value}/${two.value}`);
+  return h("p", { class: "controls" }, one, two, h("button", { type: "button", click: go }, t("compare.short")));
+}
+
+async function remove(path, name) {
+  if (!window.confirm(t("delete.sure", { name }))) return;
+  await call("DELETE", path);
+  window.location.reload();
+}

@@ -1,0 +1,105 @@
+// A run: how far it is, then what was found, with all that can be done about it.
+
+import { count, h, number, t } from "/page/dom.js";
+import { mount } from "/page/page.js";
+import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
+import { namesOf } from "./rules.js";
+import { toolbar } from "./toolbar.js";
+import { tuned } from "./tune.js";
+import { why } from "./why.js";
+
+begin(async () => {
+  const run = await get(`/api/v1/runs/${frame.key}`);
+  crumbs(run);
+  if (run.state === "done") await show(run);
+  else follow(run);
+});
+
+// All › Cluster 3 › 3b: the clusters that a run is inside of.
+function crumbs(run) {
+  let label = "";
+  const parts = run.path.map((step, i) => {
+    label = i ? label + String.fromCharCode(97 + step.cluster) : String(step.cluster + 1);
+    return [t("path.inside", { label }), `/runs/${run.path[i + 1]?.run ?? run.id}`];
+  });
+  const all = run.path.length ? run.path[0].run : run.id;
+  const last = parts.pop();
+  trail([t("home.title"), "/"], ...(last ? [[t("all"), `/runs/${all}`], ...parts, [last[0]]] : [[run.title]]));
+}
+
+async function show(run) {
+  const profile = await get(`/api/v1/runs/${run.id}/profile`);
+  const { texts, palette, language } = assets;
+  const clusters = run.colours.map((place) => palette.clusters[place % palette.clusters.length]);
+  profile.source.title = run.title;
+  page.replaceChildren();
+  mount(page, profile, { texts, palette: { ...palette, clusters }, language });
+  page.prepend(await toolbar(run, profile));
+  page.querySelector("main").append(why(run, profile));
+  tuned(run, profile);
+  await told(run);
+  if (!run.measured) stabilise(run);
+}
+
+async function told(run) {
+  const last = new URLSearchParams(window.location.search).get("left_out");
+  if (!last || !run.parent) return;
+  const names = await namesOf(run, [last]);
+  const undo = h("a", { class: "button", href: `/runs/${run.parent}${window.location.hash}` }, t("undo"));
+  tell(t("tune.left_out", { name: names[last] ?? last }), false, undo);
+}
+
+// Stability is measured after the clusters are shown; its numbers come in when they are there.
+function stabilise(run) {
+  const events = new EventSource(`/api/v1/runs/${run.id}/events`);
+  events.addEventListener("message", async (event) => {
+    if (!JSON.parse(event.data).measured) return;
+    events.close();
+    const { clusters } = await get(`/api/v1/runs/${run.id}/profile`);
+    clusters.forEach((cluster, j) => {
+      const facts = page.querySelector(`.card[data-cluster="${j}"] .trust`);
+      if (!facts || cluster.stability === null || facts.children.length > 1) return;
+      facts.append(h("div", { title: t("cards.stability.how") }, h("dt", {}, t("cards.stability")), h("dd", {}, number(cluster.stability, 2))));
+    });
+  });
+  events.addEventListener("error", () => events.close());
+}
+
+function follow(run) {
+  const bar = h("progress", { max: 1, "aria-label": t("progress.title") });
+  const stage = h("p", { role: "status" }, t(`state.${run.state}`));
+  const left = h("p", { class: "quiet" });
+  const cancel = h("button", { type: "button", click: doing(() => call("POST", `/api/v1/runs/${run.id}/cancel`)) }, t("cancel"));
+  const again = async () => {
+    const { data, k, rules, title, parent, within, merge } = run;
+    const made = await call("POST", "/api/v1/runs", { data, k, rules, title, parent, within, merge });
+    window.location.assign(`/runs/${made.id}`);
+  };
+  page.replaceChildren(h("main", { class: "alone" }, h("h1", {}, run.title), bar, stage, left, h("p", { class: "controls" }, cancel)));
+  if (!["queued", "running"].includes(run.state)) return ended(run);
+  const events = new EventSource(`/api/v1/runs/${run.id}/events`);
+  events.addEventListener("message", (event) => {
+    const told = JSON.parse(event.data);
+    if (told.state === "done") {
+      events.close();
+      window.location.reload();
+    } else if (told.state === "running") {
+      bar.value = told.done ?? 0;
+      stage.textContent = t(`progress.${told.stage ?? "reading"}`, { records: told.records ? count(told.records) : "" });
+      left.textContent = told.left ? t("progress.left", { seconds: count(Math.ceil(told.left)) }) : "";
+    } else if (told.state !== "queued") {
+      events.close();
+      ended(told);
+    }
+  });
+
+  function ended(told) {
+    bar.hidden = true;
+    left.textContent = "";
+    stage.textContent = told.message ?? t(`state.${told.state}`);
+    cancel.replaceWith(
+      h("button", { type: "button", class: "primary", click: doing(again) }, t("run.again")),
+      h("a", { class: "button", href: `/data/${run.data}` }, t("run.change")),
+    );
+  }
+}

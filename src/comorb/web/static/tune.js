@@ -1,0 +1,63 @@
+// Tuning: name, look inside, merge, leave out. Each but a name makes a new run; none is changed.
+
+import { h, t } from "/page/dom.js";
+import { ask, call, doing, may, page } from "./frame.js";
+
+// A run like another, with something changed; the view's settings go along in the address.
+export async function again(run, change, query = "") {
+  const { data, rules, title, within } = run;
+  const k = run.k === "auto" ? "auto" : run.clusters;
+  const made = await call("POST", "/api/v1/runs", { data, k, rules, title, within, parent: run.id, ...change });
+  window.location.assign(`/runs/${made.id}${query}${window.location.hash}`);
+}
+
+export function tuned(run, profile) {
+  if (!may("analyst")) return;
+  for (const card of page.querySelectorAll(".card")) card.append(actions(run, profile, Number(card.dataset.cluster)));
+  const mark = () => {
+    for (const head of page.querySelectorAll("#frequency tbody th, #relevance li[data-code] .entry")) {
+      if (!head.querySelector(".leave-out")) head.append(leaveOut(run, profile, Number(head.closest("[data-code]").dataset.code)));
+    }
+  };
+  mark();
+  const watch = new MutationObserver(mark);
+  for (const id of ["frequency", "relevance"]) watch.observe(page.querySelector(`#${id}`), { childList: true, subtree: true });
+}
+
+function leaveOut(run, profile, i) {
+  const code = profile.codes[i];
+  const label = t("tune.leave_out", { name: profile.labels[i] });
+  const go = () => again(run, { rules: { ...run.rules, drop_codes: [...(run.rules.drop_codes ?? []), code] } }, `?left_out=${encodeURIComponent(code)}`);
+  return h("button", { type: "button", class: "leave-out", title: label, "aria-label": label, click: doing(go) }, "×");
+}
+
+function actions(run, profile, j) {
+  const name = profile.clusters[j].name;
+  const button = (key, work) => h("button", { type: "button", "aria-label": t(`tune.${key}.named`, { name }), click: doing(work) }, t(`tune.${key}`));
+  return h(
+    "div",
+    { class: "actions" },
+    run.mine ? button("name", () => rename(run, j, name)) : null,
+    button("inside", () => inside(run, j, name)),
+    profile.clusters.length > 1 ? button("merge", () => merge(run, profile, j)) : null,
+  );
+}
+
+async function rename(run, j, name) {
+  const given = await ask(t("tune.name"), [h("label", {}, t("tune.name.how"), h("input", { name: "name", value: name, required: true, maxlength: 200 }))], t("save"));
+  if (!given) return;
+  await call("PUT", `/api/v1/runs/${run.id}/names`, { [j]: given.name });
+  window.location.reload();
+}
+
+async function inside(run, j, name) {
+  const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) => h("option", { value: k, selected: k === 3 }, String(k)));
+  const given = await ask(t("tune.inside.named", { name }), [h("label", {}, `${t("cohort.k")} `, h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers))], t("cohort.run"));
+  if (given) await again(run, { k: given.k === "auto" ? "auto" : Number(given.k), within: { run: run.id, cluster: j }, title: name });
+}
+
+async function merge(run, profile, j) {
+  const options = profile.clusters.map((cluster, other) => (other === j ? null : h("option", { value: other }, `${other + 1} ${cluster.name}`)));
+  const given = await ask(t("tune.merge.named", { name: profile.clusters[j].name }), [h("label", {}, t("tune.merge.with"), h("select", { name: "other" }, ...options)), h("p", { class: "quiet" }, t("tune.merge.how"))], t("tune.merge.do"));
+  if (given) await again(run, { merge: [j, Number(given.other)] });
+}

@@ -1,0 +1,48 @@
+// Ask why: where a record with these codes belongs, and which of them speak for and against.
+
+import { h, number, percent, section, t } from "/page/dom.js";
+import { call, doing } from "./frame.js";
+
+const STRONG = 4;
+
+export function why(run, profile) {
+  const codes = h("textarea", { id: "why-codes", rows: 3, placeholder: "428.0, 585.6, 250.00", spellcheck: "false" });
+  const found = h("div", { role: "status" });
+  const go = async () => {
+    const given = codes.value.split(/[\s,;]+/).filter(Boolean);
+    if (given.length) found.replaceChildren(...answer(profile, await call("POST", `/api/v1/runs/${run.id}/explain`, { codes: given })));
+  };
+  return section(
+    "why",
+    h("div", { class: "field" }, h("label", { for: "why-codes" }, t("why.codes")), codes),
+    h("p", { class: "controls" }, h("button", { type: "button", class: "primary", click: doing(go) }, t("why.ask"))),
+    found,
+  );
+}
+
+function answer(profile, told) {
+  const best = told.posterior.indexOf(Math.max(...told.posterior));
+  const columns = profile.clusters.map((_, j) => j).sort((a, b) => told.posterior[b] - told.posterior[a]).slice(0, 8);
+  const mark = (j) => ({ "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } });
+  const heads = columns.map((j) => h("th", { scope: "col", title: profile.clusters[j].name, ...mark(j) }, h("span", { class: "chip" }, String(j + 1))));
+  const chances = columns.map((j) => h("td", mark(j), h("strong", {}, percent(told.posterior[j], 1)), h("span", { class: "meter", vars: { "--share": told.posterior[j] } })));
+  const rows = told.codes.map((one) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, one.code), ` ${one.label}`), ...columns.map((j) => h("td", mark(j), speaks(one.speaks[j])))));
+  return [
+    h("p", {}, t("why.best", { chance: percent(told.posterior[best], 1), number: best + 1, name: profile.clusters[best].name })),
+    told.unknown.length ? h("p", { class: "notice" }, t("why.unknown", { codes: told.unknown.join(", ") })) : null,
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": t("why.title") },
+      h("table", { class: "plain why" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("why.speaks")), ...heads)), h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, t("why.chance")), ...chances), ...rows)),
+    ),
+    h("p", { class: "quiet" }, t("why.how.numbers")),
+  ].filter(Boolean);
+}
+
+function speaks(value) {
+  if (value === null) return t("hidden");
+  const side = value >= 0 ? "for" : "against";
+  const size = Math.min(Math.abs(value) / STRONG, 1);
+  const sign = Math.abs(value) < 0.05 ? "" : value >= 0 ? "+" : "−";
+  return h("span", { class: `speaks ${side}`, vars: { "--size": size }, title: t(`why.${side}`) }, `${sign}${number(Math.abs(value), 1)}`);
+}

@@ -1,0 +1,264 @@
+"""Tasks: what the workers do. Plain values in, plain values out; files in the workspace."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.insight.compare import compare
+from comorb.insight.lineage import colours
+from comorb.insight.merging import grouped, merge
+from comorb.insight.profile import Profile
+from comorb.insight.run import Run, run
+from comorb.insight.saved import load_profile, rename, save_profile, write_text
+from comorb.insight.scoring import MODEL, assign_records
+from comorb.insight.stability import Stability, stability
+from comorb.model.estimator import BernoulliMixture
+from comorb.model.kernels import Floats
+from comorb.records.cohort import Cohort
+from comorb.records.preparation import Preparation
+from comorb.storage import load_model
+from comorb.web import downloads, reading
+from comorb.web.reading import Plain
+
+Told = Callable[[Plain], None]
+_SHOWN = "shown-{}.json"
+BASE = "base.comorb"
+
+
+def fit(task: Plain, told: Told) -> Plain:
+    """Find the clusters of the records that a run asks for, and write its folder."""
+    stages = iter(("reading", "finding", "describing"))
+    told({"stage": "reading"})
+    rules = reading.preparation(task["data"], task["rules"])
+    cohort = reading.chosen_cohort(task)
+    size = len(rules.select(cohort))
+    if size < max(task["min_cell"], 2):
+        raise InputError(
+            f"Only a few records are left, and {max(task['min_cell'], 2)} is the least that can "
+            "be shown; choose a larger cohort."
+        )
+    told({"records": size})
+    parent = load_profile(task["parent"]) if task["parent"] else None
+    follows = parent if task["follows"] else None
+    if task["merge"]:
+        found, groups = _merge(task, rules, cohort, told)
+    else:
+        groups = None
+        found = run(
+            cohort,
+            task["k"],
+            rules,
+            title=task["title"],
+            command=_command(task),
+            outcomes=reading.outcomes(task["data"], cohort),
+            repeats=0,
+            like=follows,
+            tell=lambda _: told({"stage": next(stages, "describing")}),
+        )
+    folder = Path(task["folder"])
+    found.save(folder, force=True)
+    _show(found.profile, folder, task["min_cell"])
+    own = colours(found.profile, follows, task["colours"]) if follows else range(found.profile.k)
+    return {
+        "records": found.profile.source.records,
+        "features": found.profile.source.features,
+        "clusters": found.profile.k,
+        "colours": list(own),
+        "groups": groups,
+    }
+
+
+def measure(task: Plain, _: Told) -> list[float] | None:
+    """Return how stable each cluster of a run is, or None when there are too few records."""
+    rules = reading.preparation(task["data"], task["rules"])
+    cohort: Cohort = rules.drop(rules.select(reading.chosen_cohort(task)))
+    mixture = load_model(Path(task["folder"]) / MODEL).mixture
+    fitted = BernoulliMixture(mixture.n_components, init=mixture)
+    fitted.fit(cohort.matrix, sample_weight=cohort.weights)
+    try:
+        found = stability(cohort.matrix, fitted, sample_weight=cohort.weights).jaccard
+    except InputError:
+        return None
+    own = [0.0] * len(found)
+    for place, value in zip(np.argsort(-mixture.weights, kind="stable"), found, strict=True):
+        own[int(place)] = value
+    return own
+
+
+def note_stability(task: Plain, _: Told) -> None:
+    """Write the stability of a run's clusters into its profile."""
+    folder = Path(task["folder"])
+    if task["stability"] is not None and folder.exists():
+        about = load_profile(folder)
+        about = about.with_stability(Stability(0.0, (), tuple(task["stability"])))
+        save_profile(about, folder)
+        _show(about, folder, task["min_cell"])
+
+
+def show(task: Plain, _: Told) -> None:
+    """Write the profile of a run without small counts."""
+    folder = Path(task["folder"])
+    _show(load_profile(folder), folder, task["min_cell"])
+
+
+def name_clusters(task: Plain, _: Told) -> None:
+    """Give clusters of a run other names."""
+    folder = Path(task["folder"])
+    about = rename(folder, {int(place): name for place, name in task["names"].items()})
+    _show(about, folder, task["min_cell"])
+
+
+def explain(task: Plain, _: Told) -> Plain:
+    """Say where a record with some codes belongs, and what each code says for each cluster."""
+    full = load_profile(task["folder"])
+    found = full.explain(task["codes"])
+    seen = ~np.isnan(full.suppressed(task["min_cell"]).means)
+    places = [full.codes.index(code) for code in found.codes]
+    return {
+        "posterior": found.posterior.tolist(),
+        "codes": [
+            {
+                "code": full.codes[place],
+                "label": full.labels[place],
+                "speaks": [
+                    float(value) if seen[cluster, place] else None
+                    for cluster, value in enumerate(found.contributions[row])
+                ],
+            }
+            for row, place in enumerate(places)
+        ],
+        "unknown": list(found.unknown),
+    }
+
+
+def relevance(task: Plain, _: Told) -> list[Plain]:
+    """Return the most relevant diagnoses of each cluster for a λ."""
+    about = load_profile(task["folder"]).suppressed(task["min_cell"])
+    return [
+        {
+            "name": cluster.name,
+            "diagnoses": [
+                {
+                    "code": about.codes[i],
+                    "label": about.labels[i],
+                    "share": float(about.prevalence[place, i]),
+                    "lift": float(about.lift[place, i]),
+                }
+                for i in about.top(place, task["lambda"], task["n"])
+            ],
+        }
+        for place, cluster in enumerate(about.clusters)
+    ]
+
+
+def assign_new(task: Plain, _: Told) -> None:
+    """Write the cluster of each new record to a file."""
+    assign_records(task["folder"], task["records"]).save(task["path"])
+
+
+def compare_runs(task: Plain, _: Told) -> Plain:
+    """Put two runs side by side; records that both have are followed from one to the other."""
+    folders = [Path(folder) for folder in task["folders"]]
+    one, two = (load_profile(folder).suppressed(task["min_cell"]) for folder in folders)
+    labels = shared = None
+    if task["same_data"]:
+        tables = [reading.assignments(folder).select(["id", "cluster"]) for folder in folders]
+        both = tables[0].join(tables[1], "id", join_type="inner", right_suffix=" b")
+        shared = both.num_rows
+        if shared >= max(task["min_cell"], 2):
+            labels = tuple(both[name].to_numpy() - 1 for name in ("cluster", "cluster b"))
+    found = compare(one, two, labels)
+    place = {code: column for column, code in enumerate(one.codes)}
+    differences = np.nan_to_num(np.abs(found.differences))
+    most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:25]
+    return {
+        "pairs": [list(pair) for pair in found.pairs],
+        "ari": found.ari,
+        "shared": shared if labels is not None else None,
+        "flows": None if found.flows is None else _holed(found.flows),
+        "codes": [
+            {
+                "code": found.codes[i],
+                "label": one.labels[place[found.codes[i]]],
+                "differences": _holed(found.differences[:, i]),
+            }
+            for i in most
+        ],
+    }
+
+
+def _holed(values: Floats) -> Any:
+    """Return numbers as plain lists, with None for those that are hidden."""
+    plain = values.astype(object)
+    plain[np.isnan(values)] = None
+    return plain.tolist()
+
+
+def _show(about: Profile, folder: Path, least: int) -> None:
+    for old in folder.glob(_SHOWN.format("*")):
+        old.unlink()
+    write_text(about.suppressed(least).to_json(), folder / _SHOWN.format(least))
+
+
+def _merge(
+    task: Plain, rules: Preparation, cohort: Cohort, told: Told
+) -> tuple[Run, Sequence[int]]:
+    """Make two clusters of the run before one; the model as it was fitted goes along."""
+    told({"stage": "describing"})
+    before, folder = Path(task["parent"]), Path(task["folder"])
+    base = before / BASE if (before / BASE).exists() else before / MODEL
+    like = load_profile(before)
+    groups = grouped(task["groups"] or range(like.k), tuple(task["merge"]))
+    chosen = rules.drop(rules.select(cohort))
+    found = merge(load_model(base), groups, chosen, like, reading.outcomes(task["data"], chosen))
+    shutil.copyfile(base, folder / BASE)
+    return found, groups
+
+
+def _command(task: Plain) -> str:
+    """Return the command that does the same, where there is one."""
+    data, rules = task["data"], task["rules"]
+    if data["kind"] == "builtin" or task["within"] or task["merge"]:
+        return ""
+    words = ["comorb", "fit", Path(data["source"]).name, "-k", str(task["k"])]
+    for name in ("level", "having", "without", "drop_codes"):
+        words += [part for code in rules.get(name, ()) for part in (_option(name), code)]
+    for name in ("age", "dates"):
+        if rules.get(name):
+            low, high = (
+                "" if end is None else f"{end:g}" if name == "age" else end for end in rules[name]
+            )
+            words += ["--where", f"{name}={low}:{high}"]
+    if rules.get("sex"):
+        words += ["--where", f"sex={','.join(rules['sex'])}"]
+    words += ["--at-least", str(rules.get("at_least", 3))]
+    return shlex.join(words)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+TASKS: dict[str, Callable[[Plain, Told], Any]] = {
+    "warm": lambda _, __: None,
+    "understand": lambda task, _: reading.understand(task),
+    "codes": lambda task, _: reading.list_codes(task),
+    "size": lambda task, _: reading.measure_size(task),
+    "fit": fit,
+    "measure": measure,
+    "note_stability": note_stability,
+    "show": show,
+    "name_clusters": name_clusters,
+    "explain": explain,
+    "relevance": relevance,
+    "assign": assign_new,
+    "compare": compare_runs,
+    "download": lambda task, _: downloads.write(task),
+}

@@ -1,0 +1,105 @@
+"""Who gets in and what is refused, as a person sees it."""
+
+import subprocess
+import sys
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import serve
+from tests.browser.test_journey import first_run
+
+
+def add_user(workspace, name: str, role: str) -> str:
+    command = [sys.executable, "-m", "comorb", "user", "add", name, "--role", role]
+    done = subprocess.run(
+        [*command, "--workspace", str(workspace)], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def sign_in(page, base: str, token: str) -> None:
+    page.goto(base)
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_two_users_at_once_and_a_restart_in_the_middle(
+    new_page, chromium, records, tmp_path, picture
+):
+    tokens = {
+        name: add_user(tmp_path, name, role)
+        for name, role in (("ana", "analyst"), ("vera", "viewer"))
+    }
+    server = serve(tmp_path, str(records))
+    ana, vera = (new_page(server.base, expect="Failed to load resource") for _ in range(2))
+    sign_in(vera, server.base, "wrong")
+    expect(vera.get_by_role("alert")).to_contain_text("not known here")
+    picture(vera, "sign-in")
+    sign_in(ana, server.base, tokens["ana"])
+    sign_in(vera, server.base, tokens["vera"])
+    expect(vera.locator("main")).to_contain_text("Nothing was shared with you yet")
+    expect(vera.locator(".drop")).to_have_count(0)
+    first_run(ana, server, records)
+    key = ana.url.partition("/runs/")[2]
+    vera.goto(f"{server.base}/runs/{key}")
+    expect(vera.get_by_role("alert")).to_contain_text("no such page")
+    ana.get_by_role("button", name="Share", exact=True).click()
+    expect(ana.get_by_role("button", name="Shared")).to_be_visible()
+    vera.goto(f"{server.base}/runs/{key}")
+    expect(vera.locator(".card")).to_have_count(5)
+    expect(vera.get_by_role("button", name="Merge")).to_have_count(0)
+    vera.get_by_role("button", name="Download").click()
+    expect(vera.locator("dialog")).not_to_contain_text("assignments.csv")
+    ana.goto(f"{server.base}/data/heart-failure")
+    ana.get_by_role("button", name="Find the clusters").click()
+    ana.wait_for_url("**/runs/*")
+    waiting = ana.url.partition("/runs/")[2]
+    ana.get_by_role("button", name="Cancel").wait_for()
+    server.stop()
+    again = serve(tmp_path, str(records))
+    ana, vera = (new_page(again.base) for _ in range(2))
+    sign_in(ana, again.base, tokens["ana"])
+    expect(ana.locator(".sources").last).to_contain_text("Heart failure · visits")
+    ana.goto(f"{again.base}/runs/{waiting}")
+    ana.get_by_role("button", name="Cancel").click()
+    expect(ana.locator("main")).to_contain_text("Cancelled")
+    ana.goto(f"{again.base}/runs/{key}")
+    expect(ana.locator(".card")).to_have_count(5)
+    again.stop()
+
+
+def test_files_that_cannot_be_read_get_a_clear_line_and_leave_nothing(
+    new_page, server, local, tmp_path
+):
+    page = new_page(server.base, expect="Failed to load resource")
+    page.context.add_cookies(local)
+    folder = server.workspace / "data"
+    page.goto(server.base)
+    before = sorted(folder.iterdir())
+    cases = {
+        "large.csv": (b"x" * 2_100_000, "larger than 2 MB"),
+        "broken.parquet": (b"PAR1", "records.parquet"),
+        "empty.csv": (b"", "empty"),
+        "numbers.csv": (b"a,b\n1,2\n", "records.csv"),
+    }
+    for name, (content, said) in cases.items():
+        (tmp_path / name).write_bytes(content)
+        page.set_input_files("#file", tmp_path / name)
+        expect(page.locator("#notice")).to_contain_text(said)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_wrong_host_forged_form_and_used_link_get_a_clear_page(new_page, server, local):
+    page = new_page(server.base, expect="Failed to load resource")
+    page.context.add_cookies(local)
+    used = page.goto(server.link)
+    assert used.status == 403
+    expect(page.get_by_role("alert")).to_contain_text("used already")
+    foreign = page.request.get(server.base, headers={"host": "evil.example"})
+    assert foreign.status == 400
+    assert "does not answer to that address" in foreign.text()
+    forged = page.request.post(
+        f"{server.base}/login", form={"token": "x"}, headers={"origin": "http://evil.example"}
+    )
+    assert forged.status == 403
+    assert "came from another site" in forged.text()

@@ -1,0 +1,137 @@
+"""Opening data: what is understood, what is refused, and that nothing is left behind."""
+
+import re
+
+import pytest
+
+from comorb.records.datasets import region
+from tests.web.conftest import LIMIT, mounted
+
+
+def uploads(app) -> list[str]:
+    kept = [row["id"] for row in app.state.store.list("data") if row["kind"] == "upload"]
+    folders = {path.name for path in (app.state.store.workspace / "data").iterdir()}
+    assert set(kept) <= folders
+    assert len(folders) == len(app.state.store.list("data"))
+    return kept
+
+
+def test_an_upload_is_understood_at_once(client, records):
+    told = client("ana").put("/api/v1/data?name=visits.csv", content=records.read_bytes())
+    assert told.status_code == 201, told.text
+    row = told.json()
+    about = row["about"]
+    assert (about["records"], about["system"], about["layout"]) == (1500, "icd9cm", "wide")
+    assert about["sexes"]
+    assert about["age"]
+    assert row["title"] == "visits"
+    assert "source" not in row
+    assert client("bea").get(f"/api/v1/data/{row['id']}").status_code == 404
+    assert client("ana").delete(f"/api/v1/data/{row['id']}").status_code == 204
+    assert client("ana").get(f"/api/v1/data/{row['id']}").status_code == 404
+
+
+def test_parquet_is_read_too(client, tmp_path):
+    from comorb.records.export import export
+
+    export(region(300), tmp_path / "visits.parquet")
+    content = (tmp_path / "visits.parquet").read_bytes()
+    told = client("ana").put("/api/v1/data?name=V.PARQUET", content=content)
+    assert told.json()["about"]["records"] == 300
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "said"),
+    [
+        ("visits.exe", b"MZ", 415, "Expected a file that ends with"),
+        ("visits.csv", b"", 422, "empty"),
+        ("visits.csv", b"\x00\xff\x00\xfe", 422, "."),
+        ("visits.parquet", b"PAR1 no more", 422, "records.parquet"),
+        ("visits.csv", b"a,b\n1,2\n", 422, "."),
+    ],
+)
+def test_what_cannot_be_read_is_refused_and_gone(client, app, name, content, status, said):
+    before = uploads(app)
+    told = client("ana").put(f"/api/v1/data?name={name}", content=content)
+    assert told.status_code == status
+    assert said in told.json()["error"]
+    assert uploads(app) == before
+
+
+def test_an_upload_is_cut_off_by_the_bytes_that_come(client, app):
+    before = uploads(app)
+    announced = client("ana").put("/api/v1/data?name=big.csv", content=b"x" * (LIMIT + 1))
+    assert announced.status_code == 413
+
+    def chunks():
+        for _ in range(LIMIT // 100_000 + 1):
+            yield b"x" * 100_000
+
+    chunked = client("ana").put("/api/v1/data?name=big.csv", content=chunks())
+    assert chunked.status_code == 413
+    assert "larger than 2 MB" in chunked.json()["error"]
+    assert uploads(app) == before
+
+
+def test_a_viewer_uploads_nothing(client):
+    told = client("vera").put("/api/v1/data?name=visits.csv", content=b"id,dx1\n")
+    assert told.status_code == 403
+    assert "needs the role analyst" in told.json()["error"]
+
+
+def test_codes_are_found_by_code_and_by_words(client):
+    ana = client("ana")
+    key = mounted(ana)["id"]
+
+    def codes(q):
+        return [hit["code"] for hit in ana.get(f"/api/v1/data/{key}/codes", params={"q": q}).json()]
+
+    assert codes("428") == ["428"]
+    assert "428" in codes("heart failure")
+    assert "428" in codes("FAILURE heart")
+    assert codes("no such words") == []
+
+
+def test_small_counts_of_codes_are_hidden(client):
+    ana = client("ana")
+    hits = ana.get(f"/api/v1/data/{mounted(ana)['id']}/codes", params={"q": ""}).json()
+    assert all(hit["records"] is None or hit["records"] >= 11 for hit in hits)
+
+
+def test_the_size_of_a_cohort_is_told_while_it_is_chosen(client):
+    ana = client("ana")
+    path = f"/api/v1/data/{mounted(ana)['id']}/size"
+    whole = ana.post(path, json={"rules": {"at_least": 1}}).json()
+    assert whole["records"] == 1500
+    some = ana.post(path, json={"rules": {"having": ["428"], "age": [70, None]}}).json()
+    assert 11 < some["records"] < 1500
+    none = ana.post(path, json={"rules": {"having": ["nothing"]}})
+    assert none.status_code == 422
+    assert "'nothing'" in none.json()["error"]
+    assert ana.post(path, json={"rules": {"at_least": 0}}).status_code == 422
+
+
+def test_what_was_understood_can_be_corrected(client, records):
+    ana = client("ana")
+    key = ana.put("/api/v1/data?name=v.csv", content=records.read_bytes()).json()["id"]
+    told = ana.patch(f"/api/v1/data/{key}", json={"system": "opaque", "outcomes": ["age"]})
+    assert told.json()["about"]["system"] == "opaque"
+    assert told.json()["outcomes"] == ["age"]
+    wrong = ana.patch(f"/api/v1/data/{key}", json={"layout": {"age": "no such column"}})
+    assert wrong.status_code == 422
+    assert ana.get(f"/api/v1/data/{key}").json()["about"]["system"] == "opaque"
+    assert ana.patch(f"/api/v1/data/{key}", json={"title": "Mine"}).json()["title"] == "Mine"
+    ana.delete(f"/api/v1/data/{key}")
+
+
+def test_mounted_and_built_in_data_stay(client):
+    for key in (mounted(client("ana"))["id"], "heart-failure"):
+        assert client("ana").delete(f"/api/v1/data/{key}").status_code == 403
+
+
+def test_the_audit_log_says_who_did_what_to_which_and_no_more(app):
+    log = app.state.store.query("SELECT * FROM audit")
+    assert {"upload", "delete data"} <= {row["action"] for row in log}
+    for row in log:
+        assert re.fullmatch(r"[a-z .]+", row["action"])
+        assert re.fullmatch(r"[0-9a-f]{12}|heart-failure|tertiary|", row["target"])
