@@ -1,13 +1,18 @@
 """Every engine gives the same bits: labels and parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from comorb.engines import open_blocks
-from comorb.model.blocks import map_blocks, map_reduce
+from comorb.errors import EngineError
+from comorb.model.blocks import from_csr, map_blocks, map_reduce
 from comorb.model.choose import hard_labels
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.mixture import Mixture
+from comorb.model.moments import prevalence
+from comorb.model.thinning import thinned
 from tests.engines.conftest import CLUSTERS, save
 
 
@@ -38,6 +43,17 @@ def test_weights_in_a_file_give_the_bits_of_memory(engine, weighted, tmp_path):
     assert same_bits(model.fit_blocks(open_blocks(path), engine), inside)
 
 
+def test_the_same_rows_stand_for_all(engine, file, cohort):
+    matrix = cohort.matrix
+    inside = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
+    shares = prevalence(inside)
+    one, two = thinned(inside, shares, 5000, None), thinned(open_blocks(file), shares, 5000, engine)
+    assert 3000 < two.n_rows < 7000
+    assert [
+        np.concatenate(part).tobytes() for part in zip(*(b() for b in one.loaders), strict=True)
+    ] == [np.concatenate(part).tobytes() for part in zip(*(b() for b in two.loaders), strict=True)]
+
+
 def first(rows):
     return [rows.indices[0]]
 
@@ -53,7 +69,6 @@ def fails(rows):
 
 
 def test_an_error_in_a_block_reaches_the_caller(engine, file):
-    from comorb.errors import EngineError
-
+    blocks = replace(open_blocks(file), loaders=open_blocks(file).loaders[:1])
     with pytest.raises((ZeroDivisionError, EngineError), match="a fault of our own"):
-        list(map_blocks(fails, open_blocks(file), engine))
+        list(map_blocks(fails, blocks, engine))

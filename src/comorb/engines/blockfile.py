@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from math import fsum
 from pathlib import Path
@@ -54,7 +55,7 @@ class RowGroup:
     @property
     def size(self) -> int:
         """The bytes that a pass reads of it."""
-        group = pq.read_metadata(self.path).row_group(self.number)
+        group = _footer(self.path).row_group(self.number)
         chunks = [group.column(i) for i in range(group.num_columns)]
         wanted = (CODES,) if self.total is None else (CODES, WEIGHT)
         return sum(
@@ -65,11 +66,22 @@ class RowGroup:
 def read_group(path: str | Path, number: int, columns: list[str] | None = None) -> pa.Table:
     """Return columns of one row group of a block file."""
     try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
+        with pq.ParquetFile(path, metadata=_footer(path), pre_buffer=False) as file:
             return file.read_row_group(number, columns, use_threads=False)
     except (pa.ArrowException, OSError):
         problem = damaged(path, number)
     raise problem
+
+
+def _footer(path: str | Path) -> pq.FileMetaData:
+    """Return the footer of a file; it grows with the file, and a block must not."""
+    found = Path(path).stat()
+    return _read_footer(str(path), found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _read_footer(path: str, _size: int, _changed: int) -> pq.FileMetaData:
+    return pq.read_metadata(path)
 
 
 def ones_of(table: pa.Table) -> tuple[Any, Any]:
