@@ -126,6 +126,30 @@ def test_a_record_is_explained_from_its_codes(client, run):
     )
 
 
+def test_a_record_is_moved_by_hand_in_a_new_run_that_says_so(client, run):
+    eva = client("eva")
+    path = f"/api/v1/runs/{run['id']}"
+
+    def rows(key):
+        text = eva.get(f"/api/v1/runs/{key}/download/assignments.csv").text
+        return {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
+
+    before = rows(run["id"])
+    record, told = next(iter(before.items()))
+    target = int(told["cluster"]) % 3
+    assert sum(eva.post(f"{path}/record", json={"record": record}).json()["posterior"]) > 0.99
+    made = eva.post(f"{path}/move", json={"record": record, "cluster": target}).json()
+    moved = wait(eva, made["id"])
+    assert (moved["state"], moved["moved"], moved["clusters"]) == ("done", 1, 3), moved
+    after = rows(made["id"])
+    assert (after[record]["cluster"], after[record]["manual"]) == (str(target + 1), "true")
+    assert sum(before[key]["cluster"] != after[key]["cluster"] for key in before) == 1
+    assert sum(row["manual"] == "true" for row in after.values()) == 1
+    assert "record" not in moved
+    assert eva.post(f"{path}/record", json={"record": "nobody"}).status_code == 422
+    assert client("ana").post(f"{path}/record", json={"record": record}).status_code == 403
+
+
 def test_new_records_are_assigned_for_exporters(client, run, records):
     path = f"/api/v1/runs/{run['id']}/assign?name=new.csv"
     told = client("eva").post(path, content=records.read_bytes())

@@ -24,12 +24,12 @@ from comorb.model.kernels import Floats
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
 from comorb.storage import load_model
-from comorb.web import downloads, reading
+from comorb.web import downloads, manual, reading
+from comorb.web.manual import BASE
 from comorb.web.reading import Plain
 
 Told = Callable[[Plain], None]
 _SHOWN = "shown-{}.json"
-BASE = "base.comorb"
 
 
 def fit(task: Plain, told: Told) -> Plain:
@@ -47,7 +47,9 @@ def fit(task: Plain, told: Told) -> Plain:
     told({"records": size})
     parent = load_profile(task["parent"]) if task["parent"] else None
     follows = parent if task["follows"] else None
-    if task["merge"]:
+    if task["record"]:
+        found, groups = manual.move(task), task["groups"]
+    elif task["merge"]:
         found, groups = _merge(task, rules, cohort, told)
     else:
         groups = None
@@ -72,6 +74,7 @@ def fit(task: Plain, told: Told) -> Plain:
         "clusters": found.profile.k,
         "colours": list(own),
         "groups": groups,
+        "moved": len(manual.moves(folder)),
     }
 
 
@@ -118,7 +121,7 @@ def name_clusters(task: Plain, _: Told) -> None:
 def explain(task: Plain, _: Told) -> Plain:
     """Say where a record with some codes belongs, and what each code says for each cluster."""
     full = load_profile(task["folder"])
-    found = full.explain(task["codes"])
+    found = full.explain(task["codes"] or manual.codes_of(task))
     seen = ~np.isnan(full.suppressed(task["min_cell"]).means)
     places = [full.codes.index(code) for code in found.codes]
     return {
@@ -247,7 +250,6 @@ def _option(name: str) -> str:
 
 
 TASKS: dict[str, Callable[[Plain, Told], Any]] = {
-    "warm": lambda _, __: None,
     "understand": lambda task, _: reading.understand(task),
     "codes": lambda task, _: reading.list_codes(task),
     "size": lambda task, _: reading.measure_size(task),

@@ -38,7 +38,7 @@ export function ledger(profile) {
   );
   return section(
     "ledger",
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("ledger.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))),
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("ledger.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))),
     source.notes.length ? h("ul", { class: "notes" }, ...source.notes.map((note) => h("li", {}, note))) : null,
   );
 }
@@ -67,7 +67,7 @@ export function trust(profile) {
   );
   return section(
     "trust",
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("trust.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))),
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("trust.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))),
     h("dl", { class: "terms" }, ...names.slice(3).flatMap((name) => [h("dt", {}, t(`trust.${name}`)), h("dd", {}, t(`trust.${name}.how`))])),
   );
 }

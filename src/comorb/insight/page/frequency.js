@@ -39,7 +39,7 @@ export function frequency(profile, state) {
   return section(
     "frequency",
     h("div", { class: "controls" }, sizeChooser(state), leftOut(profile)),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("frequency.title") }, table),
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("frequency.title") }, table),
   );
 }
 
