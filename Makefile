@@ -4,20 +4,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test postgresql lint coverage bench clean
+.PHONY: demo test programs lint coverage bench clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
 
-test: $(READY) postgresql
+test: $(READY) programs
 	$(BIN)/python -m pytest
 
-# The tests start a PostgreSQL server of their own; as root its programs are installed first.
-postgresql:
-	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 || \
-	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq postgresql >/dev/null; } || \
-	echo "PostgreSQL can't be installed here: its tests are skipped"
+# The tests start a PostgreSQL server and a browser; as root these are installed when missing.
+programs:
+	@command -v chromium >/dev/null 2>&1 || wanted=chromium; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 \
+	  || wanted="$$wanted postgresql"; \
+	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
+	  && apt-get update -qq \
+	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; } \
+	|| echo "can't install $$wanted here: the tests that need them are skipped"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

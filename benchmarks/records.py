@@ -15,6 +15,8 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.table import Figure, show
+
 MILLION = 1_000_000
 CODES_A_RECORD = 10
 
@@ -99,7 +101,7 @@ def task(name: str, arguments: list[str]) -> None:
     print(json.dumps([seconds, peak]))
 
 
-def rows(millions: int = 50) -> list[tuple[str, float, float, bool]]:
+def rows(millions: int = 50) -> list[Figure]:
     """Return (what, figure, target, met) for each target."""
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as folder:
         long, wide = Path(folder) / "long.parquet", Path(folder) / "wide.csv"
@@ -126,12 +128,16 @@ def rows(millions: int = 50) -> list[tuple[str, float, float, bool]]:
             2.0,
         ),
     ]
-    return [(what, figure, target, figure <= target) for what, figure, target in figures]
+    return [Figure(what, figure, target, False, "") for what, figure, target in figures]
+
+
+def main(*sizes: int) -> None:
+    """Measure and print."""
+    show("Records", rows(*sizes))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["task"]:
         task(sys.argv[2], sys.argv[3:])
     else:
-        for what, figure, target, met in rows(*map(int, sys.argv[1:])):
-            print(f"{what:<70} {figure:6.2f}  target {target:.1f}  {'met' if met else 'MISSED'}")
+        main(*map(int, sys.argv[1:]))

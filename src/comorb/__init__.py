@@ -9,23 +9,58 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from comorb.insight.profile import Profile, profile
+    from comorb.insight.report import report
+    from comorb.insight.stability import stability
     from comorb.model.estimator import BernoulliMixture, choose_k
     from comorb.model.mixture import Mixture
+    from comorb.records import datasets
+    from comorb.records.archive import load_cohort, save_cohort
+    from comorb.records.cohort import Cohort
+    from comorb.records.layouts import Layout
+    from comorb.records.reading import inspect_records, read_records
 
 __version__ = "0.1.0"
-__all__ = ["BernoulliMixture", "Mixture", "__version__", "choose_k"]
-
 _HOMES = {
     "BernoulliMixture": "comorb.model.estimator",
+    "Cohort": "comorb.records.cohort",
+    "Layout": "comorb.records.layouts",
     "Mixture": "comorb.model.mixture",
+    "Profile": "comorb.insight.profile",
     "choose_k": "comorb.model.estimator",
+    "datasets": "comorb.records.datasets",
+    "inspect_records": "comorb.records.reading",
+    "load_cohort": "comorb.records.archive",
+    "profile": "comorb.insight.profile",
+    "read_records": "comorb.records.reading",
+    "report": "comorb.insight.report",
+    "save_cohort": "comorb.records.archive",
+    "stability": "comorb.insight.stability",
 }
+__all__ = [
+    "BernoulliMixture",
+    "Cohort",
+    "Layout",
+    "Mixture",
+    "Profile",
+    "__version__",
+    "choose_k",
+    "datasets",
+    "inspect_records",
+    "load_cohort",
+    "profile",
+    "read_records",
+    "report",
+    "save_cohort",
+    "stability",
+]
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'comorb' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    value: object = home if name == "datasets" else getattr(home, name)
     globals()[name] = value
     return value
 

@@ -4,6 +4,7 @@
 
     ComorbError
     ├── InputError      (ValueError)  a matrix, a weight or a parameter that can't be used
+    ├── EngineError     (RuntimeError) a cluster that is lost, missing or unknown
     ├── RecordsError    (ValueError)  a file, table or database that can't be read as records
     └── StorageError    (ValueError)  a model, cohort or run file that is damaged or too new
     ComorbWarning       (UserWarning) the answer stands, but is weaker than was asked for
@@ -21,6 +22,10 @@ class ComorbError(Exception):
 
 class InputError(ComorbError, ValueError):
     """A matrix, a weight or a parameter that can't be used."""
+
+
+class EngineError(ComorbError, RuntimeError):
+    """A cluster that is lost, missing or unknown."""
 
 
 class RecordsError(ComorbError, ValueError):

@@ -1,9 +1,7 @@
 """The front page, the way errors are told, and how soon help comes."""
 
-import statistics
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -105,15 +103,12 @@ def test_a_warning_becomes_a_note():
     assert told.stderr == "note: two systems are mixed\n"
 
 
-def test_help_comes_within_three_times_the_start_of_python():
-    def seconds(*words: str) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - start
-
-    helping = (
-        "-c",
-        "import sys; sys.argv[1:] = ['--help']; from comorb.cli.app import main; main()",
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['comorb', '--help']\n"
+        "from comorb.cli.app import main\n"
+        "try:\n    main()\n"
+        "finally:\n    print({'typer', 'rich', 'numpy', 'duckdb'} & set(sys.modules))"
     )
-    times = [(seconds("-c", "pass"), seconds(*helping)) for _ in range(9)]
-    assert statistics.median(helped / bare for bare, helped in times) < 3
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.rstrip().endswith("set()")

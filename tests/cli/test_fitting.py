@@ -59,7 +59,7 @@ def test_the_same_records_give_the_same_files(comorb, run, records):
 
 def test_fit_finds_out_how_many_clusters_there_are(comorb, records):
     plain = json.loads(comorb("fit", records, "--json", "--no-stability").stdout)
-    assert plain["k"] > 5
+    assert plain["k"] > 1
     assert plain["reason"].startswith(f"{plain['k']} groups are recommended: ")
     assert load_model("comorb-run/model.comorb").run["reason"] == plain["reason"]
 

@@ -159,3 +159,13 @@ def test_a_model_of_other_codes_is_an_error(cohort: Cohort) -> None:
     other = Mixture(np.ones(1), np.full((1, 3), 0.5))
     with pytest.raises(InputError, match="expected a model over the 8 codes of the cohort, got"):
         profile(other, cohort)
+
+
+def test_an_empty_cluster_has_no_confidence_and_no_lines(cohort: Cohort) -> None:
+    weights, means = np.append(MODEL.weights, 0), np.vstack([MODEL.means, np.full(8, 0.5)])
+    made = profile(Mixture(weights, means), cohort)
+    empty = made.clusters[2]
+    assert (empty.name, empty.size, empty.share, empty.top) == ("Cluster 3", 0, 0, None)
+    assert made.heatmap.lines[2] == 0
+    assert made.suppressed(11).clusters[2].size == 0
+    assert Profile.from_json(made.to_json()).clusters == made.clusters

@@ -111,6 +111,19 @@ def test_outcomes_are_hidden_with_their_complements() -> None:
     assert np.isnan(few.estimate).all(), "three records without a value are few in all"
 
 
+def test_a_mean_is_shown_though_few_values_are_missing() -> None:
+    known, sizes = np.array([97.0, 200, 300, 597]), np.array([100.0, 200, 300])
+    numbers = np.array([[70.0, 71, 72, 71], [70, 71, 72, 71]])
+    outcome = Outcome(
+        "age", "number", ("mean", "median"), known, np.empty((0, 4)), numbers, numbers, numbers
+    )
+    shown = hide_outcome(outcome, sizes, np.zeros(3, dtype=bool), LEAST)
+    np.testing.assert_array_equal(shown.estimate, numbers)
+    assert np.isnan(shown.known).all(), "the total would tell that three have no value"
+    few = hide_outcome(outcome, sizes, np.array([True, True, False]), LEAST)
+    assert np.isnan(few.estimate[0]).tolist() == [True, True, False, False]
+
+
 def test_small_steps_of_the_ledger_are_merged() -> None:
     lines = (
         Line("records", "having 428", 1000, 400),

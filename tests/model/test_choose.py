@@ -31,6 +31,7 @@ def test_no_structure_is_one_group():
     assert "no groups of records" in model.choice_.reason
 
 
+@pytest.mark.compiled
 def test_the_rows_hold_the_criteria_of_their_model():
     matrix = paper(400, 12, 2, seed=1).matrix
     choice = choose_k(matrix, ks=[1, 2, 3])
@@ -41,17 +42,26 @@ def test_the_rows_hold_the_criteria_of_their_model():
         assert row.smallest == pytest.approx(model.predict_proba(matrix).sum(axis=0).min())
 
 
+@pytest.mark.compiled
 def test_the_tree_leads_from_the_most_to_one():
     choice = choose_k(paper(400, 12, 2, seed=1).matrix, ks=range(1, 6))
     assert [merge.left for merge in choice.tree] == [4, 3, 2, 1]
     assert all(merge.first < merge.second <= merge.left for merge in choice.tree)
 
 
+@pytest.mark.compiled
 def test_auto_keeps_the_sweep_and_the_tree():
     matrix = paper(400, 12, 2, seed=1).matrix
     model = BernoulliMixture().fit(matrix)
     assert model.weights_.size == model.choice_.best
     assert model.tree_ == model.choice_.tree
+
+
+def test_a_sweep_of_little_data():
+    choice = choose_k(paper(45, 6, 2, seed=1).matrix, ks=[1, 2])
+    assert [row.k for row in choice.rows] == [1, 2]
+    assert choice.best in (1, 2)
+    assert [merge.left for merge in choice.tree] == [1]
 
 
 @pytest.mark.parametrize("ks", [[0, 1], [1, 13], []])
@@ -60,13 +70,29 @@ def test_a_range_that_can_not_be_names_its_bound(ks):
         choose_k(paper(400, 12, 2, seed=1).matrix, ks=ks)
 
 
+def row(k, evidence, stability=0.93):
+    return Row(k, evidence, 0, 0, 0, stability, 1234.0)
+
+
 def test_the_reason_reads_well():
-    rows = [
-        Row(k, evidence, 0, 0, 0, 0.93, 1234.0) for k, evidence in ((2, -5.0), (3, -4.0), (4, -4.5))
-    ]
+    rows = [row(2, -5.0), row(3, -4.0), row(4, -4.5)]
     assert reason(rows, rows[1]) == (
-        "3 groups are recommended: they explain the records best once the complexity of the model "
-        "is counted (the next best number is 4), and two fits on overlapping parts of the records "
-        "agree with an index of 0.93; the smallest group has 1,234 records."
+        "3 groups are recommended: of the numbers that come out again reliably (two fits on "
+        "overlapping parts of the records agree with an index of 0.93) they explain the records "
+        "best once the complexity of the model is counted; the smallest group has 1,234 records."
     )
-    assert reason(rows[:1], rows[0]).startswith("2 groups were asked for")
+    rows.append(row(9, -3.0, 0.5))
+    assert reason(rows, rows[1]).endswith(
+        "Finer groups, up to 9, describe the records more closely but come out less reliably."
+    )
+    assert reason(rows[:1], rows[0]).startswith("2 groups were asked for; two fits on")
+    shaky = [row(2, -5.0, 0.4), row(3, -4.0, 0.5)]
+    assert reason(shaky, shaky[0]).startswith("2 groups are the fewest looked at; no number came")
+
+
+@pytest.mark.compiled
+def test_groups_that_do_not_come_out_again_are_not_recommended(monkeypatch):
+    matrix = paper(600, 20, 2, seed=1).matrix
+    assert choose_k(matrix, ks=[1, 2, 3]).best == 2
+    monkeypatch.setattr("comorb.model.choose.STEADY", 1.0)
+    assert choose_k(matrix, ks=[1, 2, 3]).best == 1

@@ -12,6 +12,8 @@ from comorb import BernoulliMixture, Mixture
 from comorb.errors import ComorbWarning, InputError
 from tests.model.conftest import draw, random_mixture
 
+pytestmark = pytest.mark.compiled
+
 
 @pytest.fixture
 def fitted(sample):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import betaln, gammaln
 
+from comorb.errors import ComorbWarning
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand
-from comorb.model.blocks import from_csr, taken, thinned
+from comorb.model.blocks import from_csr, taken
 from comorb.model.choose import hard_labels
 from comorb.model.decompose import asvtd, joint_diagonal
 from comorb.model.em import Stopping, em, expect
@@ -14,6 +15,7 @@ from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior
 from comorb.model.start import best_start, cheapest_merge, settle, way_down
+from comorb.model.thinning import thinned
 from comorb.records.datasets import paper, record_like
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 
@@ -121,6 +123,7 @@ def test_rows_columns_and_threads_do_not_change_the_start():
     assert first.shape == (20,)
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in scalar add")
 def test_thinning_keeps_the_moments_and_forgets_the_order():
     matrix, _ = draw(random_mixture(3, 12, 1), 3000)
     blocks = dense_to_blocks(matrix)
@@ -135,6 +138,7 @@ def test_thinning_keeps_the_moments_and_forgets_the_order():
     assert expect(model, small).sums.tobytes() == expect(model, other).sums.tobytes()
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in scalar add")
 def test_few_different_rows_are_kept_with_their_weight():
     matrix = np.tile([[1, 0, 1], [0, 1, 0], [1, 1, 1]], (400, 1))
     small = thinned(dense_to_blocks(matrix), matrix.mean(axis=0), 300, None)
@@ -145,7 +149,9 @@ def test_few_different_rows_are_kept_with_their_weight():
 
 def test_little_data_are_not_thinned(sample):
     blocks = dense_to_blocks(sample)
-    assert thinned(blocks, sample.mean(axis=0), 200, None) is blocks
+    same = thinned(blocks, sample.mean(axis=0), 200, None)
+    assert same.n_rows == blocks.n_rows
+    assert prevalence(same).tolist() == prevalence(blocks).tolist()
 
 
 def test_rows_can_be_taken_with_their_weights(sample):
@@ -159,11 +165,20 @@ def test_rows_can_be_taken_with_their_weights(sample):
     )
 
 
-def test_a_fixed_strength_is_kept(sample):
-    blocks = dense_to_blocks(sample)
+def test_a_fixed_strength_is_kept():
+    matrix, _ = draw(random_mixture(2, 6, 0), 50)
+    blocks = dense_to_blocks(matrix)
     assert best_start(blocks, 2, prevalence(blocks), 3.0).strength == 3.0
 
 
+def test_less_rank_than_clusters_falls_back_on_the_paper_s_start():
+    blocks = dense_to_blocks(np.tile([[1, 0, 0, 0], [0, 1, 1, 0]], (20, 1)))
+    with pytest.warns(ComorbWarning, match="rank 2, so only 2 of the 3 clusters"):
+        found = best_start(blocks, 3, prevalence(blocks))
+    assert found.model.n_components == 3
+
+
+@pytest.mark.compiled
 def test_em_from_the_start_needs_few_passes(sample):
     blocks = dense_to_blocks(sample)
     found = best_start(blocks, 3, prevalence(blocks))

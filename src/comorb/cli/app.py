@@ -12,15 +12,13 @@ COMMANDS = {
     "fit": ("fitting", "Find the clusters of records, and write a model and a report."),
     "assign": ("fitting", "Assign new records to the clusters of a model."),
     "choose": ("choosing", "Find out how many clusters records hold."),
-    "stability": (
-        "choosing",
-        "Find the clusters again in parts of the records, and see how stable they are.",
-    ),
+    "stability": ("choosing", "See how well clusters come out again in parts of the records."),
     "profile": ("meaning", "Show the clusters of a run."),
     "report": ("meaning", "Write the report of a run again, for print or without small counts."),
     "compare": ("meaning", "Compare the clusters of two runs."),
     "inspect": ("inspect", "Say what records hold: layout, coding system, counts and problems."),
     "simulate": ("simulating", "Write simulated records to a file."),
+    "reproduce": ("reproduce", "Make the paper's figures and tables again, and judge its claims."),
     "serve": ("serve", "Explore clusters in a browser."),
     "user": ("serve", "Add, remove or list the users of the explorer."),
 }

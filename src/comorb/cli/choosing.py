@@ -37,8 +37,8 @@ def choose(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Find out how many clusters records hold.
 
-    Every number in the range is tried. The recommended one has the most evidence: it explains
-    the records best once the complexity of the model is counted.
+    Of the numbers whose clusters come out again in parts of the records, the recommended one
+    explains the records best once the complexity of the model is counted.
 
     Example: comorb choose visits.csv --having 428 --chart choice.png
     """
@@ -51,7 +51,7 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     with progress(quiet) as tell:
         found = sweep(records, ks, preparation, memory=memory, tell=tell)
     if chart:
-        save_chart(choice_of_k(found), chart, force)
+        save_chart(choice_of_k(found), chart, force, quiet)
     if as_json:
         show_json(choice_summary(found))
     elif not quiet:
@@ -70,7 +70,7 @@ def stability(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the clusters again in parts of the records, and see how stable they are.
+    """See how well clusters come out again in parts of the records.
 
     The agreement of two parts on the records they share is the adjusted Rand index: 1 for the
     same clusters, 0 for chance. A cluster's own stability is the share of it that comes back.

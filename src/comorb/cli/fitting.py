@@ -16,17 +16,17 @@ from comorb.cli.options import (
     Force,
     Json,
     LayoutKind,
-    Memory,
     Quiet,
     Records,
     Table,
+    WholeMemory,
     cohort_options,
     layout_of,
     number_of_clusters,
 )
 
 if TYPE_CHECKING:
-    from comorb.insight.run import Run
+    from comorb.insight.profile import Profile
     from comorb.records.preparation import Preparation
 
 Directory = Annotated[
@@ -65,7 +65,7 @@ def demo(
         )
         tell("Writing the results")
         found.save(output, force=True)
-    _show(found, output, as_json, quiet)
+    _show(found.profile, output, as_json, quiet)
 
 
 @cohort_options
@@ -95,7 +95,15 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             metavar="NAME", help="Sum up this column per cluster. Repeatable; all when left out."
         ),
     ] = None,
-    memory: Memory = None,
+    memory: WholeMemory = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINE",
+            help="Who does the work: threads, dask, dask://HOST:PORT, spark, spark://HOST:PORT or "
+            "sc://HOST.",
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -103,30 +111,35 @@ def fit(  # noqa: PLR0913 - one parameter for each option
 
     DIR gets model.comorb (for assign), assignments.csv (the cluster of each record),
     profile.json (all that is known about the clusters) and report.html (to read and to show).
+    With --memory or --engine a run that was interrupted goes on when it is started again.
 
     Example: comorb fit visits.csv --having 428 -k 5 -o heart-failure
     """
     from comorb.cli.output import progress
-    from comorb.insight.run import run
     from comorb.storage import check_folder
 
     k = number_of_clusters(clusters)
     check_folder(output, force)
+    asked: dict[str, Any] = {
+        "title": title or Path(_without_secrets(records)).name,
+        "command": shlex.join(["comorb", *map(_without_secrets, sys.argv[1:])]),
+        "outcomes": outcome,
+        "repeats": 3 if stable else 0,
+    }
     with progress(quiet) as tell:
-        found = run(
-            records,
-            k,
-            preparation,
-            title=title or Path(_without_secrets(records)).name,
-            command=shlex.join(["comorb", *map(_without_secrets, sys.argv[1:])]),
-            outcomes=outcome,
-            repeats=3 if stable else 0,
-            memory=memory,
-            tell=tell,
-        )
-        tell("Writing the results")
-        found.save(output, force)
-    _show(found, output, as_json, quiet)
+        if memory or engine:
+            from comorb.insight.large import run_large
+
+            asked |= {"memory": memory, "engine": engine or "threads", "force": force}
+            about = run_large(records, output, k, preparation, tell=tell, **asked)
+        else:
+            from comorb.insight.run import run
+
+            found = run(records, k, preparation, tell=tell, **asked)
+            tell("Writing the results")
+            found.save(output, force)
+            about = found.profile
+    _show(about, output, as_json, quiet)
 
 
 def assign(  # noqa: PLR0913 - one parameter for each option
@@ -148,7 +161,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     table: Table = None,
     layout: LayoutKind = None,
     column: Columns = None,
-    memory: Memory = None,
+    memory: WholeMemory = None,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -162,7 +175,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     """
     from comorb.cli.output import progress, show_assigned, show_json
     from comorb.cli.summaries import assigned_summary
-    from comorb.insight.scoring import assign_records
+    from comorb.insight.scoring import assign_records, assign_stream
     from comorb.records.export import check_export
     from comorb.records.preparation import Preparation
 
@@ -170,9 +183,15 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     asked = table or layout or column
     reading = Preparation(table=table, layout=layout_of(layout, column)) if asked else None
     with progress(quiet) as tell:
-        found = assign_records(model, records, reading, every=every, memory=memory, tell=tell)
-        found.save(output, force)
-    summary = assigned_summary(found) | {"file": str(output)}
+        if memory:
+            tally = assign_stream(
+                model, records, output, reading, every=every, memory=memory, force=force, tell=tell
+            )
+        else:
+            found = assign_records(model, records, reading, every=every, tell=tell)
+            found.save(output, force)
+            tally = found.tally
+    summary = assigned_summary(tally) | {"file": str(output)}
     if as_json:
         show_json(summary)
     elif not quiet:
@@ -187,11 +206,11 @@ def _without_secrets(text: str) -> str:
     return re.sub(r"://[^/?\s]*@", "://…@", bare)
 
 
-def _show(found: Run, directory: Path, as_json: bool, quiet: bool) -> None:
+def _show(about: Profile, directory: Path, as_json: bool, quiet: bool) -> None:
     from comorb.cli.output import show_json, show_profile
     from comorb.cli.summaries import profile_summary
 
-    summary: dict[str, Any] = profile_summary(found.profile) | {"directory": str(directory)}
+    summary: dict[str, Any] = profile_summary(about) | {"directory": str(directory)}
     if as_json:
         show_json(summary)
     elif not quiet:

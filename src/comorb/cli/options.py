@@ -40,6 +40,15 @@ Memory = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="The most that reading may hold, such as 2GB."),
 ]
+WholeMemory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        metavar="SIZE",
+        help="About the most to hold, such as 2GB: the records are read in parts, and may be more "
+        "than that.",
+    ),
+]
 Table = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="The table of a folder or database, or a query (SELECT …)."),

@@ -65,7 +65,7 @@ def show_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def save_chart(axes: Axes, path: Path, force: bool) -> None:
+def save_chart(axes: Axes, path: Path, force: bool, quiet: bool = False) -> None:
     """Write a chart to a file, in the format that its name ends with."""
     from comorb.storage import check_file, write_whole
 
@@ -73,7 +73,8 @@ def save_chart(axes: Axes, path: Path, force: bool) -> None:
     kind = path.suffix.lower().removeprefix(".")
     with write_whole(path) as file:
         axes.figure.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
-    typer.echo(f"Chart: {path}", err=True)
+    if not quiet:
+        typer.echo(f"Chart: {path}", err=True)
 
 
 def show_profile(summary: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from comorb.insight.profile import Profile
     from comorb.insight.run import Run
     from comorb.insight.saved import Compared
-    from comorb.insight.scoring import Assigned
+    from comorb.insight.scoring import Tally
     from comorb.model.choose import Choice
     from comorb.records.ledger import Line
 
@@ -51,27 +51,26 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
     }
 
 
-def assigned_summary(found: Assigned) -> dict[str, Any]:
+def assigned_summary(tally: Tally) -> dict[str, Any]:
     """Return how many records went to each cluster and which codes are unknown, as plain values."""
-    labels, sure = found.assignment.labels, found.assignment.top
-    clusters = []
-    for place, name in enumerate(found.clusters):
-        mine = labels == place
-        size = int(mine.sum())
-        clusters.append(
-            {
-                "cluster": place + 1,
-                "name": name,
-                "records": size,
-                "share": size / len(labels),
-                "confidence": float(sure[mine].mean()) if size else None,
-            }
+    records = int(tally.sizes.sum())
+    clusters = [
+        {
+            "cluster": place + 1,
+            "name": name,
+            "records": size,
+            "share": size / records,
+            "confidence": sure / size if size else None,
+        }
+        for place, (name, size, sure) in enumerate(
+            zip(tally.clusters, tally.sizes.tolist(), tally.sure.tolist(), strict=True)
         )
+    ]
     return {
-        "records": len(labels),
-        "rules": _rules(found.ledger.lines),
+        "records": records,
+        "rules": _rules(tally.ledger.lines),
         "clusters": clusters,
-        "unknown": [vars(one) for one in found.unknown],
+        "unknown": [vars(one) for one in tally.unknown],
     }
 
 

@@ -76,6 +76,8 @@ def assign(
     blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], cohort.weights)
     with workers(n_jobs) as executor:
         parts = list(map_blocks(read, blocks, executor))
+    if not parts:
+        parts = [_judge(np.empty((0, model.n_components)), np.empty(0))]
     labels, top, margin, entropy = (np.concatenate([part[i] for part in parts]) for i in range(4))
     return Assignment(labels, top, margin, entropy, np.sum([part[4] for part in parts], axis=0))
 

@@ -221,7 +221,7 @@ def choice_of_k(choice: Choice, ax: Axes | None = None) -> Axes:
     ax = ax or drawing.new_axes(8.6, 4.8)
     numbers = [row.k for row in choice.rows]
     criteria = {
-        "evidence, which decides": [row.evidence for row in choice.rows],
+        "evidence": [row.evidence for row in choice.rows],
         "records left out of the fit": [row.held_out for row in choice.rows],
         "−BIC/2": [-row.bic / 2 for row in choice.rows],
         "−ICL/2": [-row.icl / 2 for row in choice.rows],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from comorb.insight.intervals import effective
 from comorb.insight.parts import Cluster, Source
 from comorb.model.kernels import Floats
 from comorb.records.cohort import Cohort
+from comorb.storage import fingerprint
 
 
 def carriers(members: csr_array[Any], cohort: Cohort, weights: Floats) -> Floats:
@@ -41,12 +41,7 @@ def clusters(assigned: Assignment, heavy: Floats) -> tuple[Cluster, ...]:
 
 
 def source(cohort: Cohort, heavy: Floats, title: str, reason: str, command: str) -> Source:
-    """Return what was clustered, with the SHA-256 of codes, matrix and weights."""
-    matrix = cohort.matrix
-    hashed = hashlib.sha256("\n".join(cohort.codes).encode())
-    parts = [np.asarray(matrix.indptr, "<i8"), np.asarray(matrix.indices, "<i4")]
-    for part in [*parts, *([] if cohort.weights is None else [np.asarray(heavy, "<f8")])]:
-        hashed.update(np.ascontiguousarray(part).data)
+    """Return what was clustered, with the fingerprint of its codes and weights."""
     return Source(
         title=title or f"{len(cohort):,} records with {len(cohort.codes):,} codes",
         records=len(cohort),
@@ -60,7 +55,7 @@ def source(cohort: Cohort, heavy: Floats, title: str, reason: str, command: str)
         reason=reason,
         command=command,
         version=__version__,
-        digest=hashed.hexdigest(),
+        digest=fingerprint(cohort.matrix, cohort.codes, cohort.weights),
     )
 
 

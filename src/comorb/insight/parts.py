@@ -38,7 +38,7 @@ class Source:
     reason : str
         Why this number of clusters.
     command, version, digest : str
-        What was run, by which version of comorb, and the SHA-256 of the matrix it ran on.
+        What was run, by which version of comorb, and the fingerprint of the data it ran on.
     """
 
     title: str

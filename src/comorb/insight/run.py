@@ -23,7 +23,7 @@ from comorb.model.estimator import BernoulliMixture, choose_k
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
-from comorb.storage import SavedModel, fingerprint, save_model, write_folder
+from comorb.storage import SavedModel, save_model, write_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     tell(f"Finding the clusters of {len(cohort):,} records")
     fitted = BernoulliMixture(k).fit(cohort.matrix, sample_weight=cohort.weights)
     reason = fitted.choice_.reason if k == "auto" else f"{k}, as asked"
-    stable = _stability(cohort, fitted, repeats, tell)
+    stable = measured_stability(cohort, fitted, repeats, tell)
     tell("Describing the clusters")
     mixture = Mixture(fitted.weights_, fitted.means_)
     if like is not None:
@@ -129,7 +129,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         cohort.level,
         left_out,
         preparation.to_dict(),
-        fingerprint(cohort.matrix, cohort.codes, cohort.weights),
+        about.source.digest,
         {
             "title": title,
             "records": len(cohort),
@@ -168,9 +168,10 @@ def _prepared(
     return cohort, tuple(sorted(set(chosen.codes) - set(cohort.codes)))
 
 
-def _stability(
+def measured_stability(
     cohort: Cohort, fitted: BernoulliMixture, repeats: int, tell: Tell
 ) -> Stability | None:
+    """Find out how well the clusters come out again; None when it can't be, or isn't wanted."""
     if not repeats:
         return None
     tell(f"Finding the clusters again, in {2 * repeats} parts of the records")

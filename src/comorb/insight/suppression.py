@@ -92,15 +92,23 @@ def hide_codes(counts: Floats, sizes: Floats, forced: Mask, least: int) -> tuple
 
 
 def hide_outcome(outcome: Outcome, sizes: Floats, forced: Mask, least: int) -> Outcome:
-    """Return an outcome without its small cells; a record without a value counts as one kind."""
-    known = outcome.known[:-1]
-    counts = outcome.counts[:, :-1]
-    table = np.column_stack([*counts, known - counts.sum(axis=0), sizes - known])
+    """Return an outcome without its small cells.
+
+    Of shares, the records without a value count as one more category. A mean does not tell
+    how many had none, so there only the number of known values is hidden with it.
+    """
+    known, counts = outcome.known[:-1], outcome.counts[:, :-1]
+    missing = np.column_stack([known, sizes - known])
+    unknown, no_total = hide(missing, forced, least)
+    if outcome.kind == "share":
+        table = np.column_stack([*counts, known - counts.sum(axis=0), sizes - known])
+    else:
+        table = known[:, None]
     hidden, total = hide(table, forced, least)
     gone = np.append(hidden, total)
     return replace(
         outcome,
-        known=blank(outcome.known, gone),
+        known=blank(outcome.known, gone | np.append(unknown, no_total)),
         counts=blank(outcome.counts, gone),
         estimate=blank(outcome.estimate, gone),
         low=blank(outcome.low, gone),

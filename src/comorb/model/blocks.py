@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import islice
+from math import fsum
 from operator import iadd
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -15,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from comorb.errors import InputError
-from comorb.model import kernels
 from comorb.model.kernels import Floats, Indices, Ints
 
 
@@ -41,6 +41,27 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Additive)
 
 
+class Journal(Protocol):
+    """What is kept of the passes over the rows, so that an interrupted fit can go on."""
+
+    def begin(self) -> None:
+        """Hear that a pass begins."""
+
+    def recall(self, key: bytes) -> Floats | None:
+        """Return the E-step of a model, by the model's key, or None when it was not made yet."""
+
+    def keep(self, key: bytes, sums: Floats) -> None:
+        """Keep the E-step of a model."""
+
+
+class Engine(Executor):
+    """An executor that maps blocks in its own way, such as a cluster of machines."""
+
+    def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
+        """Yield ``function`` of each block, in the order of the loaders."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class Blocks:
     """A 0/1 matrix as loaders of its row blocks, with the totals that every sum needs.
@@ -52,6 +73,7 @@ class Blocks:
     n_rows: int
     n_columns: int
     weight: float
+    journal: Journal | None = None
 
     @property
     def snap(self) -> float:
@@ -68,6 +90,12 @@ def snap_for(bound: float) -> float:
     True
     """
     return 1.5 * 2.0 ** (1 + int(np.ceil(np.log2(bound))))
+
+
+def rounded(weights: Floats, total: float) -> Floats:
+    """Return weights on the grid of ``snap_for``, so that sums of them are exact too."""
+    snap = snap_for(total)
+    return (weights + snap) - snap
 
 
 def from_csr(
@@ -95,9 +123,8 @@ def from_csr(
                 "sample weights must be finite, not negative and not all zero; "
                 "drop the rows that should not count, or give them weight 0"
             )
-        total = float(np.sort(weights).sum())
-        snap = snap_for(total)
-        weights = (weights + snap) - snap
+        total = fsum(weights)
+        weights = rounded(weights, total)
     step = block_rows or min(65536, max(8192, -(-n_rows // 16)))
     loaders = tuple(
         partial(_slice, indptr, indices, weights, start, min(start + step, n_rows))
@@ -144,46 +171,21 @@ def _identity(rows: Rows) -> Rows:
     return rows
 
 
-def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | None) -> Blocks:
-    """Return about ``target`` weighted rows that stand for all; all when fewer than twice as many.
-
-    Identical rows are one row with their weight w. It is kept with probability
-    min(1, w·target / N), and then weighs w over that probability. Chance is a hash of how common
-    the row's codes are, so the choice depends neither on the order of the rows nor on that of
-    the columns. O(nnz + N log N).
-    """
-    if blocks.n_rows < 2 * target:
-        return blocks
-    names = kernels.mixed(np.arange(blocks.n_columns, dtype=np.uint64))
-    common = kernels.mixed(np.round(first * blocks.weight).astype(np.uint64))
-    parts = list(map_blocks(partial(_keys, names, common), blocks, executor))
-    patterns, chances, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    _, places, inverse = np.unique(patterns, return_index=True, return_inverse=True)
-    mass = np.bincount(inverse, weights=weights)
-    share = np.minimum(mass * (target / blocks.weight), 1.0)
-    keep = chances[places] < share
-    order = np.argsort(places[keep])
-    return taken(blocks, places[keep][order], (mass / share)[keep][order], executor)
-
-
-def _keys(
-    names: npt.NDArray[np.uint64], common: npt.NDArray[np.uint64], rows: Rows
-) -> tuple[npt.NDArray[np.uint64], Floats, Floats]:
-    """Return each row's identity, its chance in [0, 1) and its weight."""
-    n = rows.indptr.size - 1
-    patterns = kernels.row_keys(rows.indptr, rows.indices, names)
-    chances = kernels.mixed(kernels.row_keys(rows.indptr, rows.indices, common)) / 2.0**64
-    return patterns, chances, rows.weights if rows.weights.size else np.ones(n)
-
-
 def map_blocks(
     function: Callable[[Rows], T], blocks: Blocks, executor: Executor | None = None
 ) -> Iterator[T]:
     """Yield ``function`` of each block, in block order, with a bounded number under way.
 
-    That number is the executor's ``window``, or 8 where it has none.
+    That number is the executor's ``window``, or 8 where it has none. A single block is not worth
+    a thread.
     """
-    if executor is None:
+    if blocks.journal is not None:
+        blocks.journal.begin()
+    if isinstance(executor, Engine):
+        yield from executor.spread(function, blocks.loaders)
+        return
+    alone = isinstance(executor, ThreadPoolExecutor) and len(blocks.loaders) == 1
+    if executor is None or alone:
         yield from (function(load()) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()

@@ -11,7 +11,7 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand
-from comorb.model.blocks import Blocks, map_blocks, taken, thinned
+from comorb.model.blocks import Blocks, map_blocks, taken
 from comorb.model.em import Expected, Stopping, em, expect
 from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
@@ -27,9 +27,11 @@ from comorb.model.start import (
     way_down,
     whitened_slices,
 )
+from comorb.model.thinning import thinned
 from comorb.model.threads import single_threaded
 
 MOST = 20  # clusters, unless asked for more
+STEADY = 0.8  # the least agreement of fits on overlapping parts for a k to be recommended
 AT_EACH = Stopping(tol=1e-5, max_iter=40)
 
 
@@ -86,7 +88,11 @@ class Level:
 def choose(
     blocks: Blocks, ks: Sequence[int] | None = None, executor: Executor | None = None
 ) -> Choice:
-    """Return what each k in ``ks`` (1 to 20) is worth, and the one with the most evidence.
+    """Return what each k in ``ks`` (1 to 20) is worth, and which one is recommended.
+
+    It is the k with the most evidence among those whose clusters come out again, with a
+    stability of ``STEADY`` or more: real records have no true k, and evidence alone would split
+    them further and further into groups that another sample would not show.
 
     One way down over all rows gives the models and the tree. Two more, over parts of two thirds
     each that share one third, give the held-out likelihood and the stability. Parts are drawn by
@@ -106,7 +112,8 @@ def choose(
         sides.append((descend(kept, most, executor), tested))
     shared = taken(small, np.flatnonzero(parts == 1), None, executor)
     rows = tuple(_row(k, whole, sides, small, shared, executor) for k in wanted)
-    best = max(rows, key=lambda row: row.evidence)
+    steady = [row for row in rows if row.stability >= STEADY] or [rows[0]]
+    best = max(steady, key=lambda row: row.evidence)
     tree = tuple(
         Merge(*level.merged, k) for k, level in sorted(whole.items(), reverse=True) if level.merged
     )
@@ -154,17 +161,27 @@ def reason(rows: Sequence[Row], best: Row) -> str:
             "One group is recommended: the data show no groups of records that differ in their "
             "codes beyond chance."
         )
-    others = [row for row in rows if row.k != best.k]
-    stable = (
+    again = (
         f"two fits on overlapping parts of the records agree with an index of {best.stability:.2f}"
     )
-    if not others:
-        return f"{best.k} groups were asked for; {stable}."
-    second = max(others, key=lambda row: row.evidence)
+    if len(rows) == 1:
+        return f"{best.k} groups were asked for; {again}."
+    if best.stability < STEADY:
+        return (
+            f"{best.k} groups are the fewest looked at; no number came out again reliably "
+            f"({again}; {STEADY:g} is asked for)."
+        )
+    finer = max(rows, key=lambda row: row.evidence).k
+    beyond = (
+        f" Finer groups, up to {finer}, describe the records more closely but come out less "
+        f"reliably."
+        if finer > best.k
+        else ""
+    )
     return (
-        f"{best.k} groups are recommended: they explain the records best once the complexity of "
-        f"the model is counted (the next best number is {second.k}), and {stable}; the smallest "
-        f"group has {best.smallest:,.0f} records."
+        f"{best.k} groups are recommended: of the numbers that come out again reliably ({again}) "
+        f"they explain the records best once the complexity of the model is counted; the "
+        f"smallest group has {best.smallest:,.0f} records.{beyond}"
     )
 
 

@@ -91,9 +91,20 @@ class EMResult:
 
 
 def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Expected:
-    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step."""
+    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step.
+
+    One that the journal of the blocks holds is not made again. All of EM follows from its
+    E-steps, so an interrupted fit that is run again gives the bits of an uninterrupted one.
+    """
+    journal = blocks.journal
+    known = None if journal is None else journal.recall(model.key)
+    if known is not None:
+        return Expected(known[:-2].reshape(-1, model.n_components), *known[-2:].tolist())
     base, logits = model.tables()
-    return map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
+    found = map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
+    if journal is not None:
+        journal.keep(model.key, np.append(found.sums, [found.coarse, found.fine]))
+    return found
 
 
 def _expect(base: Floats, logits: Floats, snap: float, rows: Rows) -> Expected:

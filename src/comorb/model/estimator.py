@@ -23,7 +23,7 @@ from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, learn_strength
-from comorb.model.start import FIRST_STRENGTH, best_start, settle
+from comorb.model.start import FIRST_STRENGTH, Candidate, best_start, settle
 from comorb.model.threads import workers
 
 
@@ -129,24 +129,45 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             The estimator itself.
         """
         blocks = _blocks(self._matrix(X, reset=True), sample_weight)
+        with workers(self.n_jobs) as executor:
+            return self.fit_blocks(blocks, executor)
+
+    def fit_blocks(self, blocks: Blocks, executor: Executor | None = None) -> Self:
+        """Learn the clusters of rows that need not be in memory, nor on this machine.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, such as those of a cohort file (:func:`comorb.engines.open_blocks`).
+        executor : Executor, optional
+            Who maps the blocks, in place of ``n_jobs``; the answer does not depend on it.
+
+        Returns
+        -------
+        BernoulliMixture
+            The estimator itself.
+        """
+        self.n_features_in_ = blocks.n_columns
         self._check_parameters(blocks)
         stopping = Stopping(self.stop, self.tol, self.max_iter)
-        with workers(self.n_jobs) as executor:
-            k = self._number(blocks, executor)
-            first = prevalence(blocks, executor)
-            start = self._start(blocks, k, first, executor)
-            prior = self._prior(blocks, start, first, executor)
-            watch = _print_step if self.verbose else None
-            result = em(blocks, start, prior, stopping, executor, watch)
+        k = self._number(blocks, executor)
+        first = prevalence(blocks, executor)
+        start = self._start(blocks, k, first, executor)
+        self.smoothing_ = start.strength if self.smoothing == "auto" else float(self.smoothing)
+        prior = None
+        if self.smoothing_ > 0:
+            prior = Prior.around(first, self.smoothing_, blocks.weight)
+        watch = _print_step if self.verbose else None
+        result = em(blocks, start.model, prior, stopping, executor, watch)
         if not result.converged and self.max_iter > 0:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         model = result.model.ordered()
         if found := collapsed(model, blocks.weight):
-            warnings.warn(found, ComorbWarning, stacklevel=2)
+            warnings.warn(found, ComorbWarning, stacklevel=3)
         self.weights_ = model.weights
         self.means_ = model.means
         self.n_iter_ = result.n_iter
@@ -223,25 +244,16 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.tree_ = self.choice_.tree
         return self.choice_.best
 
-    def _start(self, blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Mixture:
-        if isinstance(self.init, Mixture):
-            return self.init
-        if self.init == "asvtd":
-            return asvtd(blocks, k, executor)
+    def _start(self, blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Candidate:
         strength = None if self.smoothing == "auto" else self.smoothing
-        return best_start(blocks, k, first, strength, executor).model
-
-    def _prior(
-        self, blocks: Blocks, start: Mixture, first: Floats, executor: Executor | None
-    ) -> Prior | None:
-        strength = self.smoothing
-        if strength == "auto":
-            stage = settle(
-                blocks, start, Prior.around(first, FIRST_STRENGTH, blocks.weight), executor
-            )
-            strength = learn_strength(stage.expected.sums, first, blocks.weight)
-        self.smoothing_ = float(strength)
-        return Prior.around(first, strength, blocks.weight) if strength > 0 else None
+        if self.init == "best":
+            return best_start(blocks, k, first, strength, executor)
+        model = self.init if isinstance(self.init, Mixture) else asvtd(blocks, k, executor)
+        if strength is None:
+            around = Prior.around(first, FIRST_STRENGTH, blocks.weight)
+            sums = settle(blocks, model, around, executor).expected.sums
+            strength = learn_strength(sums, first, blocks.weight)
+        return Candidate(model, strength, np.nan)
 
     def _check_parameters(self, blocks: Blocks) -> None:
         n, d, k = blocks.n_rows, blocks.n_columns, self.n_components

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,11 @@ class Mixture:
     def n_columns(self) -> int:
         """d, the number of codes."""
         return int(self.means.shape[1])
+
+    @property
+    def key(self) -> bytes:
+        """A digest of the parameters, to the last bit."""
+        return sha256(self.weights.tobytes() + self.means.tobytes()).digest()
 
     def tables(self) -> tuple[Floats, Floats]:
         """Return what a row's log-density is added up from: ``base`` (k,), ``logits`` (d, k).

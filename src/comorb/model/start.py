@@ -11,23 +11,25 @@ import numpy as np
 from scipy.special import gammaln
 
 from comorb.model import kernels
-from comorb.model.blocks import Blocks, thinned
+from comorb.model.blocks import Blocks
 from comorb.model.decompose import asvtd, diagonals, joint_diagonal, repaired, widest_gap
 from comorb.model.em import EMResult, Expected, Stopping, em, expect, maximise
 from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments, moments, third
 from comorb.model.prior import Prior, evidence, learn_strength
+from comorb.model.thinning import thinned
 from comorb.model.threads import single_threaded
 
 EXCESS = (1.0, 1.5, 2.0, 3.0)  # of the clusters asked for: where the ways down begin
 ROWS = 8192
 ROWS_A_CLUSTER = 1500
+JURY = 8
 FIRST_STRENGTH = 1.0
 FIRST_STEPS = 4
 STEPS_BETWEEN = 1
 SHORT, LONG = Stopping(tol=1e-5, max_iter=8), Stopping(tol=1e-5, max_iter=60)
-FINALISTS = 2
+FINALISTS = 3
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,14 @@ def best_start(
     """Return the start with the most evidence among a few that no random number touches.
 
     The paper's own start, and the ways down to k from 1, 1.5, 2 and 3 times as many clusters,
-    each decomposed by joint diagonalisation from the same moments; a few EM steps on each, more
-    on the ``FINALISTS`` with the most evidence. ``first`` is M1, ``strength`` the prior's, None
-    to learn it. Beyond some ten thousand rows all of this is done on a part of them
-    (``blocks.thinned``).
+    each decomposed by joint diagonalisation from the same moments, and a few EM steps on each:
+    beyond some ten thousand rows all of this is done on a part of them (``thinning.thinned``).
+    The ``FINALISTS`` with the most evidence are judged again on ``JURY`` times as many rows.
+    ``first`` is M1, ``strength`` the prior's, None to learn it.
     """
-    blocks = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * k), executor)
+    rows = max(ROWS, ROWS_A_CLUSTER * k)
+    jury = thinned(blocks, first, JURY * rows, executor)
+    blocks = thinned(jury, first, rows, executor)
     found = moments(blocks, executor)
     most = min(blocks.n_columns, blocks.n_rows)
     counts = sorted({min(ceil(k * excess), most) for excess in EXCESS})
@@ -81,10 +85,12 @@ def best_start(
         for below in way_down(blocks, stage, k, prior, executor):
             stage = below
         field.append(stage.model)
-    for stopping, places in ((SHORT, FINALISTS), (LONG, 1)):
-        results = [em(blocks, model, prior, stopping, executor) for model in field]
-        judged = sorted((_judge(r, found, strength) for r in results), key=lambda c: -c.evidence)
-        field = [candidate.model for candidate in judged[:places]]
+    for court, stopping in ((blocks, SHORT), (jury, LONG)):
+        prior = Prior.around(first, strength or FIRST_STRENGTH, court.weight)
+        results = [em(court, model, prior, stopping, executor) for model in field]
+        judged = [_judge(result, first, court.weight, strength) for result in results]
+        judged.sort(key=lambda candidate: -candidate.evidence)
+        field = [candidate.model for candidate in judged[:FINALISTS]]
     return judged[0]
 
 
@@ -147,10 +153,10 @@ def cheapest_merge(sums: Floats, prior: Prior) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _judge(result: EMResult, found: Moments, strength: float | None) -> Candidate:
+def _judge(result: EMResult, first: Floats, weight: float, strength: float | None) -> Candidate:
     sums = result.expected.sums
-    alpha = strength or learn_strength(sums, found.first, found.weight)
-    prior = Prior.around(found.first, alpha, found.weight)
+    alpha = strength or learn_strength(sums, first, weight)
+    prior = Prior.around(first, alpha, weight)
     value = evidence(result.model, sums, result.log_likelihood, prior)
     return Candidate(result.model, alpha, value)
 

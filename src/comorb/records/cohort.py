@@ -204,21 +204,22 @@ class Cohort:
         return self.covariates[name]
 
     def _keep(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
-        kept = int(mask.sum())
-        if not kept:
+        if not mask.any():
             raise RecordsError(f"No record is left after the rule '{rule}'.")
+        smaller = self._take(mask, rule)
+        gone = smaller.counts() == 0
+        return smaller._drop(gone, "in no record that is left") if gone.any() else smaller
+
+    def _take(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
         rows = np.flatnonzero(mask)
-        ledger = self.ledger.add("records", rule, len(self), kept)
-        smaller = replace(
+        return replace(
             self,
             matrix=self.matrix[rows],
             ids=self.ids.take(pa.array(rows)),
             covariates=self.covariates.take(pa.array(rows)),
             weights=None if self.weights is None else self.weights[rows],
-            ledger=ledger,
+            ledger=self.ledger.add("records", rule, len(self), len(rows)),
         )
-        gone = smaller.counts() == 0
-        return smaller._drop(gone, "in no record that is left") if gone.any() else smaller
 
     def _drop(self, gone: NDArray[np.bool_], rule: str) -> Cohort:
         kept = np.flatnonzero(~gone)

@@ -81,9 +81,9 @@ class Source:
         """Run a statement on a table."""
         guarded(table.label, lambda: self.connection.execute(sql))
 
-    def batches(self, table: Table, sql: str) -> Iterator[pa.RecordBatch]:
+    def batches(self, table: Table, sql: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
         """Run a query on a table and yield its rows in batches, in order."""
-        rows = max(1024, min(_ROWS, _CELLS // max(1, len(table.columns))))
+        rows = max(1024, min(most, _CELLS // max(1, len(table.columns))))
         reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))
         while (batch := guarded(table.label, lambda: next(reader, None))) is not None:
             yield batch

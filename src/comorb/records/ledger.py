@@ -93,6 +93,29 @@ class Ledger:
             one.after == two.before for chain in chains for one, two in pairwise(chain)
         )
 
+    def __add__(self, other: Ledger) -> Ledger:
+        """Return the ledger of two parts of one source, which went the same way.
+
+        Rules keep their order, and one that took nothing from a part may be missing there. The
+        features, and where the problems are, are not those of a part: both are left out.
+        """
+        whole = Ledger(notes=tuple(dict.fromkeys((*self.notes, *other.notes))))
+        for unit in UNITS[:-1]:
+            chains = self.chain(unit), other.chain(unit)
+            rules: list[str] = []
+            for chain in chains:
+                place = 0
+                for line in chain:
+                    if line.rule not in rules:
+                        rules.insert(place, line.rule)
+                    place = rules.index(line.rule) + 1
+            left = sum(chain[0].before for chain in chains if chain)
+            for rule in rules:
+                lines = [line for chain in chains for line in chain if line.rule == rule]
+                gone = sum(line.removed for line in lines)
+                whole, left = whole.add(unit, rule, left, left - gone), left - gone
+        return whole
+
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain lists and dictionaries, for JSON."""
         return asdict(self)

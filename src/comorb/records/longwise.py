@@ -70,6 +70,11 @@ def read_long(
     return Assembly(matrix, ids, vocabulary, covariates, ledger).holding(held)
 
 
+def count_long(source: Source, table: Table, layout: Layout, unit: str) -> dict[Raw, int]:
+    """Return how often each raw code is mentioned."""
+    return _codes(source, _base(source, table, layout, unit), {}).raws
+
+
 def _base(source: Source, table: Table, layout: Layout, unit: str) -> Table:
     """Return the table with its columns under known names; text is read once and kept."""
     record = id_column(table, layout, unit)

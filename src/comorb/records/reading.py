@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from comorb.errors import ComorbWarning, RecordsError
-from comorb.records.assembly import Assembly
+from comorb.errors import RecordsError
 from comorb.records.cohort import Cohort
-from comorb.records.covariates import weights_of
-from comorb.records.databases import is_query
-from comorb.records.engine import Source, Table, as_text, quoted
-from comorb.records.layouts import KINDS, Kind, Layout, Sample, recognise_layout
+from comorb.records.layouts import KINDS, Kind, Layout
 from comorb.records.ledger import Ledger
-from comorb.records.longwise import read_long
-from comorb.records.rowwise import read_rowwise
+from comorb.records.plan import check_usable, plan_reading
 from comorb.records.sources import open_source
-from comorb.records.standards import Standard, fhir, flatten, omop, resource_type
-from comorb.records.vocabulary import Raw, Vocabulary, build_vocabulary
-
-_SAMPLE_ROWS = 1000
+from comorb.records.vocabulary import Raw, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -184,106 +172,13 @@ def _read(
     memory: str | None,
 ) -> _Read:
     levels = (level,) if isinstance(level, str) else tuple(level)
-    if unit not in (None, "visit", "patient"):
-        raise RecordsError(f"Expected a unit of 'visit' or 'patient'; got {unit!r}.")
     with open_source(source, memory) as opened:
-        standard = _understand(opened, _choose(opened, table), layout)
-        layout, found = standard.layout, standard.table
-        by_code = layout.kind in ("long", "omop", "fhir")
-        unit = unit or ("patient" if layout.kind in ("omop", "fhir") else "visit")
+        plan = plan_reading(opened, table, layout, unit)
 
         def encode(raws: dict[Raw, int]) -> Vocabulary:
-            return build_vocabulary(raws, system or standard.system, levels, standard.titles)
+            return plan.vocabulary(raws, system, levels)
 
-        if by_code:
-            assembly = read_long(opened, found, layout, unit, encode, standard.removed)
-        else:
-            assembly = read_rowwise(opened, found, layout, unit, encode)
-        cohort = _cohort(found, layout, "+".join(levels), assembly)
-        return _Read(cohort, opened.label, found.label, layout, unit)
-
-
-def _choose(source: Source, asked: str | None) -> Table:
-    """Return the table that was asked for, or the one that must be meant."""
-    names = list(source.openers)
-    if asked is not None:
-        if is_query(asked):
-            if source.ask is None:
-                raise RecordsError(f"{source.label} is no database, so it can't answer a query.")
-            return source.ask(asked)
-        if asked in names:
-            return source.table(asked)
-        near = get_close_matches(asked, names, 3, 0.5) or names
-        raise RecordsError(
-            f"{source.label} has no table {asked!r}; the nearest are {', '.join(near)}. A query "
-            "must begin with SELECT or WITH."
-        )
-    for standard in ("condition_occurrence", "condition"):
-        if standard in names:
-            return source.table(standard)
-    if len(names) == 1:
-        return source.table(names[0])
-    if not names:
-        raise RecordsError(f"{source.label} holds no tables.")
-    raise RecordsError(
-        f"{source.label} holds {len(names)} tables: {', '.join(names[:12])}. Say which one to read."
-    )
-
-
-def _understand(source: Source, table: Table, given: Layout) -> Standard:
-    """Return a table and its layout, whether it follows a standard or not."""
-    if list(table.columns) == ["json"]:
-        resource = resource_type(source, table)
-        if resource == "Condition":
-            return fhir(source, table)
-        if resource is not None:
-            raise RecordsError(
-                f"{table.label} holds FHIR resources of type {resource}; records are read from "
-                "Condition resources."
-            )
-        table = flatten(source, table)
-    columns = {name.lower() for name in table.columns}
-    if given.kind in (None, "omop") and {"person_id", "condition_concept_id"} <= columns:
-        return omop(source, table, given)
-    if given.kind in ("omop", "fhir"):
-        raise RecordsError(f"{table.label} doesn't have the columns of the layout {given.kind!r}.")
-    sample = _sample(source, table)
-    return Standard(table, recognise_layout(table.label, list(table.columns), sample, given))
-
-
-def _sample(source: Source, table: Table) -> Sample:
-    names = list(table.columns)
-    rows = min(_SAMPLE_ROWS, 50 + 500_000 // len(names))
-    picks = ", ".join(f"{as_text(name, table.columns[name])} AS {quoted(name)}" for name in names)
-    batches = list(source.batches(table, f"SELECT {picks} FROM {table.sql} LIMIT {rows}"))
-    if not batches:
-        raise RecordsError(f"{table.label} holds no rows; export it again.")
-    whole = pa.Table.from_batches(batches)
-    return {name: whole[name].drop_null().to_pylist() for name in names}
-
-
-def _cohort(table: Table, layout: Layout, level: str, assembly: Assembly) -> Cohort:
-    vocabulary, covariates = assembly.vocabulary, assembly.covariates
-    if not assembly.matrix.shape[0]:
-        raise RecordsError(
-            f"{table.label}: the columns {', '.join(map(repr, (layout.codes or ())[:12]))} hold no "
-            f"usable code of {vocabulary.system}; check the columns and the coding system."
-        )
-    if vocabulary.warning:
-        warnings.warn(f"{table.label}: {vocabulary.warning}.", ComorbWarning, stacklevel=4)
-    weights = None
-    if layout.weight is not None:
-        weights = weights_of(table.label, layout.weight, covariates["weight"])
-        covariates = covariates.drop_columns(["weight"])
-    notes = (*assembly.ledger.notes, *vocabulary.notes)
-    return Cohort(
-        assembly.matrix,
-        assembly.ids,
-        vocabulary.codes,
-        vocabulary.names,
-        vocabulary.system,
-        level,
-        covariates,
-        replace(assembly.ledger, notes=notes),
-        weights,
-    )
+        assembly = plan.assemble(opened, encode)
+        check_usable(plan, assembly.matrix.shape[0], assembly.vocabulary)
+        cohort = plan.cohort(assembly, levels, Cohort)
+        return _Read(cohort, opened.label, plan.table.label, plan.layout, plan.unit)

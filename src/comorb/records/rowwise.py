@@ -179,17 +179,38 @@ def _read(source: Source, table: Table, layout: Layout) -> _Rows:
     ]
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
     for batch in source.batches(table, sql):
-        if layout.kind == "binary":
-            _flags(table, rows, batch, codes)
-        elif layout.kind == "delimited":
-            _delimited(rows, batch, layout)
-        else:
-            _grid(rows, batch, layout)
+        _mentions(table, rows, batch, layout)
         rows.others.append(batch.select(named))
         rows.read += batch.num_rows
     if not rows.read:
         raise RecordsError(f"{table.label} holds no rows; export it again.")
     return rows
+
+
+def count_codes(source: Source, table: Table, layout: Layout) -> dict[Raw, int]:
+    """Return how often each raw code is mentioned, in memory that does not grow with the rows."""
+    rows = _Rows()
+    total: Ints = np.zeros(0, dtype=np.int64)
+    names = [*(layout.codes or ()), *([layout.version] if layout.version else [])]
+    picks = ", ".join(f"{as_text(name, table.columns[name])} AS {quoted(name)}" for name in names)
+    if layout.kind == "binary":
+        picks = ", ".join(map(quoted, names))
+    for batch in source.batches(table, f"SELECT {picks} FROM {table.sql}"):
+        _mentions(table, rows, batch, layout)
+        counts = rows.counts()
+        counts[: len(total)] += total
+        total = counts
+        rows = _Rows(numbers=rows.numbers, read=rows.read + batch.num_rows)
+    return dict(zip(rows.numbers, total.tolist(), strict=True))
+
+
+def _mentions(table: Table, rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> None:
+    if layout.kind == "binary":
+        _flags(table, rows, batch, layout.codes or ())
+    elif layout.kind == "delimited":
+        _delimited(rows, batch, layout)
+    else:
+        _grid(rows, batch, layout)
 
 
 def _grid(rows: _Rows, batch: pa.RecordBatch, layout: Layout) -> None:

@@ -1,0 +1,174 @@
+"""The block file: records in row groups of a Parquet file, each a block that is read and dropped.
+
+A row is a record: its id, the sorted numbers of its codes, its weight and its covariates. What
+the numbers mean is in the metadata of the file, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from comorb.errors import StorageError
+from comorb.model.blocks import Blocks, Journal, Rows, rounded
+from comorb.model.kernels import Floats
+
+VERSION = 1
+ABOUT = b"comorb.cohort"
+ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
+ROWS_A_GROUP = 1 << 17
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A loader of one row group, which can be sent to another machine that sees the file.
+
+    ``total`` is the sum of all weights of the file, None when it has none.
+    """
+
+    path: str
+    number: int
+    n_columns: int
+    total: float | None = None
+
+    def __call__(self) -> Rows:
+        """Read the row group; what is damaged is named."""
+        columns = [CODES] if self.total is None else [CODES, WEIGHT]
+        table = read_group(self.path, self.number, columns)
+        indptr, indices = ones_of(table)
+        if indices.size and not 0 <= indices.min() <= indices.max() < self.n_columns:
+            raise damaged(self.path, self.number)
+        weights = np.empty(0)
+        if self.total is not None:
+            weights = rounded(table[WEIGHT].to_numpy(), self.total)
+        return Rows(indptr, indices, weights)
+
+    @property
+    def size(self) -> int:
+        """The bytes that a pass reads of it."""
+        group = pq.read_metadata(self.path).row_group(self.number)
+        chunks = [group.column(i) for i in range(group.num_columns)]
+        wanted = (CODES,) if self.total is None else (CODES, WEIGHT)
+        return sum(
+            one.total_compressed_size for one in chunks if one.path_in_schema.startswith(wanted)
+        )
+
+
+def read_group(path: str | Path, number: int, columns: list[str] | None = None) -> pa.Table:
+    """Return columns of one row group of a block file."""
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            return file.read_row_group(number, columns, use_threads=False)
+    except (pa.ArrowException, OSError):
+        problem = damaged(path, number)
+    raise problem
+
+
+def ones_of(table: pa.Table) -> tuple[Any, Any]:
+    """Return indptr (int64) and indices (int32) of the records of a row group."""
+    lists = table[CODES].combine_chunks()
+    if isinstance(lists, pa.ChunkedArray):
+        lists = lists.chunk(0)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], lists.flatten().to_numpy()
+
+
+def damaged(path: str | Path, number: int) -> StorageError:
+    """Return the error of a row group that can't be read."""
+    return StorageError(
+        f"{Path(path).name}: row group {number} is damaged or gone; write the file again, or copy "
+        "it again from where it is whole."
+    )
+
+
+def describe(path: str | Path) -> dict[str, Any]:
+    """Return what the metadata of a block file say: codes, names, records, ledger and so on.
+
+    Raises
+    ------
+    StorageError
+        When the file isn't there, is no cohort, is cut off or comes from a newer comorb.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise StorageError(f"There is no cohort file {path}; check the name.")
+    try:
+        packed = (pq.read_metadata(path).metadata or {}).get(ABOUT)
+    except (pa.ArrowException, OSError):
+        message = f"{path.name} is damaged or no Parquet file; write the cohort again."
+    else:
+        if packed is None:
+            raise StorageError(
+                f"{path.name} is a Parquet file but no cohort; read it with read_records."
+            )
+        return _checked(path.name, json.loads(packed))
+    raise StorageError(message)
+
+
+def _checked(name: str, about: dict[str, Any]) -> dict[str, Any]:
+    if about["version"] > VERSION:
+        raise StorageError(
+            f"{name} has version {about['version']} of the cohort format and this comorb knows "
+            f"{VERSION}; install a newer comorb."
+        )
+    return about
+
+
+def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
+    """Open a cohort file as blocks that are read when they are needed.
+
+    Parameters
+    ----------
+    path : path
+        A file that `save_cohort` or `write_cohort` wrote.
+    journal : Journal, optional
+        Where to keep each E-step, so that an interrupted fit can go on; see `FileJournal`.
+
+    Returns
+    -------
+    Blocks
+        For `BernoulliMixture.fit_blocks`; each block is one row group.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from comorb.records.archive import save_cohort
+    >>> from comorb.records.datasets import heart_failure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_cohort(heart_failure(), f"{folder}/heart.parquet")
+    ...     open_blocks(f"{folder}/heart.parquet").n_rows
+    23154
+    """
+    about = describe(path)
+    file = pq.read_metadata(path)
+    if file.num_rows != about["records"]:
+        raise StorageError(f"{Path(path).name} is damaged: it doesn't hold the records it says.")
+    where, d = str(Path(path).resolve()), len(about["codes"])
+    names = [file.row_group(0).column(i).path_in_schema for i in range(file.num_columns)]
+    total = None
+    if WEIGHT in names:
+        groups = range(file.num_row_groups)
+        total = fsum(value for i in groups for value in _weights(where, i).tolist())
+    loaders = tuple(RowGroup(where, i, d, total) for i in range(file.num_row_groups))
+    return Blocks(loaders, file.num_rows, d, float(total or file.num_rows), journal)
+
+
+def _weights(path: str, number: int) -> Floats:
+    return np.asarray(read_group(path, number, [WEIGHT])[WEIGHT].to_numpy(), dtype=np.float64)
+
+
+def identity(path: str | Path) -> str:
+    """Return a digest of a block file's footer: its codes, and the sizes and places of all."""
+    with Path(path).open("rb") as file:
+        file.seek(-8, 2)
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - length, 2)
+        return sha256(file.read(length)).hexdigest()

@@ -1,0 +1,120 @@
+"""The journal: every E-step of a fit in a file, so that an interrupted fit can go on.
+
+EM follows from its E-steps to the last bit, and a model names its E-step by the digest of its
+parameters. To go on is to run the same fit again: what the journal holds is not made again.
+
+The file is a line of text and then entries, each written and flushed whole::
+
+    comorb journal 1 <identity of the data>
+    key (32 bytes)  length (8)  float64 numbers  SHA-256 of key and numbers (32)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from comorb.errors import StorageError
+from comorb.model.kernels import Floats
+
+_TITLE = "comorb journal 1 "
+_DIGEST = 32
+_LENGTH = 8
+
+
+class FileJournal:
+    """The E-steps of a fit on disk; an entry that an interruption cut off is left out.
+
+    Parameters
+    ----------
+    path : path, optional
+        The file, which is made when it isn't there; None keeps nothing beyond this process.
+    data : str
+        The `identity` of the rows; a journal of other rows is refused.
+    tell : callable, optional
+        Is told of every pass, with its number.
+
+    Attributes
+    ----------
+    passes : int
+        Passes over the rows that were really made, with those under way.
+    recalled : int
+        Passes that need not be made, as their E-step was known.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        data: str = "",
+        tell: Callable[[int], None] | None = None,
+    ) -> None:
+        self.passes = 0
+        self.recalled = 0
+        self._tell = tell
+        self._known: dict[bytes, Floats] = {}
+        self._path = None if path is None else Path(path)
+        if self._path is None:
+            return
+        title = f"{_TITLE}{data}\n".encode()
+        whole = 0
+        if self._path.exists() and self._path.stat().st_size:
+            whole = self._read(title)
+        with self._path.open("r+b" if self._path.exists() else "xb") as file:
+            file.truncate(whole)
+            if not whole:
+                file.write(title)
+
+    def begin(self) -> None:
+        """Count a pass over the rows."""
+        self.passes += 1
+        if self._tell is not None:
+            self._tell(self.passes + self.recalled)
+
+    def recall(self, key: bytes) -> Floats | None:
+        """Return the E-step of a model, or None when it was not made yet."""
+        found = self._known.get(key)
+        self.recalled += found is not None
+        return found
+
+    def keep(self, key: bytes, sums: Floats) -> None:
+        """Keep the E-step of a model, on the disk too where there is a file."""
+        self._known[key] = sums
+        if self._path is None:
+            return
+        numbers = np.ascontiguousarray(sums, "<f8").tobytes()
+        entry = key + len(numbers).to_bytes(_LENGTH, "little") + numbers
+        try:
+            with self._path.open("ab") as file:
+                file.write(entry + sha256(entry).digest())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(
+                f"{self._path} can't be written: {error.strerror or error}. Make room and run the "
+                "same command again: it goes on from the last whole pass."
+            ) from None
+
+    def _read(self, title: bytes) -> int:
+        """Read the whole entries, and return where they end."""
+        content = (self._path or Path()).read_bytes()
+        if not content.startswith(title):
+            raise StorageError(
+                f"{self._path} is no journal of these records; name another file, or remove it to "
+                "begin anew."
+            )
+        place = len(title)
+        while True:
+            start = place + _DIGEST + _LENGTH
+            length = int.from_bytes(content[place + _DIGEST : start], "little")
+            end = start + length + _DIGEST
+            if end > len(content) or start > len(content):
+                return place
+            if sha256(content[place : end - _DIGEST]).digest() != content[end - _DIGEST : end]:
+                return place
+            numbers = np.frombuffer(content[start : end - _DIGEST], "<f8").astype(np.float64)
+            self._known[content[place : place + _DIGEST]] = numbers
+            place = end

@@ -1,0 +1,106 @@
+"""Dask: the row groups live on its workers, and each pass sends the model and fetches the sums."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from comorb.engines.blockfile import RowGroup
+from comorb.errors import EngineError
+from comorb.model.blocks import Engine, Loader, Rows
+
+T = TypeVar("T")
+
+_WINDOW = 64
+_TIMEOUT = "10s"
+
+
+class DaskEngine(Engine):
+    """Maps the row groups of a file on the workers of a Dask cluster.
+
+    A worker reads a row group once and keeps it; when the worker dies, another one reads it
+    again. Blocks that are in the memory of this process are mapped here.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        A connection to the cluster, whose workers see the file.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._blocks: dict[Loader, Any] = {}
+
+    def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
+        """Yield ``function`` of each block, in the order of the loaders."""
+        if not all(isinstance(load, RowGroup) for load in loaders):
+            yield from (function(load()) for load in loaders)
+            return
+        submit = self._client.submit
+        try:
+            for load in loaders:
+                if load not in self._blocks:
+                    self._blocks[load] = submit(load, pure=False)
+            sent = submit(_same, function, pure=False)
+            asked = [submit(_call, sent, self._blocks[load], pure=False) for load in loaders]
+            for start in range(0, len(asked), _WINDOW):
+                part = asked[start : start + _WINDOW]
+                yield from self._client.gather(part)
+                asked[start : start + _WINDOW] = [None] * len(part)
+        except _lost() as error:
+            raise EngineError(
+                f"the Dask scheduler is lost or gave up ({type(error).__name__}). Start it again "
+                "and run the same command: it goes on from the last whole pass."
+            ) from None
+
+
+def _lost() -> tuple[type[BaseException], ...]:
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    lost = (CommClosedError, FutureCancelledError, KilledWorker)
+    return (*lost, asyncio.CancelledError, TimeoutError, ConnectionError)
+
+
+def _same(function: T) -> T:
+    return function
+
+
+def _call(function: Callable[[Rows], T], rows: Rows) -> T:
+    return function(rows)
+
+
+@contextmanager
+def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
+    """Connect to a Dask scheduler, or start a cluster of processes on this machine.
+
+    Parameters
+    ----------
+    address : str, optional
+        ``host:port`` of a scheduler that runs; a local cluster, a worker a core and without a
+        dashboard, when None.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        message = "Dask is not installed; install comorb[dask], or leave out --engine."
+    else:
+        cluster = None
+        if address is None:
+            cluster = LocalCluster(threads_per_worker=1, dashboard_address=None)
+        try:
+            client = Client(cluster or f"tcp://{address}", timeout=_TIMEOUT)
+        except OSError:
+            message = f"no Dask scheduler answers at {address}; check the address and start it."
+        else:
+            try:
+                yield DaskEngine(client)
+            finally:
+                client.close()
+                if cluster is not None:
+                    cluster.close()
+            return
+    raise EngineError(message)

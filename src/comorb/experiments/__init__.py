@@ -1,0 +1,1 @@
+"""The paper's comparators, figures and tables, made again with this package."""

@@ -1,0 +1,114 @@
+"""The one way in: run the parts that are asked for and write one page about them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import sklearn
+
+from comorb.errors import InputError
+from comorb.experiments import accuracy, bias, exact, scaling, studies, timing
+from comorb.experiments.cohorts import SURVEY
+from comorb.experiments.rows import Tick, read_rows, revision
+from comorb.experiments.sections import Section, table
+
+Progress = Callable[[str, int, int], None]
+
+Part = Callable[[Path, bool, Tick], Section]
+
+PARTS = ("exact", "ari", "time", "studies", "bias", "scaling")
+PAGE = "reproduction.md"
+
+
+def reproduce(
+    parts: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    out: str | Path = "results",
+    data: str | Path = SURVEY,
+    progress: Progress | None = None,
+) -> Path:
+    """Make the paper's figures and tables again, with every claim judged by our numbers.
+
+    Each result is written to a CSV file as soon as it is made; a second call skips what is
+    there, so that a run that was stopped goes on where it was.
+
+    Parameters
+    ----------
+    parts : sequence of str, optional
+        Which parts, by name: exact, ari, time, studies, bias, scaling; all by default. The page
+        holds the parts of this call.
+    quick : bool, default=False
+        Fewer seeds and smaller sizes, for a first look.
+    out : path, default="results"
+        The folder for the CSV files, the figures and the page.
+    data : path, default="nhds2010.csv.gz"
+        The National Hospital Discharge Survey 2010 for the studies; without it the page says
+        where to get it, and the studies take the built-in cohorts.
+    progress : callable, optional
+        Is told the part, how many of its results are there, and how many there will be.
+
+    Returns
+    -------
+    Path
+        The page, ``reproduction.md`` in ``out``.
+    """
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise InputError(
+            f"expected parts among {', '.join(PARTS)}, got {', '.join(map(repr, unknown))}"
+        )
+    folder = Path(out)
+    tell = progress or _silent
+    runs: dict[str, Part] = {
+        "exact": exact.run,
+        "ari": accuracy.run,
+        "time": timing.run,
+        "studies": partial(studies.run, Path(data)),
+        "bias": bias.run,
+        "scaling": scaling.run,
+    }
+    chosen = [part for part in PARTS if not parts or part in parts]
+    sections = [runs[part](folder, quick, partial(tell, part)) for part in chosen]
+    page = folder / PAGE
+    page.write_text(_page(chosen, sections, quick, _commits(folder)), encoding="utf-8")
+    return page
+
+
+def _silent(part: str, done: int, total: int) -> None:
+    pass
+
+
+def _commits(folder: Path) -> list[str]:
+    rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
+    return sorted({str(row["commit"]) for row in rows if "commit" in row}) or [revision()]
+
+
+def _page(chosen: list[str], sections: list[Section], quick: bool, commits: list[str]) -> str:
+    every = len(chosen) == len(PARTS)
+    command = " ".join(
+        ["comorb reproduce", *([] if every else chosen), *(["--quick"] if quick else [])]
+    )
+    claims = [
+        [claim.text, f"**{claim.verdict}**", claim.evidence]
+        for section in sections
+        for claim in section.claims
+    ]
+    note = " (a quick look at few seeds and small sizes, not evidence)" if quick else ""
+    head = (
+        "# The paper, reproduced\n\n"
+        "*Clustering Patients with Tensor Decomposition* (Ruffini, Gavaldà, Limón) measured again "
+        "with comorb: every method, figure and table, and where comorb goes beyond it.\n\n"
+        f"Made by `{command}`{note}, with comorb at {', '.join(commits)}, Python "
+        f"{platform.python_version()}, NumPy {np.__version__}, scikit-learn "
+        f"{sklearn.__version__}, on {os.cpu_count()} cores. Every number is in a CSV file beside "
+        "this page.\n"
+    )
+    verdicts = "\n## The paper's claims\n\n" + table(["claim", "verdict", "our number"], claims)
+    bodies = [f"\n## {section.title}\n\n{section.body}" for section in sections]
+    return "\n".join([head, verdicts, *bodies]) + "\n"

@@ -1,0 +1,123 @@
+"""Thinning: a few thousand weighted rows that stand for all, found in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from comorb.model import kernels
+from comorb.model.blocks import Blocks, Rows, from_csr, map_blocks, taken
+from comorb.model.kernels import Floats, Indices, Ints
+
+Keys = npt.NDArray[np.uint64]
+
+ROWS_A_BUCKET = 8
+LEAST_BITS, MOST_BITS = 10, 22
+
+
+def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | None) -> Blocks:
+    """Return about ``target`` weighted rows that stand for all; all when fewer than twice as many.
+
+    Identical rows are one row with their weight w. It is kept with probability
+    min(1, w·target / N), and then weighs w over that probability. Chance is a hash of how common
+    the row's codes are, so the choice depends neither on the order of the rows nor on that of
+    the columns. Two passes: the first adds up weights by a short hash of the row, a bound of w
+    from above; the second keeps the few rows that this bound lets pass, and their true w.
+    O(nnz + N log N) time, 32 MB and the rows kept.
+    """
+    if blocks.n_rows < 2 * target:
+        return taken(blocks, np.arange(blocks.n_rows), None, executor)
+    bits = int(np.clip(np.log2(blocks.n_rows / ROWS_A_BUCKET), LEAST_BITS, MOST_BITS))
+    hashed = _Hashed(
+        kernels.mixed(np.arange(blocks.n_columns, dtype=np.uint64)),
+        kernels.mixed(np.round(first * blocks.weight).astype(np.uint64)),
+        64 - bits,
+    )
+    bounds = np.zeros(1 << bits)
+    for buckets, weights in map_blocks(hashed.weigh, blocks, executor):
+        bounds[buckets] += weights
+    scale = target / blocks.weight
+    found = map_blocks(partial(hashed.pick, bounds * scale), blocks, executor)
+    rows = _gathered(found, 2 * target)
+    share = np.minimum(rows.weights * scale, 1.0)
+    rows = rows._replace(weights=rows.weights / share).at(np.flatnonzero(rows.chances < share))
+    indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
+    return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights)
+
+
+class _Weighed(NamedTuple):
+    """Different rows: their identity, chance in [0, 1), weight, and number and places of ones."""
+
+    patterns: Keys
+    chances: Floats
+    weights: Floats
+    lengths: Ints
+    indices: Indices
+
+    def at(self, places: Ints) -> _Weighed:
+        """Return the rows at some places (sorted)."""
+        keep = np.zeros(self.lengths.size, dtype=bool)
+        keep[places] = True
+        ones = self.indices[np.repeat(keep, self.lengths)]
+        return _Weighed(
+            self.patterns[keep], self.chances[keep], self.weights[keep], self.lengths[keep], ones
+        )
+
+    def collapsed(self) -> _Weighed:
+        """Return each row once, at its first place, with the weight of all that are the same."""
+        _, places, inverse = np.unique(self.patterns, return_index=True, return_inverse=True)
+        mass: Floats = np.bincount(inverse, weights=self.weights).astype(np.float64)
+        order = np.argsort(places)
+        return self.at(places[order])._replace(weights=mass[order])
+
+
+@dataclass(frozen=True)
+class _Hashed:
+    """The hashes of the columns: ``names`` tell rows apart, ``common`` give them their chance."""
+
+    names: Keys
+    common: Keys
+    shift: int
+
+    def weigh(self, rows: Rows) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Return the buckets of a block's rows, each once, and the weight in each."""
+        patterns = kernels.row_keys(rows.indptr, rows.indices, self.names)
+        buckets, inverse = np.unique(self._buckets(patterns), return_inverse=True)
+        weights = rows.weights if rows.weights.size else None
+        return buckets, np.bincount(inverse, weights=weights).astype(np.float64)
+
+    def pick(self, bounds: Floats, rows: Rows) -> _Weighed:
+        """Return the rows of a block whose chance is below the bound of their bucket."""
+        patterns = kernels.row_keys(rows.indptr, rows.indices, self.names)
+        chances = kernels.mixed(kernels.row_keys(rows.indptr, rows.indices, self.common)) / 2.0**64
+        weights = rows.weights if rows.weights.size else np.ones(patterns.size)
+        whole = _Weighed(patterns, chances, weights, np.diff(rows.indptr), rows.indices)
+        passed = np.flatnonzero(chances < bounds[self._buckets(patterns)])
+        return whole.at(passed).collapsed()
+
+    def _buckets(self, patterns: Keys) -> npt.NDArray[np.int64]:
+        return (kernels.mixed(patterns) >> np.uint64(self.shift)).astype(np.int64)
+
+
+def _gathered(parts: Iterable[_Weighed], least: int) -> _Weighed:
+    """Join the parts; rows that are the same are collapsed whenever as many again have come."""
+    held: list[_Weighed] = []
+    waiting, base = 0, least
+    for part in parts:
+        held.append(part)
+        waiting += part.lengths.size
+        if waiting > 2 * base:
+            held = [_joined(held)]
+            waiting = held[0].lengths.size
+            base = max(least, waiting)
+    return _joined(held)
+
+
+def _joined(parts: list[_Weighed]) -> _Weighed:
+    return _Weighed(*map(np.concatenate, zip(*parts, strict=True))).collapsed()

@@ -1,0 +1,193 @@
+"""Parts: records that don't fit in memory, read in parts that do.
+
+The engine counts the codes and, where the rows of a record lie apart, sorts them; it uses the
+disk when memory is short. Each part holds whole records and goes the way of any cohort.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from comorb.errors import RecordsError
+from comorb.records.assembly import Encode
+from comorb.records.cohort import Cohort
+from comorb.records.covariates import shown_names
+from comorb.records.engine import Source, Table, quoted
+from comorb.records.identity import id_column
+from comorb.records.ledger import Ledger
+from comorb.records.longwise import count_long
+from comorb.records.plan import Plan, check_usable, plan_reading
+from comorb.records.preparation import Preparation
+from comorb.records.rowwise import count_codes
+from comorb.records.sources import open_source
+from comorb.records.vocabulary import Raw, Vocabulary
+
+PART_ROWS = 1 << 18
+_ROW = "row number"
+_SIZE = re.compile(r"\s*([0-9.]+)\s*([KMGT]i?B)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Cohort):
+    """Some of the records of a cohort: no rule has to leave any of them, and no code goes.
+
+    ``text`` are the covariates that are text in the source, whatever they look like in a part.
+    """
+
+    text: frozenset[str] = frozenset()
+
+    def _keep(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
+        return self._take(mask, rule)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows with an id: the id's column, whether a record's rows lie apart, how many have none.
+
+    ``notes`` are for the ledger.
+    """
+
+    table: Table
+    key: str
+    apart: bool
+    without_id: int
+    notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def open_parts(
+    source: Any, preparation: Preparation, memory: str | None = None
+) -> Iterator[Iterator[Part]]:
+    """Open a source as parts of one cohort, before any rule; all of them have the same codes.
+
+    Parameters
+    ----------
+    source, preparation
+        As in `Preparation.read`.
+    memory : str, optional
+        About the most to hold, such as '2GB'; half of it is for the engine.
+    """
+    with open_source(source, _half(memory)) as opened:
+        plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
+        rows = _with_id(opened, plan)
+        begun = Ledger(notes=rows.notes)
+        if rows.without_id or plan.standard.removed:
+            gone = dict(plan.standard.removed) | {"without an id": rows.without_id}
+            begun = begun.open("rows", "read", sum(gone.values()))
+            for rule, count in gone.items():
+                begun = begun.less("rows", rule, count)
+        layout = replace(plan.layout, record=_ROW) if rows.key == _ROW else plan.layout
+        plan = Plan(replace(plan.standard, table=rows.table, layout=layout, removed={}), plan.unit)
+        if plan.by_code:
+            raws = count_long(opened, plan.table, layout, plan.unit)
+        else:
+            raws = count_codes(opened, plan.table, layout)
+        vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
+        encode = _encoder(raws, vocabulary)
+        tables = _tables(opened, plan.table, rows)
+        yield _cohorts(plan, begun, tables, encode, preparation.level)
+
+
+def _with_id(source: Source, plan: Plan) -> _Rows:
+    """Return the rows that belong to a record."""
+    table, layout = plan.table, plan.layout
+    column = id_column(table, layout, plan.unit)
+    if column is None and plan.by_code:
+        raise RecordsError(
+            f"{table.label} has no column that was recognised as the id of a visit or a patient, "
+            "which a long layout needs; name it."
+        )
+    apart = plan.by_code or plan.unit == "patient" or layout.part is not None
+    if column is None:
+        return _numbered(source, table)
+    name = quoted(column)
+    (counts,) = source.rows(table, f"SELECT count(*), count({name}) FROM {table.sql}")
+    total, known = counts
+    if not total:
+        raise RecordsError(f"{table.label} holds no rows; export it again.")
+    if not apart:
+        distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
+        ((different,),) = source.rows(table, f"{distinct} IS NOT NULL")
+        if different < known and column == layout.patient:
+            return _numbered(source, table)
+        if different < known:
+            raise RecordsError(
+                f"{table.label}: {known - different:,} rows repeat an id of column {column!r}, "
+                "which must be unique when records are read in parts. Name the column that is "
+                "unique, read with unit='patient' to unite them, or read without memory."
+            )
+    held = f"SELECT * FROM {table.sql} WHERE {name} IS NOT NULL"
+    view = source.view(table.label, held, table.text) if known < total else table
+    return _Rows(view, column, apart, total - known)
+
+
+def _numbered(source: Source, table: Table) -> _Rows:
+    sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {table.sql}"
+    note = "no column holds a unique id: records go by row number"
+    return _Rows(source.view(table.label, sql, table.text), _ROW, False, 0, (note,))
+
+
+def _tables(source: Source, table: Table, rows: _Rows) -> Iterator[pa.Table]:
+    """Yield the rows of a table; all rows of a record are in the same one."""
+    order = f" ORDER BY {quoted(rows.key)}" if rows.apart else ""
+    held: list[pa.RecordBatch] = []
+    for batch in source.batches(table, f"SELECT * FROM {table.sql}{order}", PART_ROWS):
+        held.append(batch)
+        if sum(map(len, held)) < PART_ROWS:
+            continue
+        whole = pa.Table.from_batches(held)
+        end = len(whole)
+        if rows.apart:
+            end = pc.index(whole[rows.key], whole[rows.key][-1]).as_py()
+        if end:
+            yield whole.slice(0, end)
+            held = whole.slice(end).combine_chunks().to_batches()
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _cohorts(
+    plan: Plan, begun: Ledger, tables: Iterable[pa.Table], encode: Encode, levels: tuple[str, ...]
+) -> Iterator[Part]:
+    """Yield the cohort of each table."""
+    shown = shown_names(list(plan.table.columns), plan.layout)
+    text = frozenset(new for old, new in shown.items() if plan.table.columns[old] == "VARCHAR")
+    records = 0
+    for table in tables:
+        with open_source(table) as opened:
+            read = replace(opened.table("frame"), label=plan.table.label)
+            part = Plan(replace(plan.standard, table=read), plan.unit)
+            assembly = part.assemble(opened, encode)
+            cohort = part.cohort(assembly, levels, Part)
+        ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
+        begun = Ledger()
+        records += len(cohort)
+        yield replace(cohort, ledger=ledger, text=text)
+    check_usable(plan, records, assembly.vocabulary)
+
+
+def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:
+    """Return what finds the raw codes of a part in the vocabulary of all."""
+    number = {raw: place for place, raw in enumerate(raws)}
+    places = np.vstack([vocabulary.places, np.full_like(vocabulary.places[:1], -1)])
+    malformed, missing = np.append(vocabulary.malformed, False), np.append(vocabulary.missing, True)
+
+    def encode(some: dict[Raw, int]) -> Vocabulary:
+        at = [number.get(raw, -1) for raw in some]
+        return replace(vocabulary, places=places[at], malformed=malformed[at], missing=missing[at])
+
+    return encode
+
+
+def _half(memory: str | None) -> str | None:
+    size = _SIZE.fullmatch(memory or "")
+    return f"{float(size[1]) / 2}{size[2]}" if size else memory

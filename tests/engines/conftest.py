@@ -1,0 +1,88 @@
+"""A cohort file of several row groups, and every engine that can be had here."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from comorb.engines import open_engine
+from comorb.model.estimator import BernoulliMixture
+from comorb.records import archive
+from comorb.records.archive import save_cohort
+from comorb.records.cohort import Cohort
+from comorb.records.ledger import Ledger
+from comorb.records.simulate import record_like
+
+ROWS, CODES, CLUSTERS = 30_000, 60, 4
+GROUP = 3_000
+
+
+def made(weights=None) -> Cohort:
+    matrix = record_like(ROWS, CLUSTERS, CODES, seed=3).matrix
+    codes = tuple(f"{number:03d}" for number in range(CODES))
+    return Cohort(
+        matrix,
+        pa.array([f"r{number}" for number in range(ROWS)]),
+        codes,
+        codes,
+        "opaque",
+        "full",
+        pa.table({}),
+        Ledger.start(ROWS, CODES),
+        weights,
+    )
+
+
+def save(cohort, path):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "ROWS_A_GROUP", GROUP)
+        save_cohort(cohort, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def cohort() -> Cohort:
+    return made()
+
+
+@pytest.fixture(scope="session")
+def weighted() -> Cohort:
+    return made(np.random.default_rng(5).uniform(0.1, 4.0, ROWS))
+
+
+@pytest.fixture(scope="session")
+def file(cohort, tmp_path_factory):
+    return save(cohort, tmp_path_factory.mktemp("blocks") / "cohort.parquet")
+
+
+@pytest.fixture(scope="session")
+def fitted(cohort) -> BernoulliMixture:
+    return BernoulliMixture(CLUSTERS).fit(cohort.matrix)
+
+
+@contextmanager
+def processes():
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        yield pool
+
+
+@contextmanager
+def serial():
+    yield None
+
+
+@pytest.fixture(scope="session", params=["serial", "threads", "processes", "dask", "local[2,4]"])
+def engine(request):
+    if request.param.startswith("local"):
+        pytest.importorskip("pyspark", reason="SPARK IS NOT TESTED: pyspark is not installed")
+        if shutil.which("java") is None:
+            pytest.skip("SPARK IS NOT TESTED: there is no java on the path")
+    made = {"serial": serial, "processes": processes}.get(request.param)
+    with made() if made else open_engine(request.param) as opened:
+        yield opened

@@ -1,0 +1,76 @@
+"""An interrupted fit goes on, and ends with the same bits."""
+
+import pytest
+
+from comorb.engines import FileJournal, open_blocks
+from comorb.engines.blockfile import identity
+from comorb.errors import StorageError
+from comorb.model.estimator import BernoulliMixture
+from tests.engines.conftest import CLUSTERS
+from tests.engines.test_contract import same_bits
+
+
+class Interrupted(FileJournal):
+    """A journal whose fit is interrupted at a pass over the rows."""
+
+    at = 0
+
+    def begin(self):
+        super().begin()
+        if self.passes == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def whole(file):
+    """Return the uninterrupted fit and its journal."""
+    journal = FileJournal()
+    return BernoulliMixture(CLUSTERS, tol=1e-9).fit_blocks(open_blocks(file, journal)), journal
+
+
+@pytest.mark.parametrize("at", [2, 6, 9, 14])
+def test_an_interrupted_fit_goes_on_with_the_same_bits(file, whole, tmp_path, at):
+    path = tmp_path / "journal"
+    stopped = Interrupted(path, identity(file))
+    stopped.at = at
+    with pytest.raises(KeyboardInterrupt):
+        BernoulliMixture(CLUSTERS, tol=1e-9).fit_blocks(open_blocks(file, stopped))
+    path.write_bytes(path.read_bytes() + b"an entry that was cut off")
+    journal = FileJournal(path, identity(file))
+    again = BernoulliMixture(CLUSTERS, tol=1e-9).fit_blocks(open_blocks(file, journal))
+    assert same_bits(again, whole[0])
+    assert journal.recalled == max(0, at - 4) + whole[1].recalled
+    assert journal.recalled + journal.passes == whole[1].passes + whole[1].recalled
+
+
+def test_a_finished_fit_reads_the_rows_only_for_its_start(file, whole, tmp_path):
+    for passes in (whole[1].passes, 3):
+        journal = FileJournal(tmp_path / "journal", identity(file))
+        again = BernoulliMixture(CLUSTERS, tol=1e-9).fit_blocks(open_blocks(file, journal))
+        assert same_bits(again, whole[0])
+        assert journal.passes == passes
+
+
+def test_passes_are_told(file):
+    told = []
+    journal = FileJournal(tell=told.append)
+    BernoulliMixture(CLUSTERS, max_iter=0).fit_blocks(open_blocks(file, journal))
+    assert told == list(range(1, journal.passes + 1))
+
+
+def test_a_journal_of_other_records_is_refused(file, tmp_path):
+    FileJournal(tmp_path / "journal", "others")
+    message = "is no journal of these records; name another file, or remove it to begin anew"
+    with pytest.raises(StorageError, match=message):
+        FileJournal(tmp_path / "journal", identity(file))
+
+
+def test_a_journal_that_can_not_be_written_is_told(file, tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    journal = FileJournal(folder / "journal", "data")
+    (folder / "journal").unlink()
+    (folder / "journal").mkdir()
+    message = r"can't be written: .* it goes on from the last whole pass"
+    with pytest.raises(StorageError, match=message):
+        BernoulliMixture(CLUSTERS).fit_blocks(open_blocks(file, journal))

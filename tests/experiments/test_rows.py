@@ -1,0 +1,42 @@
+from comorb.experiments.rows import Rows, read_rows, revision, write_rows
+
+
+def quiet(done, total):
+    pass
+
+
+def test_a_row_is_made_once(tmp_path):
+    made = []
+
+    def make(key):
+        made.append(key["n"])
+        return {"value": key["n"] / 4}
+
+    rows = Rows(tmp_path / "deep" / "rows.csv", ("n",))
+    first = rows.fill([{"n": 1}, {"n": 2}], make, quiet)
+    again = rows.fill([{"n": 2}, {"n": 3}], make, quiet)
+    assert made == [1, 2, 3]
+    assert [row["value"] for row in first + again] == [0.25, 0.5, 0.5, 0.75]
+    assert {row["commit"] for row in again} == {revision()}
+
+
+def test_progress_is_told(tmp_path):
+    told = []
+    Rows(tmp_path / "rows.csv", ("n",)).fill(
+        [{"n": 1}, {"n": 2}], lambda key: {}, lambda done, total: told.append((done, total))
+    )
+    assert told == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_a_row_cut_short_is_made_again(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("n,value,commit\n1,2.5,abc\n2,3.")
+    made = Rows(path, ("n",)).fill([{"n": 1}, {"n": 2}], lambda key: {"value": 7}, quiet)
+    assert [row["value"] for row in made] == [2.5, 7]
+    assert [row["n"] for row in read_rows(path)] == [1, 2]
+
+
+def test_a_file_is_written_anew(tmp_path):
+    write_rows(tmp_path / "a.csv", [{"n": 1}, {"n": 2}])
+    write_rows(tmp_path / "a.csv", [{"n": 3, "name": "x"}])
+    assert read_rows(tmp_path / "a.csv") == [{"n": 3, "name": "x"}]

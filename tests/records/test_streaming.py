@@ -1,0 +1,158 @@
+"""Records read in parts give the cohort that they give in memory."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from comorb.errors import RecordsError, StorageError
+from comorb.records import parts
+from comorb.records.archive import load_cohort
+from comorb.records.datasets import region
+from comorb.records.layouts import Layout
+from comorb.records.parts import open_parts
+from comorb.records.preparation import Preparation
+from comorb.records.streaming import write_cohort
+
+RULES = Preparation(having=("585",), without=("250",), drop_codes=("428",), drop_rare=5)
+ELDERLY = Preparation(age=(70, None), sex=("female",), at_least=4)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(parts, "PART_ROWS", 2048)
+
+
+@pytest.fixture(scope="module", params=["wide.parquet", "wide.csv", "long.parquet", "long.csv"])
+def source(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("region") / request.param
+    table = pa.Table.from_batches(region(5000, path.stem))
+    (pq.write_table if path.suffix == ".parquet" else pa_csv.write_csv)(table, path)
+    return path
+
+
+def same(source, path, preparation):
+    write_cohort(source, path, preparation, "1GB")
+    whole, read = preparation.cohort(source), load_cohort(path)
+    assert read.codes == whole.codes
+    assert read.names == whole.names
+    assert (read.system, read.level) == (whole.system, whole.level)
+    assert read.ids.equals(whole.ids)
+    assert np.array_equal(read.matrix.indptr, whole.matrix.indptr)
+    assert np.array_equal(read.matrix.indices, whole.matrix.indices)
+    assert read.covariates.column_names == whole.covariates.column_names
+    for unit in ("rows", "codes", "records"):
+        assert read.ledger.chain(unit) == whole.ledger.chain(unit)
+    assert read.ledger.adds_up
+    assert read.ledger.left("features") == whole.ledger.left("features")
+    assert read.ledger.notes == whole.ledger.notes
+    return whole, read
+
+
+@pytest.mark.parametrize("preparation", [Preparation(), RULES], ids=["plain", "rules"])
+def test_parts_give_the_cohort_of_memory(source, tmp_path, preparation):
+    same(source, tmp_path / "cohort.parquet", preparation)
+    assert [file.name for file in tmp_path.iterdir()] == ["cohort.parquet"]
+
+
+def test_covariates_choose_and_come_along(tmp_path):
+    path = tmp_path / "wide.csv"
+    pa_csv.write_csv(pa.Table.from_batches(region(4000)), path)
+    whole, read = same(path, tmp_path / "cohort.parquet", ELDERLY)
+    assert read.covariates["sex"].to_pylist() == whole.covariates["sex"].to_pylist()
+    stays = read.covariates["length_of_stay"].to_pylist()
+    assert [int(stay) for stay in stays] == whole.covariates["length_of_stay"].to_pylist()
+
+
+def table(**columns):
+    return pa.table(columns)
+
+
+MESSY = {
+    "patients united": (
+        table(patient_id=[str(i % 700) for i in range(3000)], dx1=["4280"] * 3000,
+              dx2=["25000", "4019", "5859"] * 1000, dx3=["2859", "E9999"] * 1500),
+        Preparation(unit="patient", at_least=1),
+    ),
+    "no id": (
+        table(dx1=["4280"] * 3000, dx2=["25000", "4019", None] * 1000), Preparation(at_least=1),
+    ),
+    "rows without an id": (
+        table(id=[None if i % 50 == 0 else f"v{i}" for i in range(3000)],
+              dx1=["4280"] * 3000, dx2=["25000", "4019", "x!"] * 1000),
+        Preparation(at_least=1),
+    ),
+    "weights": (
+        table(id=[f"v{i}" for i in range(3000)], dx1=["4280"] * 3000,
+              dx2=["25000", "4019", None] * 1000, mass=[1.5, 2.0, 0.25] * 1000),
+        Preparation(at_least=1, layout=Layout(weight="mass")),
+    ),
+    "long without an id": (
+        table(visit_id=[None if i % 50 == 0 else i // 3 for i in range(3000)],
+              icd_code=["42800", "25000", "4019", "5859", "?", "2859"] * 500),
+        Preparation(at_least=2),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MESSY)
+def test_messy_records_give_the_cohort_of_memory(name, tmp_path):
+    source, preparation = MESSY[name]
+    whole, read = same(source, tmp_path / "cohort.parquet", preparation)
+    if whole.weights is not None:
+        assert np.asarray(read.weights).tolist() == whole.weights.tolist()
+
+
+def test_ids_that_repeat_are_refused(tmp_path):
+    source = table(visit_id=["a", "b", "a"], dx1=["4280", "25000", "4019"], dx2=["585"] * 3)
+    message = "1 rows repeat an id of column 'visit_id', which must be unique when records are read"
+    with pytest.raises(RecordsError, match=message):
+        write_cohort(source, tmp_path / "cohort.parquet", Preparation(layout=Layout(kind="wide")))
+
+
+@pytest.mark.parametrize(
+    ("preparation", "message"),
+    [
+        (Preparation(having=("585",), without=("585",)), "No record is left after the rules"),
+        (Preparation(at_least=1, drop_rare=9999), "No code is left of those that 4,000 records"),
+        (Preparation(having=("888",)), "No record has the code '888'"),
+    ],
+)
+def test_rules_that_leave_nothing_are_refused(preparation, message, tmp_path):
+    source = pa.Table.from_batches(region(4000))
+    with pytest.raises(RecordsError, match=message):
+        write_cohort(source, tmp_path / "cohort.parquet", preparation)
+    assert not list(tmp_path.iterdir())
+
+
+def test_records_without_a_usable_code_are_refused(tmp_path):
+    source = table(visit_id=["a", "b"], icd_code=["?", "-"])
+    layout = Layout(kind="long", codes=("icd_code",), record="visit_id")
+    rules = Preparation(system="icd9cm", layout=layout)
+    with pytest.raises(RecordsError, match="hold no usable code of"):
+        write_cohort(source, tmp_path / "cohort.parquet", rules)
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
+    written = []
+
+    def full(writer, group, **_):
+        written.append(group)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("comorb.records.archive.ROWS_A_GROUP", 1000)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    with pytest.raises(StorageError, match="can't be written: No space left on device"):
+        write_cohort(pa.Table.from_batches(region(4000)), tmp_path / "cohort.parquet")
+    assert len(written) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_rows_of_a_record_are_in_one_part():
+    source = table(visit_id=[i // 7 for i in range(5000)], icd_code=["4280", "25000"] * 2500)
+    with open_parts(source, Preparation()) as found:
+        ids = [part.ids.to_pylist() for part in found]
+    assert len(ids) == 3
+    assert [one for part in ids for one in part] == [str(i) for i in range(715)]
