@@ -117,8 +117,17 @@ def test_the_journey(page, server, records, picture, tmp_path):
             page.get_by_role("link", name=name).click()
         begun.value.save_as(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
-    rows = csv.DictReader((tmp_path / "assignments.csv").read_text().splitlines())
+    rows = list(csv.DictReader((tmp_path / "assignments.csv").read_text().splitlines()))
     assert "My patients" in {each["name"] for each in rows}
+
+    page.keyboard.press("Escape")
+    page.locator("#why-record").fill(rows[0]["id"])
+    page.get_by_role("button", name="Look", exact=True).click()
+    expect(page.locator("table.why")).to_contain_text("Heart failure")
+    page.get_by_label("Cluster to move it to").select_option(str(int(rows[0]["cluster"]) % 5))
+    page.get_by_role("button", name="Move", exact=True).click()
+    expect(page.locator(".rules")).to_contain_text("records moved by hand: 1")
+    assert rows[0]["id"] not in page.url.partition("/runs/")[2].partition("#")[2]
 
 
 def test_two_clusters_are_merged_and_a_run_is_renamed_copied_and_deleted(page, server, records):
