@@ -21,6 +21,16 @@ def test_a_run_tells_its_clusters_without_small_counts(client, run, app):
     assert json.loads((app.state.store.folder("runs", run["id"]) / "profile.json").read_text())
 
 
+def test_a_run_says_which_command_does_the_same(client):
+    rules = {"having": ["428"], "age": [50, None], "sex": ["female"], "drop_codes": ["401"]}
+    row = new_run(client("eva"), rules=rules)
+    source = client("eva").get(f"/api/v1/runs/{row['id']}/profile").json()["source"]
+    assert source["command"] == (
+        "comorb fit visits.csv -k 3 --having 428 --drop-codes 401 --where age=50: "
+        "--where sex=female --at-least 3"
+    )
+
+
 def test_a_run_can_be_watched_until_it_is_done(client, run):
     with client("eva").stream("GET", f"/api/v1/runs/{run['id']}/events") as events:
         told = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]

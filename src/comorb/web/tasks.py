@@ -230,23 +230,25 @@ def _command(task: Plain) -> str:
     data, rules = task["data"], task["rules"]
     if data["kind"] == "builtin" or task["within"] or task["merge"]:
         return ""
-    words = ["comorb", "fit", Path(data["source"]).name, "-k", str(task["k"])]
-    for name in ("level", "having", "without", "drop_codes"):
-        words += [part for code in rules.get(name, ()) for part in (_option(name), code)]
-    for name in ("age", "dates"):
-        if rules.get(name):
+    source = Path(data["source"])
+    name = data["title"] + "".join(source.suffixes) if data["kind"] == "upload" else source.name
+    words = ["comorb", "fit", name, "-k", str(task["k"])]
+    for rule in ("level", "having", "without", "drop_codes"):
+        words += [part for code in rules.get(rule, ()) for part in (_option(rule), code)]
+    for rule in ("age", "dates"):
+        if rules.get(rule):
             low, high = (
-                "" if end is None else f"{end:g}" if name == "age" else end for end in rules[name]
+                "" if end is None else f"{end:g}" if rule == "age" else end for end in rules[rule]
             )
-            words += ["--where", f"{name}={low}:{high}"]
+            words += ["--where", f"{rule}={low}:{high}"]
     if rules.get("sex"):
         words += ["--where", f"sex={','.join(rules['sex'])}"]
     words += ["--at-least", str(rules.get("at_least", 3))]
     return shlex.join(words)
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _option(rule: str) -> str:
+    return f"--{rule.replace('_', '-')}"
 
 
 TASKS: dict[str, Callable[[Plain, Told], Any]] = {
