@@ -74,9 +74,9 @@ def open_parts(
     source, preparation
         As in `Preparation.read`.
     memory : str, optional
-        About the most to hold, such as '2GB'; half of it is for the engine.
+        About the most to hold, such as '2GB'; a quarter of it is for the engine.
     """
-    with open_source(source, _half(memory)) as opened:
+    with open_source(source, _share(memory)) as opened:
         plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
         rows = _with_id(opened, plan)
         begun = Ledger(notes=rows.notes)
@@ -188,6 +188,6 @@ def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:
     return encode
 
 
-def _half(memory: str | None) -> str | None:
+def _share(memory: str | None) -> str | None:
     size = _SIZE.fullmatch(memory or "")
-    return f"{float(size[1]) / 2}{size[2]}" if size else memory
+    return f"{float(size[1]) / 4}{size[2]}" if size else memory
