@@ -16,6 +16,7 @@ from comorb.model.mixture import Mixture
 from comorb.storage import (
     SavedModel,
     fingerprint,
+    fingerprint_of,
     load_model,
     save_model,
     write_folder,
@@ -282,3 +283,12 @@ def test_the_fingerprint_ignores_order_and_sees_every_change():
     }
     assert len(others) == 5
     assert print_of not in others
+
+
+def test_the_fingerprint_of_parts_is_that_of_the_whole():
+    rng = np.random.default_rng(1)
+    matrix = sparse.csr_array((rng.random((90, 4)) < 0.5).astype(np.uint8))
+    weights = rng.random(90)
+    codes = ["250", "272", "401", "427"]
+    parts = [(matrix[i : i + 40], weights[i : i + 40]) for i in range(0, 90, 40)]
+    assert fingerprint_of(parts, codes) == fingerprint(matrix, codes, weights)

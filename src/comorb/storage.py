@@ -260,10 +260,11 @@ def fingerprint_of(
         if weights is not None:
             sums = _mixed(sums) + np.asarray(weights, "<f8").view("<u8")
         rows = _mixed(sums)
-        total[0] += np.uint64(rows.size)
+        found = [rows.size]
         for place in range(1, 5):
             rows = _mixed(rows + np.uint64(place))
-            total[place] += rows.sum(dtype=np.uint64)
+            found.append(rows.sum(dtype=np.uint64))
+        total = total + np.array(found, dtype=np.uint64)
     return hashlib.sha256(total.astype("<u8").tobytes()).hexdigest()
 
 

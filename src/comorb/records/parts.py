@@ -7,7 +7,7 @@ disk when memory is short. Each part holds whole records and goes the way of any
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,7 +28,7 @@ from comorb.records.longwise import count_long
 from comorb.records.plan import Plan, check_usable, plan_reading
 from comorb.records.preparation import Preparation
 from comorb.records.rowwise import count_codes
-from comorb.records.sources import open_source
+from comorb.records.sources import open_source, register_table
 from comorb.records.vocabulary import Raw, Vocabulary
 
 PART_ROWS = 1 << 18
@@ -93,8 +93,7 @@ def open_parts(
             raws = count_codes(opened, plan.table, layout)
         vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
         encode = _encoder(raws, vocabulary)
-        tables = _tables(opened, plan.table, rows)
-        yield _cohorts(plan, begun, tables, encode, preparation.level)
+        yield _cohorts(opened, plan, rows, begun, encode, preparation.level)
 
 
 def _with_id(source: Source, plan: Plan) -> _Rows:
@@ -156,17 +155,23 @@ def _tables(source: Source, table: Table, rows: _Rows) -> Iterator[pa.Table]:
 
 
 def _cohorts(
-    plan: Plan, begun: Ledger, tables: Iterable[pa.Table], encode: Encode, levels: tuple[str, ...]
+    source: Source,
+    plan: Plan,
+    rows: _Rows,
+    begun: Ledger,
+    encode: Encode,
+    levels: tuple[str, ...],
 ) -> Iterator[Part]:
-    """Yield the cohort of each table."""
+    """Yield the cohort of each part of the rows."""
     shown = shown_names(list(plan.table.columns), plan.layout)
     text = frozenset(new for old, new in shown.items() if plan.table.columns[old] == "VARCHAR")
     records = 0
-    for table in tables:
-        with open_source(table) as opened:
-            read = replace(opened.table("frame"), label=plan.table.label)
+    for table in _tables(source, plan.table, rows):
+        with source.connection.cursor() as connection:
+            own = Source(source.label, connection)
+            read = register_table(own, plan.table.label, table)
             part = Plan(replace(plan.standard, table=read), plan.unit)
-            assembly = part.assemble(opened, encode)
+            assembly = part.assemble(own, encode)
             cohort = part.cohort(assembly, levels, Part)
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()

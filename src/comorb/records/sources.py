@@ -141,7 +141,7 @@ def _open_files(source: Source, files: list[Path], kind: str) -> Table:
         return _parquet(source, file.name, files)
     if kind == "arrow":
         table = guarded(file.name, lambda: pa.ipc.open_file(pa.memory_map(str(file))).read_all())
-        return _register(source, file.name, table)
+        return register_table(source, file.name, table)
     if kind == "json":
         names = ", ".join(literal(str(file)) for file in files)
         packed = literal(compression_of(file))
@@ -167,7 +167,8 @@ def _parquet(source: Source, label: str, files: list[Path]) -> Table:
     return source.view(label, f"SELECT * FROM read_parquet([{names}], hive_partitioning = false)")
 
 
-def _register(source: Source, label: str, table: pa.Table) -> Table:
+def register_table(source: Source, label: str, table: pa.Table) -> Table:
+    """Let the engine read an Arrow table, without copying it."""
     refuse_twice(label, table.column_names)
     name = f"arrow_{len(source.opened)}"
     source.connection.register(name, table)
@@ -185,7 +186,7 @@ def _from_frame(frame: Any, connection: duckdb.DuckDBPyConnection) -> Source:
             f"Records can't be read from a {type(frame).__name__}: give a path, a postgresql:// "
             "URL, or a pandas, polars or Arrow table."
         )
-    source.openers["frame"] = lambda: _register(source, label, pa.table(frame))
+    source.openers["frame"] = lambda: register_table(source, label, pa.table(frame))
     return source
 
 

@@ -1,0 +1,168 @@
+"""Scale: engines against memory, cost per record, and a run larger than memory.
+
+``python -m benchmarks scale`` compares engines in one run; ``python -m benchmarks.scale large
+50000000`` writes a simulated region to a temporary folder and makes the whole run on it.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.table import Figure, best_of, show
+from comorb.engines import open_blocks, open_engine
+from comorb.model.blocks import Blocks, from_csr
+from comorb.model.em import expect
+from comorb.model.mixture import Mixture
+from comorb.model.threads import workers
+from comorb.records.archive import load_cohort
+from comorb.records.datasets import region
+from comorb.records.streaming import write_cohort
+
+CLUSTERS = 11
+RECORDS = 2_000_000
+
+
+def write_region(path: Path, n: int) -> None:
+    """Write n records of a simulated region, block by block."""
+    batches = region(n)
+    first = next(batches)
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def cohort_of(folder: Path, n: int) -> Path:
+    source, path = folder / f"region-{n}.parquet", folder / f"cohort-{n}.parquet"
+    write_region(source, n)
+    write_cohort(source, path, memory="2GB")
+    source.unlink()
+    return path
+
+
+def mixture(d: int) -> Mixture:
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.full(CLUSTERS, 5.0))
+    return Mixture(weights, rng.uniform(0.001, 0.05, (CLUSTERS, d)))
+
+
+def seconds(blocks: Blocks, executor: Executor | None, repeats: int = 3) -> float:
+    """Return the time of one pass: an E-step over all rows."""
+    model = mixture(blocks.n_columns)
+    return best_of(lambda: expect(model, blocks, executor), repeats)
+
+
+def read(blocks: Blocks) -> None:
+    for load in blocks.loaders:
+        load()
+
+
+@contextmanager
+def processes(count: int) -> Iterator[Executor]:
+    with ProcessPoolExecutor(count, get_context("spawn")) as pool:
+        yield pool
+
+
+def engines(path: Path) -> list[Figure]:
+    """Compare the engines on one file, each figure a ratio in this run."""
+    blocks = open_blocks(path)
+    held = load_cohort(path)
+    matrix = held.matrix
+    inside = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
+    million = blocks.n_rows / 1e6
+    with workers(2) as pool:
+        memory, file = seconds(inside, pool), seconds(blocks, pool)
+    bare = best_of(lambda: read(blocks), 3) / 2
+    alone = seconds(blocks, None)
+    figures = [
+        Figure(
+            f"a pass from the file ({file / million:.2f} s a million) to memory + read",
+            file / (memory + bare),
+            1.5,
+            at_least=False,
+        ),
+        Figure("2 threads against 1, from the file", alone / file, 1.5),
+    ]
+    named = {"processes": processes(2), "dask": open_engine("dask")}
+    if _has_spark():
+        named["local[2,4]"] = open_engine("local[2,4]")
+    for name, opened in named.items():
+        with opened as engine:
+            taken = seconds(blocks, engine)
+        label = f"2 workers of {name} ({taken / million:.2f} s a million) to 2 threads"
+        figures.append(Figure(label, taken / file, 3.0, at_least=False))
+    return figures
+
+
+def flat(folder: Path, sizes: tuple[int, ...]) -> list[Figure]:
+    """Compare the time per record of a pass over files of several sizes."""
+    each = {}
+    with workers(2) as pool:
+        for n in sizes:
+            path = cohort_of(folder, n)
+            each[n] = seconds(open_blocks(path), pool) / n
+            path.unlink()
+    first = each[sizes[0]]
+    return [
+        Figure(
+            f"time per record of a pass, {n:,} records to {sizes[0]:,}", each[n] / first, 1.2, False
+        )
+        for n in sizes[1:]
+    ]
+
+
+def large(n: int, memory: str = "2GB") -> None:
+    """Write a region of n records, make the whole run on it, and print what it took."""
+    from comorb.insight.large import run_large
+    from comorb.storage import load_model
+
+    with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
+        folder = Path(name)
+        write_region(folder / "region.parquet", n)
+        began = time.perf_counter()
+
+        def tell(text: str) -> None:
+            print(f"{time.perf_counter() - began:8.1f} s {_peak():5.2f} GB  {text}", flush=True)
+
+        records = folder / "region.parquet"
+        run_large(records, folder / "run", CLUSTERS, repeats=0, memory=memory, tell=tell)
+        tell("done")
+        print(load_model(folder / "run" / "model.comorb").run)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def _has_spark() -> bool:
+    import importlib.util
+    import shutil
+
+    return importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
+
+
+def main(n: int = RECORDS) -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
+        folder = Path(name)
+        figures = engines(cohort_of(folder, n))
+        figures += flat(folder, (100_000, 1_000_000, 10_000_000) if n >= RECORDS else (n // 2, n))
+    show("Scale", figures)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["large"]:
+        large(*map(int, sys.argv[2:3]), *sys.argv[3:4])
+    else:
+        main(*map(int, sys.argv[1:2]))
