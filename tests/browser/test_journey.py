@@ -185,6 +185,7 @@ def test_everything_is_reached_by_keyboard(page, server, records, picture):
     expect(page.locator("dialog")).to_contain_text("Show the keys")
     picture(page, "keys")
     page.keyboard.press("Escape")
+    expect(page.locator("dialog[open]")).to_have_count(0)
     page.keyboard.press("f")
     expect(page.locator("#frequency h2")).to_be_focused()
     page.keyboard.press("3")
