@@ -55,9 +55,25 @@ class Server:
     workspace: Path
 
     def stop(self) -> None:
+        if self.process.stdout.closed:
+            return
         self.process.terminate()
         self.process.wait(20)
         self.process.stdout.close()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Server]]:
+    """Start servers that are stopped when the test ends."""
+    servers = []
+
+    def begin(workspace: Path, *words: str) -> Server:
+        servers.append(serve(workspace, *words))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.stop()
 
 
 def serve(workspace: Path, *words: str) -> Server:
@@ -156,7 +172,9 @@ def picture() -> Callable[[Page, str], None]:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.png").write_bytes(whole)
         if os.environ.get("COMORB_DOCS_IMAGES"):
-            small = Image.open(BytesIO(whole)).convert("RGB").quantize(64)
+            small = (
+                Image.open(BytesIO(whole)).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE)
+            )
             target = ROOT / "docs" / "images" / "explorer"
             target.mkdir(parents=True, exist_ok=True)
             small.save(target / f"{name}.png", optimize=True)

@@ -5,7 +5,6 @@ import sys
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import serve
 from tests.browser.test_journey import first_run
 
 
@@ -23,14 +22,12 @@ def sign_in(page, base: str, token: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_two_users_at_once_and_a_restart_in_the_middle(
-    new_page, chromium, records, tmp_path, picture
-):
+def test_two_users_at_once_and_a_restart_in_the_middle(start, new_page, records, tmp_path, picture):
     tokens = {
         name: add_user(tmp_path, name, role)
         for name, role in (("ana", "analyst"), ("vera", "viewer"))
     }
-    server = serve(tmp_path, str(records))
+    server = start(tmp_path, str(records))
     ana, vera = (new_page(server.base, expect="Failed to load resource") for _ in range(2))
     sign_in(vera, server.base, "wrong")
     expect(vera.get_by_role("alert")).to_contain_text("not known here")
@@ -56,7 +53,7 @@ def test_two_users_at_once_and_a_restart_in_the_middle(
     waiting = ana.url.partition("/runs/")[2]
     ana.get_by_role("button", name="Cancel").wait_for()
     server.stop()
-    again = serve(tmp_path, str(records))
+    again = start(tmp_path, str(records))
     ana, vera = (new_page(again.base) for _ in range(2))
     sign_in(ana, again.base, tokens["ana"])
     expect(ana.locator(".sources").last).to_contain_text("Heart failure · visits")
@@ -65,7 +62,6 @@ def test_two_users_at_once_and_a_restart_in_the_middle(
     expect(ana.locator("main")).to_contain_text("Cancelled")
     ana.goto(f"{again.base}/runs/{key}")
     expect(ana.locator(".card")).to_have_count(5)
-    again.stop()
 
 
 def test_files_that_cannot_be_read_get_a_clear_line_and_leave_nothing(

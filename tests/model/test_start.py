@@ -5,7 +5,7 @@ import pytest
 from scipy.special import betaln, gammaln
 
 from comorb.errors import ComorbWarning
-from comorb.model import kernels
+from comorb.model import dense
 from comorb.model.agreement import adjusted_rand
 from comorb.model.blocks import from_csr, taken
 from comorb.model.choose import hard_labels
@@ -71,7 +71,7 @@ def test_log_gamma_is_exact_to_rounding():
     values = np.concatenate([np.geomspace(1e-4, 1e6, 200), [1.0, 2.0, 0.5]])
     found = values.copy()
     n = values.size
-    kernels.log_gamma_all(found, np.empty(2 * n), np.empty(2 * n, np.int64), n)
+    dense.log_gamma_all(found, np.empty(2 * n), np.empty(2 * n, np.int64), n)
     np.testing.assert_allclose(found, gammaln(values), rtol=1e-12, atol=1e-10)
 
 

@@ -2,6 +2,7 @@ from dataclasses import replace
 from datetime import date
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +36,12 @@ def test_having_and_without_are_complements(cohort):
 
 def test_having_any_of_several(cohort):
     assert cohort.having("250", "V58").ids.to_pylist() == ["r0", "r2", "r3"]
+
+
+def test_records_are_kept_by_their_ids(cohort):
+    inside = cohort.among(pa.array(["r3", "r1", "other"]), "inside cluster 2")
+    assert inside.ids.to_pylist() == ["r1", "r3"]
+    assert inside.ledger.chain("records")[-1].rule == "inside cluster 2"
 
 
 def test_a_prefix_matches_full_codes_only():

@@ -21,6 +21,16 @@ def test_a_run_tells_its_clusters_without_small_counts(client, run, app):
     assert json.loads((app.state.store.folder("runs", run["id"]) / "profile.json").read_text())
 
 
+def test_a_run_says_which_command_does_the_same(client):
+    rules = {"having": ["428"], "age": [50, None], "sex": ["female"], "drop_codes": ["401"]}
+    row = new_run(client("eva"), rules=rules)
+    source = client("eva").get(f"/api/v1/runs/{row['id']}/profile").json()["source"]
+    assert source["command"] == (
+        "comorb fit visits.csv -k 3 --having 428 --drop-codes 401 --where age=50: "
+        "--where sex=female --at-least 3"
+    )
+
+
 def test_a_run_can_be_watched_until_it_is_done(client, run):
     with client("eva").stream("GET", f"/api/v1/runs/{run['id']}/events") as events:
         told = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
@@ -124,6 +134,30 @@ def test_a_record_is_explained_from_its_codes(client, run):
         client("eva").post(f"/api/v1/runs/{run['id']}/explain", json={"codes": []}).status_code
         == 422
     )
+
+
+def test_a_record_is_moved_by_hand_in_a_new_run_that_says_so(client, run):
+    eva = client("eva")
+    path = f"/api/v1/runs/{run['id']}"
+
+    def rows(key):
+        text = eva.get(f"/api/v1/runs/{key}/download/assignments.csv").text
+        return {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
+
+    before = rows(run["id"])
+    record, told = next(iter(before.items()))
+    target = int(told["cluster"]) % 3
+    assert sum(eva.post(f"{path}/record", json={"record": record}).json()["posterior"]) > 0.99
+    made = eva.post(f"{path}/move", json={"record": record, "cluster": target}).json()
+    moved = wait(eva, made["id"])
+    assert (moved["state"], moved["moved"], moved["clusters"]) == ("done", 1, 3), moved
+    after = rows(made["id"])
+    assert (after[record]["cluster"], after[record]["manual"]) == (str(target + 1), "true")
+    assert sum(before[key]["cluster"] != after[key]["cluster"] for key in before) == 1
+    assert sum(row["manual"] == "true" for row in after.values()) == 1
+    assert "record" not in moved
+    assert eva.post(f"{path}/record", json={"record": "nobody"}).status_code == 422
+    assert client("ana").post(f"{path}/record", json={"record": record}).status_code == 403
 
 
 def test_new_records_are_assigned_for_exporters(client, run, records):

@@ -180,8 +180,7 @@ def reason(rows: Sequence[Row], best: Row) -> str:
     )
     return (
         f"{best.k} groups are recommended: of the numbers that come out again reliably ({again}) "
-        f"they explain the records best once the complexity of the model is counted; the "
-        f"smallest group has {best.smallest:,.0f} records.{beyond}"
+        f"they explain the records best once the complexity of the model is counted.{beyond}"
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from comorb.errors import ComorbWarning, InputError
-from comorb.model import kernels
+from comorb.model import dense
 from comorb.model.blocks import Blocks
 from comorb.model.kernels import Floats
 from comorb.model.mixture import EDGE, Mixture
@@ -82,7 +82,7 @@ def joint_diagonal(slices: Floats) -> Floats:
     rotations; row i of M is the diagonal of Oᵀ H_i O. O(d·k³) a sweep.
     """
     turned = np.ascontiguousarray(slices.transpose(1, 2, 0))
-    kernels.rotate_jointly(turned, SWEEPS, STILL)
+    dense.rotate_jointly(turned, SWEEPS, STILL)
     return np.ascontiguousarray(np.einsum("ppi->pi", turned))
 
 

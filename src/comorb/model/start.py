@@ -10,7 +10,7 @@ from math import ceil
 import numpy as np
 from scipy.special import gammaln
 
-from comorb.model import kernels
+from comorb.model import dense
 from comorb.model.blocks import Blocks
 from comorb.model.decompose import asvtd, diagonals, joint_diagonal, repaired, widest_gap
 from comorb.model.em import EMResult, Expected, Stopping, em, expect, maximise
@@ -144,7 +144,7 @@ def cheapest_merge(sums: Floats, prior: Prior) -> tuple[int, int]:
     """
     sizes = np.ascontiguousarray(sums[-1])
     carriers = np.ascontiguousarray(sums[:-1].T)
-    united = kernels.log_marginals(carriers, sizes, prior.present, prior.absent)
+    united = dense.log_marginals(carriers, sizes, prior.present, prior.absent)
     united += gammaln(np.add.outer(sizes, sizes) + 1)
     alone = united.diagonal() - gammaln(2 * sizes + 1) + gammaln(sizes + 1)
     loss = np.add.outer(alone, alone) - united

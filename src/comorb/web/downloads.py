@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from comorb.insight import charts
@@ -16,6 +17,7 @@ from comorb.insight.report import report
 from comorb.insight.saved import load_profile, write_text
 from comorb.records.export import export
 from comorb.storage import write_whole
+from comorb.web.manual import moves
 from comorb.web.reading import Plain, assignments
 
 _CHARTS: dict[str, Callable[[Profile], Axes]] = {
@@ -51,11 +53,16 @@ def write(task: Plain) -> None:
 
 
 def _assignments(about: Profile, folder: Path) -> pa.Table:
-    """Return the cluster of each record with its name."""
+    """Return the cluster of each record with its name, and whether it was moved by hand."""
     table = assignments(folder)
     names = pa.array([cluster.name for cluster in about.clusters])
     named = names.take(pa.array(table["cluster"].to_numpy() - 1))
-    return table.append_column("name", named)
+    table = table.append_column("name", named)
+    moved = moves(folder)
+    if moved:
+        by_hand = pc.is_in(table["id"], pa.array(list(moved), pa.string()))
+        table = table.append_column("manual", by_hand)
+    return table
 
 
 def _table(about: Profile) -> pa.Table:

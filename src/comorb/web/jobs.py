@@ -30,6 +30,7 @@ class Jobs:
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
         self._progress: dict[str, dict[str, Any]] = {}
         self._cancelled: set[str] = set()
+        self._records: dict[str, str] = {}
         self._threads = [
             threading.Thread(target=self._serve, args=job, daemon=True)
             for job in ((self._waiting, self._fit), (self._unmeasured, self._measure))
@@ -45,7 +46,7 @@ class Jobs:
         for thread in self._threads:
             thread.start()
         for worker in (self._fits, self._asks):
-            threading.Thread(target=_warm, args=(worker,), daemon=True).start()
+            worker.warm()
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
@@ -57,8 +58,9 @@ class Jobs:
             if thread.is_alive():
                 thread.join(10)
 
-    def put(self, key: str) -> None:
-        """Put a run in the queue."""
+    def put(self, key: str, record: str = "") -> None:
+        """Put a run in the queue; the id of a record to move is never written to the store."""
+        self._records[key] = record
         self.store.change("runs", key, {"state": "queued"})
         self._waiting.put(key)
 
@@ -133,13 +135,17 @@ class Jobs:
 
         def tell(what: dict[str, Any]) -> None:
             told.update(what)
+            if key in self._cancelled:
+                self._fits.stop()
             if "records" in what:
                 told["expected"] = self._expected(automatic, what["records"])
 
         try:
             if data is None:
                 raise TaskError("The data of this run were deleted; open them again.")
-            done = self._fits.ask("fit", self._task(row, data), tell)
+            if row.get("cluster") is not None and not self._records.get(key):
+                raise TaskError("The move was interrupted; move the record again.")
+            done = self._fits.ask("fit", self.task(row, data), tell)
         except StoppedError:
             if key in self._cancelled:
                 self.store.change("runs", key, {"state": "cancelled"})
@@ -155,11 +161,14 @@ class Jobs:
         finally:
             self._progress.pop(key, None)
             self._cancelled.discard(key)
+            self._records.pop(key, None)
         seconds = round(time.monotonic() - started, 2)
         self.store.change("runs", key, {"state": "done", "seconds": seconds, **done})
         self._unmeasured.put(key)
 
-    def _task(self, row: Row, data: Row) -> dict[str, Any]:
+    def task(self, row: Row, data: Row) -> dict[str, Any]:
+        """Return what a task needs to know about a run."""
+
         def of(run: str | None) -> str | None:
             return str(self.store.folder("runs", run)) if run else None
 
@@ -171,6 +180,8 @@ class Jobs:
             "k": row["k"],
             "title": row["title"],
             "merge": row["merge"],
+            "record": self._records.get(row["id"], ""),
+            "cluster": row.get("cluster"),
             "parent": of(row["parent"]) if parent else None,
             "colours": parent.get("colours") if parent else None,
             "groups": parent.get("groups") if parent else None,
@@ -187,10 +198,10 @@ class Jobs:
         data = self.store.get("data", row["data"]) if row else None
         if row is None or data is None:
             return
-        if row.get("groups"):
+        if row.get("groups") or row.get("moved"):
             self.store.change("runs", key, {"measured": True})
             return
-        task = self._task(row, data)
+        task = self.task(row, data)
         try:
             found = self._later.ask("measure", task)
             self.ask("note_stability", task | {"stability": found})
@@ -206,10 +217,3 @@ class Jobs:
                 rate, size = row["seconds"] / row["records"], row["records"]
                 break
         return max(rate * (records or size), 1.0) + 0.5
-
-
-def _warm(worker: Worker) -> None:
-    try:
-        worker.ask("warm", {})
-    except (StoppedError, TaskError):
-        return

@@ -64,6 +64,18 @@ class Asked(BaseModel):
     codes: list[Code] = Field(min_length=1, max_length=200)
 
 
+class Record(BaseModel):
+    """A record of a run by its id, which goes into no log and no address."""
+
+    record: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Move(Record):
+    """A record and the cluster that a person puts it in, from 0 on."""
+
+    cluster: int = Field(ge=0)
+
+
 @router.get("/runs")
 def list_runs(user: Viewer, store: TheStore) -> list[Row]:
     """Return your runs and those that others share."""
@@ -184,6 +196,28 @@ def explain(key: str, asked: Asked, user: Viewer, store: TheStore, jobs: TheJobs
     """Say where a record with these codes belongs, and which codes speak for and against."""
     _done(store, key, user)
     return jobs.ask("explain", _task(jobs, key) | {"codes": asked.codes})
+
+
+@router.post("/runs/{key}/record")
+def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, jobs: TheJobs) -> Any:
+    """Say where a record of the run belongs, by its id, and which of its codes speak for it."""
+    row = _done(store, key, user)
+    data = visible(store, "data", row["data"], user)
+    store.audit(user.name, "look at a record", key)
+    asked_for = {"codes": [], "record": asked.record}
+    return jobs.ask("explain", jobs.task(row, data) | asked_for)
+
+
+@router.post("/runs/{key}/move", status_code=201)
+def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) -> Row:
+    """Move a record to another cluster by hand, in a new run that is marked so."""
+    row = _done(store, key, user)
+    kept = ("data", "k", "rules", "title", "within")
+    body = {name: row[name] for name in kept} | {"parent": key, "merge": None, "shared": False}
+    made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})
+    store.audit(user.name, "move a record", made["id"])
+    jobs.put(made["id"], asked.record)
+    return made
 
 
 @router.post("/runs/{key}/assign")

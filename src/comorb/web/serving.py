@@ -43,6 +43,10 @@ def explorer(settings: Settings, host: str) -> tuple[uvicorn.Server, str | None]
     check_address(host, access.has_users)
     key = None if access.has_users else access.new_link()
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
     )
     return uvicorn.Server(config), key

@@ -24,12 +24,12 @@ from comorb.model.kernels import Floats
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
 from comorb.storage import load_model
-from comorb.web import downloads, reading
+from comorb.web import downloads, manual, reading
+from comorb.web.manual import BASE
 from comorb.web.reading import Plain
 
 Told = Callable[[Plain], None]
 _SHOWN = "shown-{}.json"
-BASE = "base.comorb"
 
 
 def fit(task: Plain, told: Told) -> Plain:
@@ -47,7 +47,9 @@ def fit(task: Plain, told: Told) -> Plain:
     told({"records": size})
     parent = load_profile(task["parent"]) if task["parent"] else None
     follows = parent if task["follows"] else None
-    if task["merge"]:
+    if task["record"]:
+        found, groups = manual.move(task), task["groups"]
+    elif task["merge"]:
         found, groups = _merge(task, rules, cohort, told)
     else:
         groups = None
@@ -72,6 +74,7 @@ def fit(task: Plain, told: Told) -> Plain:
         "clusters": found.profile.k,
         "colours": list(own),
         "groups": groups,
+        "moved": len(manual.moves(folder)),
     }
 
 
@@ -118,7 +121,7 @@ def name_clusters(task: Plain, _: Told) -> None:
 def explain(task: Plain, _: Told) -> Plain:
     """Say where a record with some codes belongs, and what each code says for each cluster."""
     full = load_profile(task["folder"])
-    found = full.explain(task["codes"])
+    found = full.explain(task["codes"] or manual.codes_of(task))
     seen = ~np.isnan(full.suppressed(task["min_cell"]).means)
     places = [full.codes.index(code) for code in found.codes]
     return {
@@ -227,27 +230,28 @@ def _command(task: Plain) -> str:
     data, rules = task["data"], task["rules"]
     if data["kind"] == "builtin" or task["within"] or task["merge"]:
         return ""
-    words = ["comorb", "fit", Path(data["source"]).name, "-k", str(task["k"])]
-    for name in ("level", "having", "without", "drop_codes"):
-        words += [part for code in rules.get(name, ()) for part in (_option(name), code)]
-    for name in ("age", "dates"):
-        if rules.get(name):
+    source = Path(data["source"])
+    name = data["title"] + "".join(source.suffixes) if data["kind"] == "upload" else source.name
+    words = ["comorb", "fit", name, "-k", str(task["k"])]
+    for rule in ("level", "having", "without", "drop_codes"):
+        words += [part for code in rules.get(rule, ()) for part in (_option(rule), code)]
+    for rule in ("age", "dates"):
+        if rules.get(rule):
             low, high = (
-                "" if end is None else f"{end:g}" if name == "age" else end for end in rules[name]
+                "" if end is None else f"{end:g}" if rule == "age" else end for end in rules[rule]
             )
-            words += ["--where", f"{name}={low}:{high}"]
+            words += ["--where", f"{rule}={low}:{high}"]
     if rules.get("sex"):
         words += ["--where", f"sex={','.join(rules['sex'])}"]
     words += ["--at-least", str(rules.get("at_least", 3))]
     return shlex.join(words)
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _option(rule: str) -> str:
+    return f"--{rule.replace('_', '-')}"
 
 
 TASKS: dict[str, Callable[[Plain, Told], Any]] = {
-    "warm": lambda _, __: None,
     "understand": lambda task, _: reading.understand(task),
     "codes": lambda task, _: reading.list_codes(task),
     "size": lambda task, _: reading.measure_size(task),

@@ -67,6 +67,10 @@ class Worker:
                     "The task was stopped before it was done; start it again."
                 ) from None
 
+    def warm(self) -> None:
+        """Start the process, so that the first task needn't wait for it."""
+        self._started()
+
     def stop(self) -> None:
         """End the process and what it is doing; the next task starts another."""
         with self._state:

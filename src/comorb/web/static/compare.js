@@ -49,7 +49,7 @@ function flows(told, [one, two]) {
   return section(
     "flows",
     h("p", {}, t("flows.shared", { n: count(told.shared) })),
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("flows.title") }, h("table", { class: "flows" }, h("thead", {}, h("tr", {}, h("td", {}, "A ↓  B →"), ...heads)), h("tbody", {}, ...rows))),
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("flows.title") }, h("table", { class: "flows" }, h("thead", {}, h("tr", {}, h("td", {}, "A ↓  B →"), ...heads)), h("tbody", {}, ...rows))),
   );
 }
 
@@ -63,5 +63,5 @@ function differences(told, [one, two]) {
     return h("td", { class: "num" }, h("span", { class: `speaks ${value >= 0 ? "more" : "less"}`, vars: { "--size": Math.abs(value) / most } }, points));
   };
   const rows = told.codes.map((code) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, code.code), ` ${code.label}`), ...code.differences.map(cell)));
-  return section("differences", h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("differences.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("td", {}), ...heads)), h("tbody", {}, ...rows))));
+  return section("differences", h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("differences.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("td", {}), ...heads)), h("tbody", {}, ...rows))));
 }

@@ -97,7 +97,7 @@ export function ask(title, fields, action) {
 
 export function trail(...parts) {
   const items = parts.map(([text, href]) => h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text)));
-  document.getElementById("path").replaceChildren(h("ol", {}, ...items));
+  document.getElementById("path").replaceChildren(h("ol", { "aria-label": t("bar.path") }, ...items));
   document.title = `${parts[parts.length - 1]?.[0] ?? ""} · comorb`;
 }
 

@@ -28,6 +28,7 @@ export function described(run, names = {}) {
   if (rules.at_least > 1) add("at_least", { n: rules.at_least });
   if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
   if (run.merge) add("merge", { a: run.merge[0] + 1, b: run.merge[1] + 1 });
+  if (run.moved) add("moved", { n: run.moved });
   return parts;
 }
 

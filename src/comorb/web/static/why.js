@@ -1,7 +1,7 @@
 // Ask why: where a record with these codes belongs, and which of them speak for and against.
 
 import { h, number, percent, section, t } from "/page/dom.js";
-import { call, doing } from "./frame.js";
+import { call, doing, may } from "./frame.js";
 
 const STRONG = 4;
 
@@ -16,7 +16,27 @@ export function why(run, profile) {
     "why",
     h("div", { class: "field" }, h("label", { for: "why-codes" }, t("why.codes")), codes),
     h("p", { class: "controls" }, h("button", { type: "button", class: "primary", click: doing(go) }, t("why.ask"))),
+    may("exporter") ? byId(run, profile, found) : null,
     found,
+  );
+}
+
+// A record by its id from the exported assignments; it can be moved by hand, in a new run.
+function byId(run, profile, found) {
+  const id = h("input", { id: "why-record", type: "text", autocomplete: "off" });
+  const options = profile.clusters.map((cluster, j) => h("option", { value: j }, `${j + 1} ${cluster.name}`));
+  const target = h("select", { "aria-label": t("why.move.to") }, ...options);
+  const look = async () => found.replaceChildren(...answer(profile, await call("POST", `/api/v1/runs/${run.id}/record`, { record: id.value.trim() })));
+  const move = async () => {
+    const made = await call("POST", `/api/v1/runs/${run.id}/move`, { record: id.value.trim(), cluster: Number(target.value) });
+    window.location.assign(`/runs/${made.id}${window.location.hash}`);
+  };
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: "why-record" }, t("why.record")),
+    h("p", { class: "controls" }, id, h("button", { type: "button", click: doing(look) }, t("why.look")), target, h("button", { type: "button", click: doing(move) }, t("why.move"))),
+    h("p", { class: "quiet" }, t("why.move.how")),
   );
 }
 
@@ -32,7 +52,7 @@ function answer(profile, told) {
     told.unknown.length ? h("p", { class: "notice" }, t("why.unknown", { codes: told.unknown.join(", ") })) : null,
     h(
       "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": t("why.title") },
+      { class: "scroll", tabindex: 0, role: "group", "aria-label": t("why.title") },
       h("table", { class: "plain why" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("why.speaks")), ...heads)), h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, t("why.chance")), ...chances), ...rows)),
     ),
     h("p", { class: "quiet" }, t("why.how.numbers")),

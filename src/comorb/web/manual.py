@@ -1,0 +1,85 @@
+"""By hand, in the worker: one record of a run looked at, or moved to another cluster.
+
+What was moved is kept apart, in moved.csv beside the assignments, and marked in every download.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from comorb.errors import InputError, RecordsError
+from comorb.insight.assignment import assign
+from comorb.insight.profile import profile
+from comorb.insight.run import Run
+from comorb.insight.saved import load_profile, names_of
+from comorb.insight.scoring import MODEL, Assigned
+from comorb.records.cohort import Cohort
+from comorb.storage import load_model
+from comorb.web import reading
+from comorb.web.reading import Plain
+
+BASE, MOVED = "base.comorb", "moved.csv"
+
+
+def codes_of(task: Plain) -> list[str]:
+    """Return the codes of one record of a run."""
+    cohort = _cohort(task)
+    row = _row(cohort, task["record"])
+    matrix = cohort.matrix
+    return [cohort.codes[i] for i in matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]]
+
+
+def move(task: Plain) -> Run:
+    """Return the run before with one more record moved, and note it in the new run's folder."""
+    before, folder = Path(task["parent"]), Path(task["folder"])
+    cohort, like, saved = _cohort(task), load_profile(before), load_model(before / MODEL)
+    if not 0 <= task["cluster"] < like.k:
+        raise InputError(f"expected a cluster from 0 to {like.k - 1}, got {task['cluster']}")
+    moved = moves(before) | {task["record"]: task["cluster"]}
+    base = load_model(before / BASE) if (before / BASE).exists() else saved
+    found = assign(base.mixture, cohort, groups=task["groups"])
+    labels = found.labels.copy()
+    for record, cluster in moved.items():
+        labels[_row(cohort, record)] = cluster
+    assigned = replace(found, labels=labels)
+    about = profile(
+        saved.mixture,
+        cohort,
+        title=like.source.title,
+        reason=like.source.reason,
+        outcomes=reading.outcomes(task["data"], cohort),
+        assigned=assigned,
+    ).renamed(dict(enumerate(names_of(like))))
+    if (before / BASE).exists():
+        shutil.copyfile(before / BASE, folder / BASE)
+    with (folder / MOVED).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(moved.items())
+    return Run(saved, Assigned(cohort.ids, assigned, names_of(about), cohort.ledger), about)
+
+
+def moves(folder: Path) -> dict[str, int]:
+    """Return the cluster of each record of a run that was moved by hand."""
+    path = folder / MOVED
+    if not path.exists():
+        return {}
+    with path.open(newline="", encoding="utf-8") as file:
+        return {record: int(cluster) for record, cluster in csv.reader(file)}
+
+
+def _cohort(task: Plain) -> Cohort:
+    rules = reading.preparation(task["data"], task["rules"])
+    return rules.drop(rules.select(reading.chosen_cohort(task)))
+
+
+def _row(cohort: Cohort, record: str) -> int:
+    places = np.flatnonzero(pc.equal(cohort.ids, pa.scalar(record)).to_numpy(zero_copy_only=False))
+    if not places.size:
+        raise RecordsError("No record of this run has that id; copy it from its assignments.")
+    return int(places[0])
