@@ -32,7 +32,9 @@ class Killer(FileJournal):
 
 def test_a_killed_worker_does_not_change_a_bit(file, fitted):
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         killer = Killer()
