@@ -3,7 +3,7 @@
 They feed real numbers, which a model of zeros and ones refuses, so the checks run on a
 subclass that turns each number above ½ into a one after scikit-learn's validation. Nothing
 else of the estimator is changed. The number of clusters is given: "auto" looks at the stability
-of parts drawn by a row's place, so a row of weight two is not two rows for it.
+of parts, and a row of weight two is in one part, where two rows may be in two.
 """
 
 from __future__ import annotations

@@ -57,6 +57,19 @@ def test_auto_keeps_the_sweep_and_the_tree():
     assert model.tree_ == model.choice_.tree
 
 
+@pytest.mark.compiled
+def test_the_order_of_rows_and_columns_changes_nothing():
+    matrix = paper(500, 6, 2, seed=3).matrix  # of 6 columns: many rows are the same
+    rng = np.random.default_rng(1)
+    weights = rng.integers(1, 3, size=500).astype(float)
+    rows = rng.permutation(500)
+    one = choose_k(matrix, ks=[1, 2, 3], sample_weight=weights)
+    two = choose_k(matrix[rows], ks=[1, 2, 3], sample_weight=weights[rows])
+    assert two.rows == one.rows
+    turned = choose_k(matrix[rows][:, ::-1], ks=[1, 2, 3], sample_weight=weights[rows])
+    assert [row.stability for row in turned.rows] == [row.stability for row in one.rows]
+
+
 def test_a_sweep_of_little_data():
     choice = choose_k(paper(45, 6, 2, seed=1).matrix, ks=[1, 2])
     assert [row.k for row in choice.rows] == [1, 2]

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from comorb.errors import InputError
-from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand
 from comorb.model.blocks import Blocks, map_blocks, taken
 from comorb.model.em import Expected, Stopping, em, expect
-from comorb.model.kernels import Floats, Ints
+from comorb.model.kernels import Ints
 from comorb.model.mixture import Mixture
 from comorb.model.moments import moments, prevalence
 from comorb.model.prior import Prior, evidence, learn_strength
@@ -27,7 +26,7 @@ from comorb.model.start import (
     way_down,
     whitened_slices,
 )
-from comorb.model.thinning import thinned
+from comorb.model.thinning import chances, thinned
 from comorb.model.threads import single_threaded
 
 MOST = 20  # clusters, unless asked for more
@@ -96,7 +95,7 @@ def choose(
 
     One way down over all rows gives the models and the tree. Two more, over parts of two thirds
     each that share one third, give the held-out likelihood and the stability. Parts are drawn by
-    a hash of the row's place.
+    ``thinning.chances``, so that the order of the rows changes nothing.
     """
     wanted = _checked(ks, blocks)
     first = prevalence(blocks, executor)
@@ -104,7 +103,7 @@ def choose(
     small = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
     whole = descend(small, most, executor)
     wanted = [k for k in wanted if k in whole] or [max(whole)]
-    parts = _thirds(small.n_rows)
+    parts = np.floor(chances(small, first, executor) * 3)
     sides = []
     for left_out in (0, 2):
         kept = taken(small, np.flatnonzero(parts != left_out), None, executor)
@@ -220,10 +219,6 @@ def hard_labels(model: Mixture, blocks: Blocks, executor: Executor | None = None
     """Return the most probable cluster of each row, (n,)."""
     parts = map_blocks(model.posterior, blocks, executor)
     return np.concatenate([posterior.argmax(axis=1) for posterior, _ in parts])
-
-
-def _thirds(n: int) -> Floats:
-    return np.floor(kernels.mixed(np.arange(n, dtype=np.uint64)) / 2.0**64 * 3)
 
 
 def _checked(ks: Sequence[int] | None, blocks: Blocks) -> list[int]:

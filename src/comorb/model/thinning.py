@@ -34,11 +34,7 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     if blocks.n_rows < 2 * target:
         return taken(blocks, np.arange(blocks.n_rows), None, executor)
     bits = int(np.clip(np.log2(blocks.n_rows / ROWS_A_BUCKET), LEAST_BITS, MOST_BITS))
-    hashed = _Hashed(
-        kernels.mixed(np.arange(blocks.n_columns, dtype=np.uint64)),
-        kernels.mixed(np.round(first * blocks.weight).astype(np.uint64)),
-        64 - bits,
-    )
+    hashed = _Hashed.of(blocks, first, bits)
     bounds = np.zeros(1 << bits)
     for buckets, weights in map_blocks(hashed.weigh, blocks, executor):
         bounds[buckets] += weights
@@ -49,6 +45,26 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     rows = rows._replace(weights=rows.weights / share).at(np.flatnonzero(rows.chances < share))
     indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
     return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights)
+
+
+def chances(blocks: Blocks, first: Floats, executor: Executor | None) -> Floats:
+    """Return a number in [0, 1) for each row, (n,), to draw parts by.
+
+    A hash of how common the row's codes are and of which one it is among identical rows, the
+    lighter first: the rows that a part gets depend neither on their order nor on that of the
+    columns.
+    """
+    parts = map_blocks(_Hashed.of(blocks, first).keys, blocks, executor)
+    patterns, common, weights = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((weights, patterns))
+    ordered = patterns[order]
+    places = np.arange(order.size, dtype=np.uint64)
+    starts = np.maximum.accumulate(
+        np.where(np.r_[True, ordered[1:] != ordered[:-1]], places, np.uint64(0))
+    )
+    turns = np.empty_like(places)
+    turns[order] = places - starts
+    return kernels.mixed(common + kernels.mixed(turns + np.uint64(1))) / 2.0**64
 
 
 class _Weighed(NamedTuple):
@@ -85,6 +101,24 @@ class _Hashed:
     common: Keys
     shift: int
 
+    @classmethod
+    def of(cls, blocks: Blocks, first: Floats, bits: int = 1) -> _Hashed:
+        """Return the hashes for rows whose M1 is ``first``, for 2ᵇⁱᵗˢ buckets."""
+        return cls(
+            kernels.mixed(np.arange(blocks.n_columns, dtype=np.uint64)),
+            kernels.mixed(np.round(first * blocks.weight).astype(np.uint64)),
+            64 - bits,
+        )
+
+    def keys(self, rows: Rows) -> tuple[Keys, Keys, Floats]:
+        """Return the identity of each row of a block, how common its codes are, and its weight."""
+        weights = rows.weights if rows.weights.size else np.ones(rows.indptr.size - 1)
+        return (
+            kernels.row_keys(rows.indptr, rows.indices, self.names),
+            kernels.row_keys(rows.indptr, rows.indices, self.common),
+            weights,
+        )
+
     def weigh(self, rows: Rows) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the buckets of a block's rows, each once, and the weight in each."""
         patterns = kernels.row_keys(rows.indptr, rows.indices, self.names)
@@ -94,9 +128,8 @@ class _Hashed:
 
     def pick(self, bounds: Floats, rows: Rows) -> _Weighed:
         """Return the rows of a block whose chance is below the bound of their bucket."""
-        patterns = kernels.row_keys(rows.indptr, rows.indices, self.names)
-        chances = kernels.mixed(kernels.row_keys(rows.indptr, rows.indices, self.common)) / 2.0**64
-        weights = rows.weights if rows.weights.size else np.ones(patterns.size)
+        patterns, common, weights = self.keys(rows)
+        chances = kernels.mixed(common) / 2.0**64
         whole = _Weighed(patterns, chances, weights, np.diff(rows.indptr), rows.indices)
         passed = np.flatnonzero(chances < bounds[self._buckets(patterns)])
         return whole.at(passed).collapsed()
