@@ -158,7 +158,7 @@ def test_rows_can_be_taken_with_their_weights(sample):
     weights = np.arange(1.0, 301.0)
     blocks = dense_to_blocks(sample, weights, block_rows=70)
     chosen = np.array([0, 5, 69, 70, 299])
-    part = taken(blocks, chosen, None, None)
+    part = taken(blocks, chosen)
     assert part.weight == weights[chosen].sum()
     np.testing.assert_allclose(
         prevalence(part), weights[chosen] @ sample[chosen] / weights[chosen].sum()

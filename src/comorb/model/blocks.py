@@ -37,6 +37,7 @@ class Additive(Protocol):
     def __add__(self, other: Any, /) -> Any: ...
 
 
+A = TypeVar("A")
 T = TypeVar("T")
 S = TypeVar("S", bound=Additive)
 
@@ -144,10 +145,8 @@ def _slice(
     )
 
 
-def taken(
-    blocks: Blocks, chosen: Ints, weights: Floats | None, executor: Executor | None
-) -> Blocks:
-    """Return the rows at the places ``chosen`` (sorted), with new weights or with their own."""
+def taken(blocks: Blocks, chosen: Ints, executor: Executor | None = None) -> Blocks:
+    """Return the rows at the places ``chosen`` (sorted), in the memory of this process."""
     parts: list[Rows] = []
     start = 0
     for rows in map_blocks(_identity, blocks, executor):
@@ -161,14 +160,24 @@ def taken(
         start = stop
     indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.indptr for part in parts]))])
     indices = np.concatenate([part.indices for part in parts])
-    if weights is None:
-        own = np.concatenate([part.weights for part in parts])
-        weights = own if own.size else None
-    return from_csr(indptr, indices, blocks.n_columns, weights)
+    weights = np.concatenate([part.weights for part in parts])
+    return from_csr(indptr, indices, blocks.n_columns, weights if weights.size else None)
 
 
 def _identity(rows: Rows) -> Rows:
     return rows
+
+
+def map_tasks(
+    function: Callable[[A], T], tasks: Sequence[A], executor: Executor | None = None
+) -> list[T]:
+    """Return ``function`` of each task, side by side on a pool of threads.
+
+    The function must not use that pool itself. Other executors are for blocks, not for tasks.
+    """
+    if isinstance(executor, ThreadPoolExecutor):
+        return list(executor.map(function, tasks))
+    return [function(task) for task in tasks]
 
 
 def map_blocks(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.agreement import adjusted_rand
-from comorb.model.blocks import Blocks, map_blocks, taken
+from comorb.model.blocks import Blocks, map_blocks, map_tasks, taken
 from comorb.model.em import Expected, Stopping, em, expect
 from comorb.model.kernels import Ints
 from comorb.model.mixture import Mixture
@@ -101,16 +102,17 @@ def choose(
     first = prevalence(blocks, executor)
     most = max(wanted)
     small = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
-    whole = descend(small, most, executor)
-    wanted = [k for k in wanted if k in whole] or [max(whole)]
     parts = np.floor(chances(small, first, executor) * 3)
-    sides = []
-    for left_out in (0, 2):
-        kept = taken(small, np.flatnonzero(parts != left_out), None, executor)
-        tested = taken(small, np.flatnonzero(parts == left_out), None, executor)
-        sides.append((descend(kept, most, executor), tested))
-    shared = taken(small, np.flatnonzero(parts == 1), None, executor)
-    rows = tuple(_row(k, whole, sides, small, shared, executor) for k in wanted)
+    left, shared, right = (taken(small, np.flatnonzero(parts == part)) for part in range(3))
+    kept = [taken(small, np.flatnonzero(parts != left_out)) for left_out in (0, 2)]
+    whole, *fitted = map_tasks(partial(descend, most=most), [small, *kept], executor)
+    sides = list(zip(fitted, (left, right), strict=True))
+    wanted = [k for k in wanted if k in whole] or [max(whole)]
+
+    def row(k: int) -> Row:
+        return _row(k, whole, sides, small, shared)
+
+    rows = tuple(map_tasks(row, wanted, executor))
     steady = [row for row in rows if row.stability >= STEADY] or [rows[0]]
     best = max(steady, key=lambda row: row.evidence)
     tree = tuple(
@@ -120,27 +122,22 @@ def choose(
     return Choice(rows, best.k, reason(rows, best), models, tree)
 
 
-def descend(
-    blocks: Blocks,
-    most: int,
-    executor: Executor | None = None,
-    watch: Callable[[int], None] | None = None,
-) -> dict[int, Level]:
+def descend(blocks: Blocks, most: int) -> dict[int, Level]:
     """Return a settled model for every number of clusters from ``most`` down to 1.
 
     From twice as many, by joint diagonalisation; below ``most`` each level is settled by EM
     before the next pair is merged.
     """
-    found = moments(blocks, executor)
+    found = moments(blocks)
     count = min(2 * most, blocks.n_columns, blocks.n_rows)
-    slices = whitened_slices(blocks, found, count, executor)
+    slices = whitened_slices(blocks, found, count, None)
     prior = Prior.around(found.first, FIRST_STRENGTH, blocks.weight)
-    stage = settle(blocks, overcomplete(slices, found, count), prior, executor)
-    for below in way_down(blocks, stage, min(most, stage.model.n_components), prior, executor):
+    stage = settle(blocks, overcomplete(slices, found, count), prior, None)
+    for below in way_down(blocks, stage, min(most, stage.model.n_components), prior, None):
         stage = below
     levels: dict[int, Level] = {}
     while True:
-        result = em(blocks, stage.model, prior, AT_EACH, executor)
+        result = em(blocks, stage.model, prior, AT_EACH)
         strength = learn_strength(result.expected.sums, found.first, blocks.weight)
         learned = Prior.around(found.first, strength, blocks.weight)
         value = evidence(result.model, result.expected.sums, result.log_likelihood, learned)
@@ -150,7 +147,7 @@ def descend(
         if k == 1:
             return levels
         settled = Stage(result.model, result.expected, None)
-        *_, stage = way_down(blocks, settled, k - 1, prior, executor)
+        *_, stage = way_down(blocks, settled, k - 1, prior, None)
 
 
 def reason(rows: Sequence[Row], best: Row) -> str:
@@ -189,7 +186,6 @@ def _row(
     sides: list[tuple[dict[int, Level], Blocks]],
     blocks: Blocks,
     shared: Blocks,
-    executor: Executor | None,
 ) -> Row:
     level = whole[k]
     n = blocks.weight
@@ -200,10 +196,10 @@ def _row(
     entropy = level.expected.log_likelihood - sums[-1] @ base - np.sum(sums[:-1] * logits)
     models = [side[min(k, max(side))].model for side, _ in sides]
     held_out = sum(
-        expect(model, tested, executor).log_likelihood
+        expect(model, tested).log_likelihood
         for model, (_, tested) in zip(models, sides, strict=True)
     ) / sum(tested.weight for _, tested in sides)
-    labels = [hard_labels(model, shared, executor) for model in models]
+    labels = [hard_labels(model, shared) for model in models]
     return Row(
         k=k,
         evidence=level.evidence / n,

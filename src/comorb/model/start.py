@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 import numpy as np
 from scipy.special import gammaln
 
 from comorb.model import dense
-from comorb.model.blocks import Blocks
+from comorb.model.blocks import Blocks, map_tasks
 from comorb.model.decompose import asvtd, diagonals, joint_diagonal, repaired, widest_gap
-from comorb.model.em import EMResult, Expected, Stopping, em, expect, maximise
+from comorb.model.em import Expected, Stopping, em, expect, maximise
 from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments, moments, third
@@ -76,19 +77,23 @@ def best_start(
     if slices.shape[1] < k:
         return Candidate(asvtd(blocks, k, executor), strength or FIRST_STRENGTH, -np.inf)
     own = slices[:, :k, :k]
-    starts = [repaired(diagonals(own, widest_gap(own)), found.first, _least(found))]
-    starts += [overcomplete(slices, found, count) for count in counts]
     prior = Prior.around(found.first, strength or FIRST_STRENGTH, blocks.weight)
-    field = []
-    for start in starts:
-        stage = settle(blocks, start, prior, executor)
-        for below in way_down(blocks, stage, k, prior, executor):
+
+    def descended(count: int) -> Mixture:
+        start = (
+            overcomplete(slices, found, count)
+            if count
+            else repaired(diagonals(own, widest_gap(own)), found.first, _least(found))
+        )
+        stage = settle(blocks, start, prior, None)
+        for below in way_down(blocks, stage, k, prior, None):
             stage = below
-        field.append(stage.model)
+        return stage.model
+
+    field = map_tasks(descended, [*reversed(counts), 0], executor)
     for court, stopping in ((blocks, SHORT), (jury, LONG)):
-        prior = Prior.around(first, strength or FIRST_STRENGTH, court.weight)
-        results = [em(court, model, prior, stopping, executor) for model in field]
-        judged = [_judge(result, first, court.weight, strength) for result in results]
+        judge = partial(_judged, court, first, strength, stopping)
+        judged = map_tasks(judge, field, executor)
         judged.sort(key=lambda candidate: -candidate.evidence)
         field = [candidate.model for candidate in judged[:FINALISTS]]
     return judged[0]
@@ -153,11 +158,16 @@ def cheapest_merge(sums: Floats, prior: Prior) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _judge(result: EMResult, first: Floats, weight: float, strength: float | None) -> Candidate:
+def _judged(
+    court: Blocks, first: Floats, strength: float | None, stopping: Stopping, model: Mixture
+) -> Candidate:
+    prior = Prior.around(first, strength or FIRST_STRENGTH, court.weight)
+    result = em(court, model, prior, stopping)
     sums = result.expected.sums
-    alpha = strength or learn_strength(sums, first, weight)
-    prior = Prior.around(first, alpha, weight)
-    value = evidence(result.model, sums, result.log_likelihood, prior)
+    alpha = strength or learn_strength(sums, first, court.weight)
+    value = evidence(
+        result.model, sums, result.log_likelihood, Prior.around(first, alpha, court.weight)
+    )
     return Candidate(result.model, alpha, value)
 
 

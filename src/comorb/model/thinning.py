@@ -32,7 +32,7 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     O(nnz + N log N) time, 32 MB and the rows kept.
     """
     if blocks.n_rows < 2 * target:
-        return taken(blocks, np.arange(blocks.n_rows), None, executor)
+        return taken(blocks, np.arange(blocks.n_rows), executor)
     bits = int(np.clip(np.log2(blocks.n_rows / ROWS_A_BUCKET), LEAST_BITS, MOST_BITS))
     hashed = _Hashed.of(blocks, first, bits)
     bounds = np.zeros(1 << bits)

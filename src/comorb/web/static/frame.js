@@ -41,7 +41,10 @@ export function get(path) {
 export async function call(method, path, body) {
   const headers = { "x-csrf-token": frame.csrf };
   if (body !== undefined) headers["content-type"] = "application/json";
-  const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  const sent = fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+  const response = await sent.catch(() => {
+    throw new Error(t("error.network"));
+  });
   if (response.status === 204) return null;
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Error(answer.error ?? t("error.network"));

@@ -55,8 +55,8 @@ function stabilise(run) {
   events.addEventListener("message", async (event) => {
     if (!JSON.parse(event.data).measured) return;
     events.close();
-    const { clusters } = await get(`/api/v1/runs/${run.id}/profile`);
-    clusters.forEach((cluster, j) => {
+    const found = await get(`/api/v1/runs/${run.id}/profile`).catch((error) => tell(error.message, true));
+    found?.clusters.forEach((cluster, j) => {
       const facts = page.querySelector(`.card[data-cluster="${j}"] .trust`);
       if (!facts || cluster.stability === null || facts.children.length > 1) return;
       facts.append(h("div", { title: t("cards.stability.how") }, h("dt", {}, t("cards.stability")), h("dd", {}, number(cluster.stability, 2))));
