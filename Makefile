@@ -3,18 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+DEV := $(VENV)/dev
 
 .PHONY: demo test programs lint coverage bench clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
 
-test: $(READY) programs
+test: $(DEV) programs
 	$(BIN)/python -m pytest
 
-# The tests start a PostgreSQL server and a browser; as root these are installed when missing.
+# The tests start a PostgreSQL server, a browser and Spark; as root what is missing is installed.
 programs:
 	@command -v chromium >/dev/null 2>&1 || wanted=chromium; \
+	command -v java >/dev/null 2>&1 || wanted="$$wanted default-jre-headless"; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 \
 	  || wanted="$$wanted postgresql"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 \
@@ -22,17 +24,17 @@ programs:
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; } \
 	|| echo "can't install $$wanted here: the tests that need them are skipped"
 
-lint: $(READY)
+lint: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-coverage: $(READY)
+coverage: $(DEV)
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not compiled" tests/model
 	$(BIN)/coverage report
 
-bench: $(READY)
+bench: $(DEV)
 	$(BIN)/python -m benchmarks
 
 clean:
@@ -42,5 +44,9 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "comorb needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(DEV): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
 	touch $@

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ from comorb.engines import FileJournal, on_dask, open_blocks, open_engine
 from comorb.engines.blockfile import identity
 from comorb.engines.on_dask import DaskEngine
 from comorb.errors import EngineError
+from comorb.model.blocks import map_blocks
 from comorb.model.estimator import BernoulliMixture
 from tests.engines.conftest import CLUSTERS
 from tests.engines.test_contract import same_bits
@@ -42,6 +44,22 @@ def test_a_killed_worker_does_not_change_a_bit(file, fitted):
         model = BernoulliMixture(CLUSTERS).fit_blocks(open_blocks(file, killer), DaskEngine(client))
     assert same_bits(model, fitted)
     assert killer.passes > 6
+
+
+def dies_once(marker, rows):
+    """Kill the process that this runs in, the first time, and count ones from then on."""
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return int(rows.indptr[-1])
+    return os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("engine", ["dask", "local[2,4]"], indirect=True)
+def test_a_worker_that_dies_in_a_block_does_not_change_a_partial(engine, file, tmp_path):
+    blocks = open_blocks(file)
+    whole = [int(load().indptr[-1]) for load in blocks.loaders]
+    assert list(map_blocks(partial(dies_once, tmp_path / "died"), blocks, engine)) == whole
 
 
 def test_a_lost_scheduler_is_told_and_the_fit_goes_on(file, fitted, tmp_path):

@@ -90,7 +90,11 @@ def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
     else:
         cluster = None
         if address is None:
-            cluster = LocalCluster(threads_per_worker=1, dashboard_address=None)
+            cluster = LocalCluster(
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+            )
         try:
             client = Client(cluster or f"tcp://{address}", timeout=_TIMEOUT)
         except OSError:

@@ -18,6 +18,8 @@ from comorb.model.blocks import Engine, Loader, Rows
 
 T = TypeVar("T")
 
+BLOCKS_A_TASK = 4  # a task costs Spark more than a block costs a task
+
 
 class SparkEngine(Engine):
     """Maps the row groups of a file on a Spark session, also over Spark Connect.
@@ -51,7 +53,8 @@ class SparkEngine(Engine):
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
-                numbers = self._session.range(0, len(loaded), 1, len(loaded))
+                tasks = -(-len(loaded) // BLOCKS_A_TASK)
+                numbers = self._session.range(0, len(loaded), 1, tasks)
                 found = numbers.mapInArrow(step, "id long, partial binary").toArrow()
         except Exception as error:
             raise EngineError(
