@@ -214,6 +214,7 @@ def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
         )
     if path.exists() and not force:
         raise StorageError(f"{path} is there already; name another file, or use --force.")
+    _check_place(path)
 
 
 def check_folder(directory: str | Path, force: bool) -> None:
@@ -226,6 +227,14 @@ def check_folder(directory: str | Path, force: bool) -> None:
             f"{directory} is there already and not empty; name another directory, or use --force "
             "to replace the results in it."
         )
+    _check_place(directory / "results")
+
+
+def _check_place(path: Path) -> None:
+    """Refuse early a path that nothing could be written to after a long fit."""
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+        raise StorageError(f"Nothing can be written to {above}; name another place.")
 
 
 def fingerprint(

@@ -246,3 +246,15 @@ def test_an_interrupted_fit_leaves_the_old_run_whole(comorb, run, records, monke
     assert told.exit_code == 130
     assert names(".") == ["run"]
     assert all(Path("run", name).read_bytes() == (run / name).read_bytes() for name in FILES)
+
+
+def test_a_place_that_can_not_be_written_is_refused_before_the_fit(comorb, records):
+    Path("file").touch()
+    for words in (
+        ("fit", records, "-o", "file/run"),
+        ("assign", "none", records, "-o", "file/a.csv"),
+    ):
+        told = comorb(*words)
+        assert told.exit_code == 1
+        assert "Nothing can be written to" in told.stderr
+        assert "file; name another place." in told.stderr.replace("\n", " ")

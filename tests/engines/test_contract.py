@@ -10,7 +10,6 @@ from comorb.errors import EngineError
 from comorb.model.blocks import from_csr, map_blocks, map_reduce
 from comorb.model.choose import hard_labels
 from comorb.model.estimator import BernoulliMixture
-from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.thinning import thinned
 from tests.engines.conftest import CLUSTERS, save
@@ -31,7 +30,7 @@ def test_a_file_gives_the_bits_and_the_labels_of_memory(engine, file, cohort, fi
     assert len(blocks.loaders) == 10
     model = BernoulliMixture(CLUSTERS).fit_blocks(blocks, engine)
     assert same_bits(model, fitted)
-    labels = hard_labels(Mixture(model.weights_, model.means_), blocks, engine)
+    labels = hard_labels(model.mixture_, blocks, engine)
     assert np.array_equal(labels, fitted.predict(cohort.matrix))
 
 

@@ -76,7 +76,7 @@ def test_an_interrupted_run_goes_on(visits, inside, tmp_path, monkeypatch):
 
 
 def test_other_rules_begin_anew(visits, tmp_path):
-    with pytest.raises(ValueError, match="expected n_components"):
+    with pytest.raises(ValueError, match="expected the number of clusters, n_components"):
         run_large(visits, tmp_path / "run", 9999, RULES, repeats=0)
     about = run_large(visits, tmp_path / "run", 2, Preparation(having=("250",)), repeats=0)
     assert about.source.lines[-1].unit == "features"

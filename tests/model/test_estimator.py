@@ -144,7 +144,7 @@ def test_weights_count_as_repeated_rows(sample):
 
 def test_smoothing_draws_rare_codes_to_their_prevalence(sample):
     plain = BernoulliMixture(3, smoothing=0).fit(sample)
-    smooth = BernoulliMixture(3, smoothing=5.0, init=Mixture(plain.weights_, plain.means_))
+    smooth = BernoulliMixture(3, smoothing=5.0, init=plain.mixture_)
     smooth.fit(sample)
     overall = sample.mean(axis=0)
     assert np.abs(smooth.means_ - overall).mean() < np.abs(plain.means_ - overall).mean()
@@ -168,10 +168,10 @@ def test_no_convergence_is_a_warning(sample):
 @pytest.mark.parametrize(
     ("k", "message"),
     [
-        (0, "expected n_components to be 'auto' or a whole number from 1 to 12, for 300 rows"),
-        (13, "expected n_components to be 'auto' or a whole number from 1 to 12.*got 13"),
-        (2.5, "expected n_components to be 'auto' or a whole number from 1 to 12.*got 2.5"),
-        (True, "expected n_components to be 'auto' or a whole number from 1 to 12.*got True"),
+        (0, "n_components, to be 'auto' or a whole number from 1 to 12, for 300 rows"),
+        (13, "n_components, to be 'auto' or a whole number from 1 to 12.*got 13"),
+        (2.5, "n_components, to be 'auto' or a whole number from 1 to 12.*got 2.5"),
+        (True, "n_components, to be 'auto' or a whole number from 1 to 12.*got True"),
     ],
 )
 def test_a_number_of_clusters_that_can_not_be(sample, k, message):

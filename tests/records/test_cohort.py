@@ -93,6 +93,13 @@ def test_dropping_codes_keeps_every_record(cohort):
     assert len(universal) == 4
 
 
+def test_codes_in_a_list_are_refused(cohort):
+    with pytest.raises(
+        InputError, match=r"one after the other, such as \('428', '585'\), got list"
+    ):
+        cohort.drop_codes(["428", "585"])
+
+
 def test_split(cohort):
     parts = cohort.split("region")
     assert list(parts) == ["south", "west", "missing"]

@@ -1,5 +1,4 @@
 import csv
-import doctest
 import tracemalloc
 from importlib import resources
 from pathlib import Path
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records import codes, datasets, notation, simulate, titles
+from comorb.records import datasets
 
 DOCS = Path(__file__).parents[2] / "docs"
 SIZES = {
@@ -139,19 +138,6 @@ def test_background_rates_hold_no_small_counts():
         rates = [float(row[group]) for row in rows if row[group]]
         assert min(rates) * records > 10.9
         assert max(rates) <= 1
-
-
-@pytest.mark.parametrize("module", [codes, notation, titles, simulate, datasets])
-def test_examples_in_docstrings(module):
-    result = doctest.testmod(module)
-    assert result.failed == 0
-
-
-@pytest.mark.parametrize("page", ["codes.md", "datasets.md"])
-def test_examples_in_the_docs(page):
-    result = doctest.testfile(str(DOCS / page), module_relative=False)
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 @pytest.mark.parametrize(

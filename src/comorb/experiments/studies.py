@@ -29,7 +29,6 @@ from comorb.model.blocks import from_csr
 from comorb.model.em import em
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.kernels import Ints
-from comorb.model.mixture import Mixture
 
 TITLE = "Patients: the heart-failure and the tertiary study"
 RUN_ON = "ASVTD+EM, run on"
@@ -142,7 +141,7 @@ def _tell(tick: Tick, at: int, parts: int, done: int, total: int) -> None:
 
 def _profile(study: Study, method: str) -> Profile:
     model = fitted(study.cohort.matrix, study.k, method)
-    return profile(Mixture(model.weights_, model.means_), study.cohort, title=study.name)
+    return profile(model.mixture_, study.cohort, title=study.name)
 
 
 def _alike(study: Study, own: Profile) -> list[Likeness]:

@@ -104,7 +104,7 @@ def run_large(  # noqa: PLR0913 - what is told beside the data is told by name
         blocks = open_blocks(path, journal)
         fitted = BernoulliMixture(k).fit_blocks(blocks, executor)
         reason = fitted.choice_.reason if k == "auto" else f"{k}, as asked"
-        mixture = Mixture(fitted.weights_, fitted.means_)
+        mixture = fitted.mixture_
         sample = _sample(path)
         stable = measured_stability(sample, fitted, repeats, tell)
         tell("Describing the clusters")

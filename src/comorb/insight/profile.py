@@ -265,7 +265,7 @@ def profile(  # noqa: PLR0913 - what is told beside the data is told by name
     >>> from comorb.records.datasets import heart_failure
     >>> cohort = heart_failure()
     >>> fitted = BernoulliMixture(5).fit(cohort.matrix)
-    >>> profile(Mixture(fitted.weights_, fitted.means_), cohort).k
+    >>> profile(fitted.mixture_, cohort).k
     5
     """
     assigned = assigned or assign(model, cohort)

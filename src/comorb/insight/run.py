@@ -20,7 +20,6 @@ from comorb.insight.scoring import MODEL, Assigned, Tell, silent
 from comorb.insight.stability import Stability, stability
 from comorb.model.choose import Choice
 from comorb.model.estimator import BernoulliMixture, choose_k
-from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
 from comorb.storage import SavedModel, save_model, write_folder
@@ -105,7 +104,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     reason = fitted.choice_.reason if k == "auto" else f"{k}, as asked"
     stable = measured_stability(cohort, fitted, repeats, tell)
     tell("Describing the clusters")
-    mixture = Mixture(fitted.weights_, fitted.means_)
+    mixture = fitted.mixture_
     if like is not None:
         mixture = arrange(mixture, cohort.codes, like)
     about = profile(

@@ -215,7 +215,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[sparse.csr_array, Ints]:
         """Draw rows from the fitted mixture: a 0/1 matrix and the cluster of each row."""
         check_is_fitted(self)
-        return self._mixture().sample(n_samples, seed)
+        return self.mixture_.sample(n_samples, seed)
 
     def __sklearn_tags__(self) -> Any:
         """Say that sparse input is welcome."""
@@ -223,7 +223,10 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    def _mixture(self) -> Mixture:
+    @property
+    def mixture_(self) -> Mixture:
+        """The fitted clusters, ω and M, as `profile` and a model file take them."""
+        check_is_fitted(self)
         return Mixture(self.weights_, self.means_)
 
     def _n_parameters(self) -> int:
@@ -234,7 +237,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         blocks = _blocks(self._matrix(X, reset=False))
         with workers(self.n_jobs) as executor:
-            parts = list(map_blocks(self._mixture().posterior, blocks, executor))
+            parts = list(map_blocks(self.mixture_.posterior, blocks, executor))
         return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
 
     def _number(self, blocks: Blocks, executor: Executor | None) -> int:
@@ -260,8 +263,8 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         if k != "auto" and not (whole and 1 <= k <= min(n, d)):
             raise InputError(
-                f"expected n_components to be 'auto' or a whole number from 1 to {min(n, d)}, "
-                f"for {n} rows and {d} columns, got {k!r}"
+                "expected the number of clusters, n_components, to be 'auto' or a whole number "
+                f"from 1 to {min(n, d)}, for {n} rows and {d} columns, got {k!r}"
             )
         if self.smoothing != "auto" and not self.smoothing >= 0:
             raise InputError(

@@ -173,6 +173,11 @@ class Cohort:
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
 
     def _matching(self, codes: tuple[str, ...]) -> NDArray[np.bool_]:
+        if not all(isinstance(code, str) for code in codes):
+            raise InputError(
+                "expected codes as texts, one after the other, such as ('428', '585'), got "
+                + ", ".join(type(code).__name__ for code in codes)
+            )
         by_prefix = "full" in self.level.split("+") and self.system != "opaque"
         meets: Callable[[str, str], bool] = str.startswith if by_prefix else str.__eq__
         known = [(_plain(code), _plain(code).rpartition(":")[2]) for code in self.codes]

@@ -1,0 +1,88 @@
+"""What the documentation shows is true: its examples run, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import csv
+import doctest
+import gzip
+import re
+import shutil
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from comorb.records.datasets import heart_failure
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = [
+    ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((ROOT / "src").rglob("*.py"))
+    if ">>> " in path.read_text("utf-8")
+]
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Put the files that examples name into a folder, and go there."""
+    monkeypatch.chdir(tmp_path)
+    cohort = heart_failure()
+    columns = [f"diag{i}" for i in range(1, 12)]
+    with Path("visits.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["visit", "age", "survey_weight", *columns])
+        for row in range(600):
+            ones = cohort.matrix.indices[cohort.matrix.indptr[row] : cohort.matrix.indptr[row + 1]]
+            codes = [cohort.codes[one] for one in ones][: len(columns)]
+            codes += [""] * (len(columns) - len(codes))
+            table.writerow([f"v{row}", 60 + row % 30, 1 + row % 3, *codes])
+    with Path("visits.csv").open("rb") as plain, gzip.open("discharges.csv.gz", "wb") as packed:
+        shutil.copyfileobj(plain, packed)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_docstrings(name):
+    assert doctest.testmod(import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name
+)
+def test_examples_of_pages(page, files):
+    if page.name == "files.md":
+        from comorb.insight.run import run
+
+        run(heart_failure(), 2, repeats=0).save("run")
+        shutil.copy("run/model.comorb", "model.comorb")
+    if page.name == "scale.md":
+        from pyarrow import csv as arrow
+        from pyarrow import parquet
+
+        parquet.write_table(arrow.read_csv("visits.csv"), "visits.parquet")
+    if ">>> " in page.read_text("utf-8"):
+        assert doctest.testfile(str(page), module_relative=False).failed == 0
+        return
+    space: dict[str, object] = {"__name__": "page"}
+    for block in blocks(page):
+        exec(block, space)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_pages(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        found = page.parent / name if name else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
