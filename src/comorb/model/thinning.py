@@ -17,7 +17,6 @@ from comorb.model.kernels import Floats, Indices, Ints
 
 Keys = npt.NDArray[np.uint64]
 
-ROWS_A_BUCKET = 8
 LEAST_BITS, MOST_BITS = 10, 22
 
 
@@ -33,14 +32,15 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     """
     if blocks.n_rows < 2 * target:
         return taken(blocks, np.arange(blocks.n_rows), executor)
-    bits = int(np.clip(np.log2(blocks.n_rows / ROWS_A_BUCKET), LEAST_BITS, MOST_BITS))
+    bits = int(np.clip(np.ceil(np.log2(blocks.n_rows)), LEAST_BITS, MOST_BITS))
     hashed = _Hashed.of(blocks, first, bits)
     bounds = np.zeros(1 << bits)
     for buckets, weights in map_blocks(hashed.weigh, blocks, executor):
         bounds[buckets] += weights
     scale = target / blocks.weight
-    found = map_blocks(partial(hashed.pick, bounds * scale), blocks, executor)
-    rows = _gathered(found, 2 * target)
+    bounds *= scale
+    found = map_blocks(partial(hashed.pick, bounds), blocks, executor)
+    rows = _gathered(found, target)
     share = np.minimum(rows.weights * scale, 1.0)
     rows = rows._replace(weights=rows.weights / share).at(np.flatnonzero(rows.chances < share))
     indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
