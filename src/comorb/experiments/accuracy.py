@@ -39,7 +39,7 @@ FULL = Grid(
         "k": tuple((10_000, 99, k) for k in (2, 4, 8, 12, 20, 33)),
         "d": tuple((10_000, d, 4) for d in (12, 24, 48, 99)),
     },
-    range(3),
+    range(5),
 )
 QUICK = Grid(
     {
