@@ -23,6 +23,7 @@ from comorb.model.thinning import thinned
 from comorb.model.threads import single_threaded
 
 EXCESS = (1.0, 1.5, 2.0, 3.0)  # of the clusters asked for: where the ways down begin
+MOST = 64  # where they begin at most: joint diagonalisation costs its cube
 ROWS = 8192
 ROWS_A_CLUSTER = 1500
 JURY = 8
@@ -61,9 +62,9 @@ def best_start(
 ) -> Candidate:
     """Return the start with the most evidence among a few that no random number touches.
 
-    The paper's own start, and the ways down to k from 1, 1.5, 2 and 3 times as many clusters,
-    each decomposed by joint diagonalisation from the same moments, and a few EM steps on each:
-    beyond some ten thousand rows all of this is done on a part of them (``thinning.thinned``).
+    The paper's own start, and the ways down to k from 1, 1.5, 2 and 3 times as many clusters (64
+    at most), each decomposed by joint diagonalisation from the same moments, and a few EM steps on
+    each: beyond some ten thousand rows all of this is done on a part (``thinning.thinned``).
     The ``FINALISTS`` with the most evidence are judged again on ``JURY`` times as many rows.
     ``first`` is M1, ``strength`` the prior's, None to learn it.
     """
@@ -71,7 +72,7 @@ def best_start(
     jury = thinned(blocks, first, JURY * rows, executor)
     blocks = thinned(jury, first, rows, executor)
     found = moments(blocks, executor)
-    most = min(blocks.n_columns, blocks.n_rows)
+    most = min(blocks.n_columns, blocks.n_rows, max(k, MOST))
     counts = sorted({min(ceil(k * excess), most) for excess in EXCESS})
     slices = whitened_slices(blocks, found, counts[-1], executor)
     if slices.shape[1] < k:
