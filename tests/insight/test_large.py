@@ -1,5 +1,6 @@
 """Runs that read in parts end where runs in memory do, also after an interruption."""
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -52,6 +53,7 @@ def test_a_large_run_ends_where_a_run_in_memory_does(visits, inside, tmp_path):
     assert replace(mine, source=theirs.source).to_json() == theirs.to_json()
     assert [file.name for file in tmp_path.iterdir()] == ["run"]
     assert "Pass 3 over the records" in told
+    assert any(re.fullmatch(r"Pass \d+ over the records; about \d+ s left", line) for line in told)
     facts = load_model(tmp_path / "run" / "model.comorb").run
     assert facts["passes_over_the_file"] > facts["passes"]
     assert facts["bytes_a_pass"] > 10_000

@@ -32,11 +32,13 @@ from comorb.engines.blockfile import (
     read_group,
 )
 from comorb.errors import StorageError
+from comorb.insight.pace import Pace
 from comorb.insight.profile import Profile, profile
 from comorb.insight.run import measured_stability
 from comorb.insight.saved import ASSIGNMENTS, names_of, save_profile
 from comorb.insight.scoring import MODEL, Tell, as_rows, silent
 from comorb.model.blocks import Blocks, Rows, map_blocks
+from comorb.model.em import Stopping
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
@@ -98,11 +100,10 @@ def run_large(  # noqa: PLR0913 - what is told beside the data is told by name
     with _workshop(directory, records, preparation) as shop, open_engine(engine) as executor:
         path = _cohort_file(records, shop, preparation, memory, tell)
         told = describe(path)
-        journal = FileJournal(
-            shop / JOURNAL, identity(path), lambda n: tell(f"Pass {n} over the records")
-        )
+        pace = Pace(Stopping().limit, tell)
+        journal = FileJournal(shop / JOURNAL, identity(path), pace.begin)
         blocks = open_blocks(path, journal)
-        fitted = BernoulliMixture(k).fit_blocks(blocks, executor)
+        fitted = BernoulliMixture(k).fit_blocks(blocks, executor, pace.gained)
         reason = fitted.choice_.reason if k == "auto" else f"{k}, as asked"
         mixture = fitted.mixture_
         sample = _sample(path)

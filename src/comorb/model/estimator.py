@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal, Self
 
@@ -132,7 +132,12 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         with workers(self.n_jobs) as executor:
             return self.fit_blocks(blocks, executor)
 
-    def fit_blocks(self, blocks: Blocks, executor: Executor | None = None) -> Self:
+    def fit_blocks(
+        self,
+        blocks: Blocks,
+        executor: Executor | None = None,
+        watch: Callable[[int, float], None] | None = None,
+    ) -> Self:
         """Learn the clusters of rows that need not be in memory, nor on this machine.
 
         Parameters
@@ -141,6 +146,8 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             The rows, such as those of a cohort file (:func:`comorb.engines.open_blocks`).
         executor : Executor, optional
             Who maps the blocks, in place of ``n_jobs``; the answer does not depend on it.
+        watch : callable, optional
+            Hears of every pass of EM: its number and the objective per record.
 
         Returns
         -------
@@ -157,7 +164,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         prior = None
         if self.smoothing_ > 0:
             prior = Prior.around(first, self.smoothing_, blocks.weight)
-        watch = _print_step if self.verbose else None
+        watch = watch or (_print_step if self.verbose else None)
         result = em(blocks, start.model, prior, stopping, executor, watch)
         if not result.converged and self.max_iter > 0:
             warnings.warn(
