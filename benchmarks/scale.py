@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -84,7 +85,6 @@ def engines(path: Path) -> list[Figure]:
     with workers(2) as pool:
         memory, file = seconds(inside, pool), seconds(blocks, pool)
     bare = best_of(lambda: read(blocks), 3) / 2
-    alone = seconds(blocks, None)
     figures = [
         Figure(
             f"a pass from the file ({file / million:.2f} s a million) to memory + read",
@@ -92,17 +92,39 @@ def engines(path: Path) -> list[Figure]:
             1.5,
             at_least=False,
         ),
-        Figure("2 threads against 1, from the file", alone / file, 1.5),
+        *scaling("threads", blocks, seconds(blocks, None), seconds(half(blocks), None), file),
     ]
-    named = {"processes": processes(2), "dask": open_engine("dask")}
-    if _has_spark():
-        named["local[2,4]"] = open_engine("local[2,4]")
-    for name, opened in named.items():
-        with opened as engine:
-            taken = seconds(blocks, engine)
-        label = f"2 workers of {name} ({taken / million:.2f} s a million) to 2 threads"
-        figures.append(Figure(label, taken / file, 3.0, at_least=False))
+    with processes(1) as one, processes(2) as two:
+        both = seconds(blocks, two)
+        alone, part = seconds(blocks, one), seconds(half(blocks), one)
+        figures += scaling("processes", blocks, alone, part, both)
+    figures.append(overhead("processes", both, file, million))
+    for name in ("dask", "local[2,4]") if _has_spark() else ("dask",):
+        with open_engine(name) as engine:
+            figures.append(overhead(name, seconds(blocks, engine), file, million))
     return figures
+
+
+def scaling(name: str, blocks: Blocks, alone: float, part: float, both: float) -> list[Figure]:
+    """Compare two workers with one on the same rows, and with one on half of them."""
+    share = len(half(blocks).loaders) / len(blocks.loaders)
+    return [
+        Figure(f"strong scaling: 2 {name} against 1 on the same rows", alone / both, 1.5),
+        Figure(
+            f"weak scaling: 1 of the {name} on half of the rows against 2 on all",
+            part / (2 * share) / both,
+            0.75,
+        ),
+    ]
+
+
+def overhead(name: str, taken: float, file: float, million: float) -> Figure:
+    label = f"2 workers of {name} ({taken / million:.2f} s a million) to 2 threads"
+    return Figure(label, taken / file, 3.0, at_least=False)
+
+
+def half(blocks: Blocks) -> Blocks:
+    return replace(blocks, loaders=blocks.loaders[: len(blocks.loaders) // 2])
 
 
 def flat(folder: Path, sizes: tuple[int, ...]) -> list[Figure]:
