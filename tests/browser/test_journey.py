@@ -124,7 +124,7 @@ def test_the_journey(page, server, records, picture, tmp_path):
     page.locator("#why-record").fill(rows[0]["id"])
     page.get_by_role("button", name="Look", exact=True).click()
     expect(page.locator("table.why")).to_contain_text("Heart failure")
-    page.get_by_label("Cluster to move it to").select_option(str(int(rows[0]["cluster"]) % 5))
+    page.get_by_label("Cluster to move it to").select_option(str(int(rows[0]["cluster"]) % 5 + 1))
     page.get_by_role("button", name="Move", exact=True).click()
     expect(page.locator(".rules")).to_contain_text("records moved by hand: 1")
     assert rows[0]["id"] not in page.url.partition("/runs/")[2].partition("#")[2]
@@ -137,15 +137,16 @@ def test_two_clusters_are_merged_and_a_run_is_renamed_copied_and_deleted(page, s
         for j in range(5)
     ]
     page.locator(".card").nth(0).get_by_role("button", name="Merge").click()
-    page.locator("dialog select").select_option("2")
+    page.locator("dialog select").select_option("3")
     page.locator("dialog .primary").click()
-    expect(page.locator(".rules")).to_contain_text("merged by hand")
+    expect(page.locator(".rules")).to_contain_text("clusters 1 and 3 merged by hand")
     expect(page.locator(".card")).to_have_count(4)
     kept = [
         page.locator(".card").nth(j).evaluate("e => getComputedStyle(e).borderTopColor")
         for j in range(4)
     ]
     assert kept == [colours[0], colours[1], colours[3], colours[4]]
+    expect(page.locator(".card .chip")).to_have_text(["1", "2", "4", "5"])
     page.get_by_role("button", name="Rename").click()
     page.locator("dialog input").fill("Merged")
     page.locator("dialog .primary").click()

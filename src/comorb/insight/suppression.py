@@ -59,8 +59,8 @@ def suppress(full: Profile, least: int) -> Profile:
         full,
         source=replace(full.source, lines=merge_lines(full.source.lines, least)),
         clusters=tuple(
-            Cluster(f"Cluster {place}", *[None] * 8) if gone else cluster
-            for place, (cluster, gone) in enumerate(zip(full.clusters, small, strict=True), 1)
+            Cluster(cluster.number, f"Cluster {cluster.number}", *[None] * 8) if gone else cluster
+            for cluster, gone in zip(full.clusters, small, strict=True)
         ),
         counts=blank(full.counts, cells),
         prevalence=blank(full.prevalence, cells),

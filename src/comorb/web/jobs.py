@@ -183,7 +183,6 @@ class Jobs:
             "record": self._records.get(row["id"], ""),
             "cluster": row.get("cluster"),
             "parent": of(row["parent"]) if parent else None,
-            "colours": parent.get("colours") if parent else None,
             "groups": parent.get("groups") if parent else None,
             "follows": bool(parent and parent["within"] == within),
             "within": {"folder": of(within["run"]), "cluster": within["cluster"]}

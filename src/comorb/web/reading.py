@@ -58,13 +58,13 @@ def chosen_cohort(task: Plain) -> Cohort:
     if not within:
         return cohort
     table = assignments(Path(within["folder"]))
-    number = within["cluster"] + 1
+    number = within["cluster"]
     inside = table.filter(pc.equal(table["cluster"], number))
     return cohort.among(inside["id"].combine_chunks(), f"inside cluster {number}")
 
 
 def assignments(folder: Path) -> pa.Table:
-    """Return the cluster of each record of a run, from 1 on."""
+    """Return the number of the cluster of each record of a run."""
     path = folder / "assignments.csv"
     if not path.exists():
         raise RecordsError("The run that this one builds on was deleted; start from another.")

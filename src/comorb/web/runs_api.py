@@ -33,14 +33,14 @@ _SECONDS = 0.25
 
 
 class Within(BaseModel):
-    """A cluster of a run, from 0 on."""
+    """A cluster of a run, by its number."""
 
     run: Code
-    cluster: int = Field(ge=0)
+    cluster: int = Field(ge=1)
 
 
 class Wanted(BaseModel):
-    """A run to make: of data, or after another run whose clusters keep names and colours."""
+    """A run to make: of data, or after another run whose clusters keep numbers and names."""
 
     data: Code
     k: int | Literal["auto"] = Field(default="auto")
@@ -71,9 +71,9 @@ class Record(BaseModel):
 
 
 class Move(Record):
-    """A record and the cluster that a person puts it in, from 0 on."""
+    """A record and the number of the cluster that a person puts it in."""
 
-    cluster: int = Field(ge=0)
+    cluster: int = Field(ge=1)
 
 
 @router.get("/runs")
@@ -183,10 +183,10 @@ def relevance(
 def name_clusters(
     key: str, names: dict[int, Text], user: Analyst, store: TheStore, jobs: TheJobs
 ) -> dict[int, str]:
-    """Give clusters other names, counted from 0."""
+    """Give clusters other names, by their numbers."""
     owned(store, "runs", key, user)
     _done(store, key, user)
-    stripped = {place: name.strip() for place, name in names.items()}
+    stripped = {number: name.strip() for number, name in names.items()}
     jobs.ask("name_clusters", _task(jobs, key) | {"names": stripped})
     return stripped
 

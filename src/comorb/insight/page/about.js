@@ -50,7 +50,7 @@ export function trust(profile) {
     h(
       "tr",
       { "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
-      h("th", { scope: "row" }, h("span", { class: "chip" }, String(j + 1)), ` ${cluster.name}`),
+      h("th", { scope: "row" }, h("span", { class: "chip" }, String(cluster.number)), ` ${cluster.name}`),
       ...[
         count(cluster.size),
         percent(cluster.share, 1),

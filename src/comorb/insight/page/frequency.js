@@ -11,7 +11,7 @@ export function frequency(profile, state) {
     head(t("frequency.diagnosis"), "name", state),
     head(t("all"), "overall", state, { class: "overall" }),
     ...profile.clusters.map((cluster, j) =>
-      head(String(j + 1), String(j), state, clusterMarks(j), cluster.name),
+      head(String(cluster.number), String(cluster.number), state, clusterMarks(j), cluster.name),
     ),
     head(t("frequency.spread"), "spread", state, {}, t("frequency.spread.how")),
   ];
@@ -93,7 +93,8 @@ function sorted(profile, codes, sort) {
     overall: (i) => profile.overall[i],
     spread: (i) => spread(profile.prevalence.map((row) => row[i])),
   }[sort];
-  const by = value ?? ((i) => profile.prevalence[Number(sort)]?.[i] ?? -1);
+  const place = profile.clusters.findIndex((cluster) => cluster.number === Number(sort));
+  const by = value ?? ((i) => profile.prevalence[place]?.[i] ?? -1);
   if (sort === "name") return codes.sort((a, b) => profile.labels[a].localeCompare(profile.labels[b]));
   return codes.sort((a, b) => by(b) - by(a));
 }

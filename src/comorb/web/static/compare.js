@@ -1,5 +1,6 @@
 // Two runs side by side: where the patients went, which clusters match, what differs.
 
+import { colourOf } from "/page/data.js";
 import { count, h, number, section, t } from "/page/dom.js";
 import { assets, begin, frame, get, page, trail } from "./frame.js";
 import { described, leftOut } from "./rules.js";
@@ -22,13 +23,9 @@ begin(async () => {
   );
 });
 
-function colour(side, j) {
-  const { clusters } = assets.palette;
-  return clusters[side.run.colours[j] % clusters.length];
-}
-
 function named(side, j) {
-  return h("span", { class: "named", vars: { "--c": colour(side, j) } }, h("span", { class: "chip" }, String(j + 1)), ` ${side.profile.clusters[j].name}`);
+  const cluster = side.profile.clusters[j];
+  return h("span", { class: "named", vars: { "--c": colourOf(assets.palette, cluster) } }, h("span", { class: "chip" }, String(cluster.number)), ` ${cluster.name}`);
 }
 
 function head(side) {

@@ -19,7 +19,7 @@ export function described(run, names = {}) {
   const listed = (codes) => codes.map((code) => (names[code] ? `${names[code]} (${code})` : code)).join(", ");
   const parts = [];
   const add = (key, values) => parts.push(t(`rule.${key}`, values));
-  if (run.within) add("within", { n: run.within.cluster + 1 });
+  if (run.within) add("within", { n: run.within.cluster });
   if (rules.having?.length) add("having", { codes: listed(rules.having) });
   if (rules.without?.length) add("without", { codes: listed(rules.without) });
   if (rules.age) add("age", { from: rules.age[0] ?? "", to: rules.age[1] ?? "" });
@@ -27,7 +27,7 @@ export function described(run, names = {}) {
   if (rules.dates) add("dates", { from: rules.dates[0] ?? "", to: rules.dates[1] ?? "" });
   if (rules.at_least > 1) add("at_least", { n: rules.at_least });
   if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
-  if (run.merge) add("merge", { a: run.merge[0] + 1, b: run.merge[1] + 1 });
+  if (run.merge) add("merge", { a: run.merge[0], b: run.merge[1] });
   if (run.moved) add("moved", { n: run.moved });
   return parts;
 }
