@@ -111,6 +111,25 @@ def test_outcomes_are_hidden_with_their_complements() -> None:
     assert np.isnan(few.estimate).all(), "three records without a value are few in all"
 
 
+def test_one_rare_category_leaves_the_common_ones_to_be_seen() -> None:
+    counts = np.array(
+        [[600.0, 500, 400, 1500], [300, 80, 400, 780], [60, 8, 70, 138], [40, 5, 130, 175]]
+    )
+    known = counts.sum(axis=0)
+    shares = counts / known
+    names = ("home", "care", "hospital", "against advice")
+    outcome = Outcome("discharge", "share", names, known, counts, shares, shares, shares)
+    shown = hide_outcome(outcome, known[:-1], np.zeros(3, dtype=bool), LEAST)
+    hidden = np.isnan(shown.estimate)
+    assert hidden[2:, 1].all()
+    assert not hidden[:2].any()
+    assert not hidden[:, 3].any()
+    np.testing.assert_array_equal(np.isnan(shown.counts), hidden)
+    for axis in (0, 1):
+        assert not small((counts * hidden)[:, :3].sum(axis=axis))
+        assert not (hidden[:, :3].sum(axis=axis) == 1).any()
+
+
 def test_a_mean_is_shown_though_few_values_are_missing() -> None:
     known, sizes = np.array([97.0, 200, 300, 597]), np.array([100.0, 200, 300])
     numbers = np.array([[70.0, 71, 72, 71], [70, 71, 72, 71]])

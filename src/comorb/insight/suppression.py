@@ -94,8 +94,9 @@ def hide_codes(counts: Floats, sizes: Floats, forced: Mask, least: int) -> tuple
 def hide_outcome(outcome: Outcome, sizes: Floats, forced: Mask, least: int) -> Outcome:
     """Return an outcome without its small cells.
 
-    Of shares, the records without a value count as one more category. A mean does not tell
-    how many had none, so there only the number of known values is hidden with it.
+    Of shares, the records without a value count as one more category, and a small count hides
+    its cluster's line or cells here and there, whichever are fewer. A mean does not tell how many
+    had none, so there only the number of known values is hidden with it.
     """
     known, counts = outcome.known[:-1], outcome.counts[:, :-1]
     missing = np.column_stack([known, sizes - known])
@@ -103,26 +104,34 @@ def hide_outcome(outcome: Outcome, sizes: Floats, forced: Mask, least: int) -> O
     if outcome.kind == "share":
         table = np.column_stack([*counts, known - counts.sum(axis=0), sizes - known])
     else:
-        table = known[:, None]
-    hidden, total = hide(table, forced, least)
-    gone = np.append(hidden, total)
+        table = np.tile(known[:, None], len(outcome.values))
+    lines, total = hide(table, forced, least)
+    cells = np.tile(lines[:, None], table.shape[1])
+    if outcome.kind == "share" and not total:
+        cells = min(cells, hide_table(table, least, forced), key=lambda gone: gone[table > 0].sum())
+    gone = np.vstack([cells, np.full(cells.shape[1], total)])[:, : len(outcome.values)].T
     return replace(
         outcome,
-        known=blank(outcome.known, gone | np.append(unknown, no_total)),
-        counts=blank(outcome.counts, gone),
+        known=blank(
+            outcome.known, np.append(cells.any(axis=1), total) | np.append(unknown, no_total)
+        ),
+        counts=blank(outcome.counts, gone[: len(outcome.counts)]),
         estimate=blank(outcome.estimate, gone),
         low=blank(outcome.low, gone),
         high=blank(outcome.high, gone),
     )
 
 
-def hide_table(table: Floats, least: int) -> Mask:
+def hide_table(table: Floats, least: int, forced: Mask | None = None) -> Mask:
     """Return which cells to hide of a table (rows, columns) whose margins are both known.
 
-    The small cells; then, as long as a hidden cell or the hidden cells of a row or column
-    together follow from the margins, the smallest cell that is still shown and not empty.
+    The small cells, and the rows that are ``forced``; then, as long as a hidden cell or the
+    hidden cells of a row or column together follow from the margins, the smallest cell that is
+    still shown and not empty.
     """
     hidden = _small(table, least)
+    if forced is not None:
+        hidden |= forced[:, None]
     while hidden.any() and _exposed(table, hidden, least):
         left = np.where(hidden | (table == 0), np.inf, table)
         if not np.isfinite(left).any():
