@@ -82,6 +82,14 @@ def outcomes(data: Plain, cohort: Cohort) -> list[str]:
     ]
 
 
+def check_size(records: int, least: int) -> None:
+    """Refuse so few records that nothing of them could be shown."""
+    if records < max(least, 2):
+        raise RecordsError(
+            f"These are too few records: {max(least, 2)} is the least that can be shown."
+        )
+
+
 def understand(task: Plain) -> Plain:
     """Say what some data were understood to be, without small counts."""
     data, least = task["data"], task["min_cell"]
@@ -91,6 +99,7 @@ def understand(task: Plain) -> Plain:
     else:
         found = inspect_records(data["source"], **_reading(data))
         cohort, layout, unit = whole_cohort(data, {}), found.layout, found.unit
+    check_size(len(cohort), least)
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: -counts[i])[:10]
     columns = [*(layout.codes or ()), *layout.roles.values()]

@@ -38,11 +38,7 @@ def fit(task: Plain, told: Told) -> Plain:
     rules = reading.preparation(task["data"], task["rules"])
     cohort = reading.chosen_cohort(task)
     size = len(rules.select(cohort))
-    if size < max(task["min_cell"], 2):
-        raise InputError(
-            f"Only a few records are left, and {max(task['min_cell'], 2)} is the least that can "
-            "be shown; choose a larger cohort."
-        )
+    reading.check_size(size, task["min_cell"])
     told({"records": size})
     parent = load_profile(task["parent"]) if task["parent"] else None
     if task["record"]:

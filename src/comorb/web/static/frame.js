@@ -101,6 +101,11 @@ export function trail(...parts) {
   document.title = `${parts[parts.length - 1]?.[0] ?? ""} · comorb`;
 }
 
+// What is built in has a title in every language.
+export function titleOf(data) {
+  return data.kind === "builtin" ? t(`builtin.${data.id}`) : data.title;
+}
+
 export function when(seconds) {
   return new Intl.DateTimeFormat(assets.language, { dateStyle: "medium", timeStyle: "short" }).format(1000 * seconds);
 }

@@ -3,7 +3,7 @@
 import { count, h, number, t } from "/page/dom.js";
 import { mount } from "/page/page.js";
 import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
-import { namesOf } from "./rules.js";
+import { addressOf, namesOf } from "./rules.js";
 import { toolbar } from "./toolbar.js";
 import { tuned } from "./tune.js";
 import { why } from "./why.js";
@@ -98,7 +98,7 @@ function follow(run) {
     stage.textContent = told.message ?? t(`state.${told.state}`);
     cancel.replaceWith(
       h("button", { type: "button", class: "primary", click: doing(again) }, t("run.again")),
-      h("a", { class: "button", href: `/data/${run.data}` }, t("run.change")),
+      h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")),
     );
   }
 }

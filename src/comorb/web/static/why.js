@@ -55,7 +55,7 @@ function answer(profile, told) {
       { class: "scroll", tabindex: 0, role: "group", "aria-label": t("why.title") },
       h("table", { class: "plain why" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("why.speaks")), ...heads)), h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, t("why.chance")), ...chances), ...rows)),
     ),
-    h("p", { class: "quiet" }, t("why.how.numbers")),
+    h("p", { class: "quiet" }, t("why.how.numbers"), " ", profile.min_cell ? t("hidden.how", { n: profile.min_cell }) : ""),
   ].filter(Boolean);
 }
 
