@@ -48,6 +48,7 @@ export async function cohortForm(row) {
 
   // Codes of another level mean nothing at this one.
   async function relevel() {
+    window.clearTimeout(timer);
     const gone = [];
     for (const one of Object.values(pickers)) {
       const named = one.names();
