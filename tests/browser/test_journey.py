@@ -68,9 +68,9 @@ def test_the_journey(page, server, records, picture, tmp_path):
     expect(page.locator(".rules")).to_contain_text("with Heart failure (428)")
     expect(page.locator(".card .trust").first).to_contain_text("Stability")
     picture(page, "clusters")
-    page.locator("#frequency").scroll_into_view_if_needed()
+    page.locator("#frequency").evaluate("part => part.scrollIntoView()")
     picture(page, "frequency")
-    page.locator("#heatmap").scroll_into_view_if_needed()
+    page.locator("#heatmap").evaluate("part => part.scrollIntoView()")
     picture(page, "heatmap")
 
     page.locator("#frequency tbody th").nth(1).hover()
@@ -83,7 +83,7 @@ def test_the_journey(page, server, records, picture, tmp_path):
     page.locator("#lambda").fill("0")
     assert page.inner_text("#relevance .columns") != before
     assert "lambda=0" in page.url
-    page.locator("#relevance").scroll_into_view_if_needed()
+    page.locator("#relevance").evaluate("part => part.scrollIntoView()")
     picture(page, "relevance")
 
     row = page.locator("#frequency tbody tr").nth(1)
@@ -137,7 +137,7 @@ def test_the_journey(page, server, records, picture, tmp_path):
     page.get_by_role("button", name="Ask", exact=True).click()
     expect(page.locator("#why")).to_contain_text("such a patient belongs to cluster")
     assert "585" not in page.url
-    page.locator("#why").scroll_into_view_if_needed()
+    page.locator("#why").evaluate("part => part.scrollIntoView()")
     picture(page, "why")
 
     page.get_by_role("button", name="Download").click()
@@ -270,8 +270,8 @@ def test_no_language_leaves_english_or_is_wider_than_the_page(page, server, made
             for width, height in ((1440, 900), (1024, 768)):
                 page.set_viewport_size({"width": width, "height": height})
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-            if path == made:
-                picture(page, f"tablet-{language}")
+            if path == made and language == "es":
+                picture(page, "tablet")
 
 
 def test_everything_is_reached_by_keyboard(page, server, made, picture):

@@ -60,7 +60,7 @@ function row(profile, i) {
     h("th", { scope: "row", tabindex: 0 }, profile.labels[i]),
     bar(profile.overall[i], null, { class: "overall" }),
     ...values.map((value, j) => bar(value, profile.overall[i], clusterMarks(j))),
-    h("td", { class: "num quiet" }, spreadText(values)),
+    h("td", { class: "num quiet" }, points(spread(values))),
   );
 }
 
@@ -78,20 +78,21 @@ function bar(share, overall, marks) {
   return h("td", marks, drawing, h("span", { class: "num" }, percent(share)));
 }
 
+// The highest share that is shown less the lowest; null when fewer than two are.
 function spread(values) {
   const seen = values.filter((value) => value !== null);
-  return seen.length > 1 ? Math.max(...seen) - Math.min(...seen) : 0;
+  return seen.length > 1 ? Math.max(...seen) - Math.min(...seen) : null;
 }
 
-function spreadText(values) {
-  return `${Math.round(100 * spread(values))}`;
+function points(share) {
+  return share === null ? t("hidden") : String(Math.round(100 * share));
 }
 
 function sorted(profile, codes, sort) {
   const value = {
     name: null,
     overall: (i) => profile.overall[i],
-    spread: (i) => spread(profile.prevalence.map((row) => row[i])),
+    spread: (i) => spread(profile.prevalence.map((row) => row[i])) ?? -1,
   }[sort];
   const place = profile.clusters.findIndex((cluster) => cluster.number === Number(sort));
   const by = value ?? ((i) => profile.prevalence[place]?.[i] ?? -1);
