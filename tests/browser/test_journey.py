@@ -28,7 +28,7 @@ def first_run(page, server, records, picture=None):
     search.press("Enter")
     expect(page.locator(".code-chip")).to_contain_text("Heart failure")
     page.get_by_label("Choose:").check()
-    expect(page.locator(".go .size")).to_contain_text("of 4,000 records")
+    expect(page.locator(".go .size")).to_contain_text("2,539 of 4,000 records")
     assert "having=428" in page.url
     if picture:
         picture(page, "cohort")

@@ -199,9 +199,10 @@ def _holed(values: Floats) -> Any:
 
 
 def _show(about: Profile, folder: Path, least: int) -> None:
-    for old in folder.glob(_SHOWN.format("*")):
-        old.unlink()
-    write_text(about.suppressed(least).to_json(), folder / _SHOWN.format(least))
+    path = folder / _SHOWN.format(least)
+    write_text(about.suppressed(least).to_json(), path)
+    for other in set(folder.glob(_SHOWN.format("*"))) - {path}:
+        other.unlink()
 
 
 def _merge(

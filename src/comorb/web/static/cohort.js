@@ -22,7 +22,7 @@ export async function cohortForm(row) {
   const k = h("input", { type: "number", min: 1, max: 50, value: Number(wanted.get("k")) || 5, "aria-label": t("cohort.k"), input: () => { chosen.checked = true; changed(); } });
   const automatic = h("input", { type: "radio", name: "k", checked: !Number(wanted.get("k")), change: changed });
   const chosen = h("input", { type: "radio", name: "k", checked: Boolean(Number(wanted.get("k"))), change: changed });
-  const size = h("p", { class: "size", role: "status" });
+  const size = h("p", { class: "size", role: "status" }, t("cohort.measuring"));
   const run = h("button", { type: "button", class: "primary", click: doing(start) }, t("cohort.run"));
   let timer = 0;
   let turn = 0;
@@ -42,6 +42,8 @@ export async function cohortForm(row) {
 
   function changed() {
     window.history.replaceState(null, "", addressOf(row.id, rules(), chosen.checked ? k.value : "auto"));
+    size.textContent = t("cohort.measuring");
+    turn += 1;
     window.clearTimeout(timer);
     timer = window.setTimeout(measure, 250);
   }
@@ -62,7 +64,6 @@ export async function cohortForm(row) {
   async function measure() {
     turn += 1;
     const mine = turn;
-    size.textContent = t("cohort.measuring");
     try {
       const found = await call("POST", `/api/v1/data/${row.id}/size`, { rules: rules() });
       if (mine !== turn) return;
