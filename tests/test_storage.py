@@ -32,6 +32,7 @@ def model() -> SavedModel:
         codes=("250", "401", "428"),
         names=("Diabetes mellitus", "Essential hypertension", "Insuffisance cardiaque, aiguë"),
         clusters=("Diabetes", "Hypertension"),
+        numbers=(2, 5),
         system="icd9cm",
         level="category",
         left_out=("V45",),
@@ -58,6 +59,13 @@ def test_a_model_comes_back_to_the_last_bit(model, path):
     for field in fields(model)[1:]:
         assert getattr(loaded, field.name) == getattr(model, field.name)
     assert loaded.version == __version__
+
+
+def test_a_file_without_numbers_counts_its_clusters_from_1(path):
+    title, header, numbers = path.read_bytes()[:-32].split(b"\n", 2)
+    older = {key: value for key, value in json.loads(header).items() if key != "numbers"}
+    sealed(path, b"\n".join([title, json.dumps(older).encode(), numbers]))
+    assert load_model(path).numbers == (1, 2)
 
 
 def test_the_same_model_gives_the_same_bytes(model, path):
@@ -136,6 +144,7 @@ def test_a_newer_format_is_named(path):
         ("codes", "abc", r"'codes' must be a list"),
         ("names", ["Diabetes mellitus"], r"needs as many names: got 2 clusters, 3 codes and 1"),
         ("run", None, r"'run' must be a dict"),
+        ("numbers", [5, 2], r"needs as many numbers, in ascending order"),
     ],
 )
 def test_a_sealed_file_of_the_wrong_shape_is_refused(path, key, value, reason):
@@ -259,7 +268,7 @@ def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="file is a file; name a directory for the results"):
         fill(tmp_path / "file", "new", force=True)
-    with pytest.raises(StorageError, match=r"can't be written: .*Choose another place"):
+    with pytest.raises(StorageError, match="Nothing can be written to .*file; name another place"):
         fill(tmp_path / "file" / "below", "new")
 
 

@@ -35,7 +35,7 @@ VERSION = 1
 _MAGIC = b"comorb model "
 _SEAL = 32
 _TEXTS = ("system", "level", "data_hash", "version")
-_LISTS = ("codes", "names", "clusters", "left_out")
+_LISTS = ("codes", "names", "clusters", "numbers", "left_out")
 _TABLES = ("preparation", "run")
 
 
@@ -51,6 +51,8 @@ class SavedModel:
         The code of each column and what it means.
     clusters : tuple of str
         A name for each cluster.
+    numbers : tuple of int
+        The number of each cluster, ascending.
     system, level : str
         The coding system and the level at which codes are columns.
     left_out : tuple of str
@@ -69,6 +71,7 @@ class SavedModel:
     codes: tuple[str, ...]
     names: tuple[str, ...]
     clusters: tuple[str, ...]
+    numbers: tuple[int, ...]
     system: str
     level: str
     left_out: tuple[str, ...] = ()
@@ -86,6 +89,8 @@ class SavedModel:
                 f"A model of {k} clusters × {d} codes needs as many names: "
                 f"got {came[0]} clusters, {came[1]} codes and {came[2]} names."
             )
+        if len(self.numbers) != k or list(self.numbers) != sorted(set(self.numbers)):
+            raise InputError(f"A model of {k} clusters needs as many numbers, in ascending order.")
 
 
 def save_model(model: SavedModel, path: str | Path) -> None:
@@ -132,6 +137,7 @@ def load_model(path: str | Path) -> SavedModel:
 
 
 def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
+    header.setdefault("numbers", list(range(1, len(header["clusters"]) + 1)))
     kinds = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_LISTS, list) | dict.fromkeys(_TABLES, dict)
     for key, kind in kinds.items():
         if not isinstance(header[key], kind):

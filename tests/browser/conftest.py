@@ -172,9 +172,8 @@ def picture() -> Callable[[Page, str], None]:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.png").write_bytes(whole)
         if os.environ.get("COMORB_DOCS_IMAGES"):
-            small = (
-                Image.open(BytesIO(whole)).convert("RGB").quantize(256, Image.Quantize.FASTOCTREE)
-            )
+            image = Image.open(BytesIO(whole)).convert("RGB")
+            small = image.quantize(256, Image.Quantize.MAXCOVERAGE)
             target = ROOT / "docs" / "images" / "explorer"
             target.mkdir(parents=True, exist_ok=True)
             small.save(target / f"{name}.png", optimize=True)

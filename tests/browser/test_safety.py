@@ -74,9 +74,10 @@ def test_files_that_cannot_be_read_get_a_clear_line_and_leave_nothing(
     before = sorted(folder.iterdir())
     cases = {
         "large.csv": (b"x" * 2_100_000, "larger than 2 MB"),
-        "broken.parquet": (b"PAR1", "records.parquet"),
+        "broken.parquet": (b"PAR1", "broken.parquet"),
         "empty.csv": (b"", "empty"),
-        "numbers.csv": (b"a,b\n1,2\n", "records.csv"),
+        "numbers.csv": (b"a,b\n1,2\n", "numbers.csv"),
+        "one.csv": (b"id,dx1,dx2,dx3\n1,4280,25000,4019\n", "too few records"),
     }
     for name, (content, said) in cases.items():
         (tmp_path / name).write_bytes(content)

@@ -40,7 +40,7 @@ def test_one_cluster_in_detail(comorb, run):
     assert plain["diagnoses"][0]["lift"] > 0
     wrong = comorb("profile", run, "--cluster", 4)
     assert wrong.exit_code == 2
-    assert "expected a cluster from 1 to 3, got 4" in wrong.stderr
+    assert "expected one of the clusters 1, 2, 3, got 4" in wrong.stderr
 
 
 def test_small_counts_are_hidden_on_request(comorb, run):
@@ -75,7 +75,7 @@ def test_a_cluster_is_renamed_for_good(comorb, run, records):
     assert "expected the number of a cluster and a name, such as 2=Kidney" in told.stderr
     told = comorb("profile", "run", "--name", "7=Kidneys")
     assert told.exit_code == 2
-    assert "expected a cluster from 1 to 3, got 7" in told.stderr
+    assert "expected one of the clusters 1, 2, 3, got 7" in told.stderr
     assert "Kidneys and hearts" in comorb("profile", "run").stdout
 
 

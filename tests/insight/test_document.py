@@ -45,7 +45,11 @@ def _cluster(plain: dict[str, Any]) -> None:
     plain["clusters"][0]["colour"] = "red"
 
 
-@pytest.mark.parametrize("damage", [_drop, _cut, _texts, _bits, _cluster])
+def _numbers(plain: dict[str, Any]) -> None:
+    plain["clusters"][1]["number"] = 1
+
+
+@pytest.mark.parametrize("damage", [_drop, _cut, _texts, _bits, _cluster, _numbers])
 def test_a_damaged_document_is_refused(
     full: Profile, damage: Callable[[dict[str, Any]], None]
 ) -> None:
@@ -53,6 +57,13 @@ def test_a_damaged_document_is_refused(
     damage(plain)
     with pytest.raises(StorageError, match=r"the profile is damaged: .* make it again"):
         Profile.from_json(json.dumps(plain))
+
+
+def test_a_document_without_numbers_counts_from_1(full: Profile) -> None:
+    plain = json.loads(full.to_json())
+    for cluster in plain["clusters"]:
+        del cluster["number"]
+    assert Profile.from_json(json.dumps(plain)).to_json() == full.to_json()
 
 
 def test_a_document_cut_short_is_refused(full: Profile) -> None:

@@ -42,11 +42,11 @@ def test_a_profile_that_is_none_is_named(tmp_path):
 
 
 def test_a_new_name_is_in_every_file(runs):
-    assert rename(runs / "3", {1: "Hearts"}).clusters[1].name == "Hearts"
+    assert rename(runs / "3", {2: "Hearts"}).clusters[1].name == "Hearts"
     assert load_profile(runs / "3").clusters[1].name == "Hearts"
     assert load_model(runs / "3" / "model.comorb").clusters[1] == "Hearts"
     assert "Hearts" in (runs / "3" / "report.html").read_text()
-    with pytest.raises(InputError, match="expected names that are not empty"):
+    with pytest.raises(InputError, match="expected one of the clusters 1, 2, 3, got 9"):
         rename(runs / "3", {9: "Nowhere"})
 
 

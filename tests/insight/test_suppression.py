@@ -6,11 +6,12 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from comorb.errors import InputError
 from comorb.insight.parts import Outcome
 from comorb.insight.profile import Profile
-from comorb.insight.suppression import hide, hide_outcome, merge_lines
+from comorb.insight.suppression import hide, hide_outcome, hide_table, merge_lines
 from comorb.records.ledger import Line
 from tests.insight.conftest import sampled
 
@@ -109,6 +110,51 @@ def test_outcomes_are_hidden_with_their_complements() -> None:
     assert np.isnan(shown.counts[0]).tolist() == [True, True, False, False]
     few = hide_outcome(outcome, known[:-1] + np.array([3, 0, 0]), np.zeros(3, dtype=bool), LEAST)
     assert np.isnan(few.estimate).all(), "three records without a value are few in all"
+
+
+def test_one_rare_category_leaves_the_common_ones_to_be_seen() -> None:
+    rows = [[600.0, 500, 400], [300, 80, 400], [60, 48, 70], [40, 5, 130]]
+    counts = np.column_stack([rows, np.sum(rows, axis=1)])
+    known = counts.sum(axis=0)
+    shares = counts / known
+    names = ("home", "care", "hospital", "against advice")
+    outcome = Outcome("discharge", "share", names, known, counts, shares, shares, shares)
+    shown = hide_outcome(outcome, known[:-1], np.zeros(3, dtype=bool), LEAST)
+    hidden = np.isnan(shown.estimate)
+    assert hidden.astype(int).tolist() == [
+        [0, 0, 0, 0],
+        [0, 0, 0, 0],
+        [1, 1, 0, 0],
+        [1, 1, 0, 0],
+    ]
+    np.testing.assert_array_equal(np.isnan(shown.counts), hidden)
+    missing = hide_outcome(outcome, known[:-1] + np.array([4, 40, 0]), np.zeros(3, bool), LEAST)
+    assert np.isnan(missing.estimate[:, 0]).all(), "a share and its count tell the four missing"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_small_cell_of_a_table_follows_from_its_margins(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 6, 2))
+    table = rng.poisson(rng.choice([0.5, 5, 20, 200], shape)).astype(float)
+    hidden = hide_table(table, LEAST)
+    assert not small(table[~hidden])
+    if hidden.all():
+        return
+    for axis in (0, 1):
+        assert not small((table * hidden).sum(axis=axis))
+    for place in np.argwhere(hidden & (table > 0) & (table < LEAST)):
+        spans = []
+        for sign in (1, -1):
+            aim = np.zeros(shape)
+            aim[tuple(place)] = sign
+            sums = np.array(
+                [(np.arange(shape[0]) == i)[:, None] & hidden for i in range(shape[0])]
+                + [(np.arange(shape[1]) == j)[None, :] & hidden for j in range(shape[1])]
+            ).reshape(sum(shape), -1)
+            found = linprog(aim.ravel(), A_eq=sums, b_eq=sums @ table.ravel(), bounds=(0, None))
+            spans.append(abs(found.fun))
+        assert spans[1] - spans[0] > 0.5, "only one count would do"
 
 
 def test_a_mean_is_shown_though_few_values_are_missing() -> None:

@@ -69,43 +69,43 @@ def test_relevance_follows_lambda(client, run):
 
 def test_names_last_and_go_on_to_the_next_run(client, run):
     eva = client("eva")
-    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"1": " Kidneys "}).status_code == 200
+    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"2": " Kidneys "}).status_code == 200
     told = eva.get(f"/api/v1/runs/{run['id']}/profile").json()
     assert told["clusters"][1]["name"] == "Kidneys"
     rules = {"having": ["428"], "drop_codes": ["401"]}
     after = new_run(eva, parent=run["id"], rules=rules)
-    names = [c["name"] for c in eva.get(f"/api/v1/runs/{after['id']}/profile").json()["clusters"]]
-    assert names[1] == "Kidneys"
-    assert after["colours"] == [0, 1, 2]
+    clusters = eva.get(f"/api/v1/runs/{after['id']}/profile").json()["clusters"]
+    assert clusters[1]["name"] == "Kidneys"
+    assert [cluster["number"] for cluster in clusters] == [1, 2, 3]
     assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"9": "x"}).status_code == 422
-    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"0": " "}).status_code == 422
+    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"1": " "}).status_code == 422
 
 
 def test_two_clusters_are_merged_in_a_new_run(client, run):
     eva = client("eva")
-    merged = new_run(eva, parent=run["id"], merge=[0, 2])
+    merged = new_run(eva, parent=run["id"], merge=[1, 3])
     sizes = [
         [c["size"] for c in eva.get(f"/api/v1/runs/{key}/profile").json()["clusters"]]
         for key in (run["id"], merged["id"])
     ]
     assert sizes[1][0] == pytest.approx(sizes[0][0] + sizes[0][2], rel=0.05)
     assert merged["clusters"] == 2
-    assert merged["colours"] == [0, 1]
-    again = new_run(eva, parent=merged["id"], merge=[0, 1])
+    assert merged["groups"] == [1, 2, 1]
+    again = new_run(eva, parent=merged["id"], merge=[1, 2])
     assert again["clusters"] == 1
-    assert again["groups"] == [0, 0, 0]
-    alone = {"data": mounted(eva)["id"], "merge": [0, 1]}
+    assert again["groups"] == [1, 1, 1]
+    alone = {"data": mounted(eva)["id"], "merge": [1, 2]}
     assert eva.post("/api/v1/runs", json=alone).status_code == 422
 
 
 def test_a_cluster_is_looked_into_and_says_where_it_is(client, run):
     eva = client("eva")
-    within = {"run": run["id"], "cluster": 0}
+    within = {"run": run["id"], "cluster": 1}
     inside = new_run(eva, parent=run["id"], within=within, k=2)
     assert inside["state"] == "done", inside
     size = eva.get(f"/api/v1/runs/{run['id']}/profile").json()["clusters"][0]["size"]
     assert inside["records"] == size
-    assert inside["path"] == [{"run": run["id"], "title": "Heart failure", "cluster": 0}]
+    assert inside["path"] == [{"run": run["id"], "title": "Heart failure", "cluster": 1}]
 
 
 def test_compare_follows_the_records_that_both_have(client, run):
@@ -146,13 +146,13 @@ def test_a_record_is_moved_by_hand_in_a_new_run_that_says_so(client, run):
 
     before = rows(run["id"])
     record, told = next(iter(before.items()))
-    target = int(told["cluster"]) % 3
+    target = int(told["cluster"]) % 3 + 1
     assert sum(eva.post(f"{path}/record", json={"record": record}).json()["posterior"]) > 0.99
     made = eva.post(f"{path}/move", json={"record": record, "cluster": target}).json()
     moved = wait(eva, made["id"])
     assert (moved["state"], moved["moved"], moved["clusters"]) == ("done", 1, 3), moved
     after = rows(made["id"])
-    assert (after[record]["cluster"], after[record]["manual"]) == (str(target + 1), "true")
+    assert (after[record]["cluster"], after[record]["manual"]) == (str(target), "true")
     assert sum(before[key]["cluster"] != after[key]["cluster"] for key in before) == 1
     assert sum(row["manual"] == "true" for row in after.values()) == 1
     assert "record" not in moved

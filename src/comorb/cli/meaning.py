@@ -26,7 +26,7 @@ MinCell = Annotated[
 def profile(
     run: RunFolder,
     cluster: Annotated[
-        int | None, typer.Option(metavar="N", help="Show this cluster in detail, from 1 on.")
+        int | None, typer.Option(metavar="N", help="Show the cluster of this number in detail.")
     ] = None,
     lam: Annotated[
         float,
@@ -55,12 +55,12 @@ def profile(
     from comorb.insight.saved import load_profile, rename
 
     found = load_profile(run)
-    _check(cluster, found.k, "--cluster")
+    _check(cluster, found.numbers, "--cluster")
     if name:
         names = dict(_numbered(text) for text in name)
         for number in names:
-            _check(number, found.k, "--name")
-        found = rename(run, {number - 1: text for number, text in names.items()})
+            _check(number, found.numbers, "--name")
+        found = rename(run, names)
     found = found.suppressed(min_cell)
     if cluster is None:
         summary, show = profile_summary(found, lam, top or 5), show_profile
@@ -150,8 +150,9 @@ def _numbered(text: str) -> tuple[int, str]:
     return int(number), name.strip()
 
 
-def _check(cluster: int | None, k: int, option: str) -> None:
-    if cluster is not None and not 1 <= cluster <= k:
+def _check(cluster: int | None, numbers: tuple[int, ...], option: str) -> None:
+    if cluster is not None and cluster not in numbers:
+        known = ", ".join(map(str, numbers))
         raise typer.BadParameter(
-            f"expected a cluster from 1 to {k}, got {cluster}", param_hint=option
+            f"expected one of the clusters {known}, got {cluster}", param_hint=option
         )

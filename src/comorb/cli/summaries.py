@@ -19,7 +19,7 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
     source = profile.source
     clusters = [
         {
-            "cluster": place + 1,
+            "cluster": cluster.number,
             "name": cluster.name,
             "records": cluster.size,
             "share": cluster.share,
@@ -56,14 +56,18 @@ def assigned_summary(tally: Tally) -> dict[str, Any]:
     records = int(tally.sizes.sum())
     clusters = [
         {
-            "cluster": place + 1,
+            "cluster": number,
             "name": name,
             "records": size,
             "share": size / records,
             "confidence": sure / size if size else None,
         }
-        for place, (name, size, sure) in enumerate(
-            zip(tally.clusters, tally.sizes.tolist(), tally.sure.tolist(), strict=True)
+        for number, name, size, sure in zip(
+            tally.numbers,
+            tally.clusters,
+            tally.sizes.tolist(),
+            tally.sure.tolist(),
+            strict=True,
         )
     ]
     return {
@@ -75,8 +79,8 @@ def assigned_summary(tally: Tally) -> dict[str, Any]:
 
 
 def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dict[str, Any]:
-    """Return one cluster in detail; clusters count from 1."""
-    place = cluster - 1
+    """Return the cluster of a number in detail."""
+    place = profile.numbers.index(cluster)
     places = profile.top(place, lam, top)
     whole: dict[str, Any] = profile_summary(profile, lam, 0)["clusters"][place]
     diagnoses = [
@@ -168,7 +172,7 @@ def stability_summary(found: Run) -> dict[str, Any]:
 def _brief(profile: Profile, place: int) -> dict[str, Any]:
     cluster = profile.clusters[place]
     return {
-        "cluster": place + 1,
+        "cluster": cluster.number,
         "name": cluster.name,
         "records": cluster.size,
         "share": cluster.share,

@@ -52,8 +52,8 @@ def assign(
     n_jobs : int, default=-1
         Threads; −1 for all cores.
     groups : sequence of int, optional
-        The group of each cluster of the model, from 0 on without gaps, when several count as one:
-        the probability of a group is the sum of theirs.
+        The group of each cluster of the model, when several count as one: the probability of a
+        group is the sum of theirs. Labels are the places of the groups in ascending order.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def assign(
             f"{model.n_columns}; fit it on this cohort, or bring the cohort to the model's codes"
         )
 
-    joined = None if groups is None else np.eye(max(groups) + 1)[list(groups)]
+    joined = None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
 
     def read(rows: Rows) -> tuple[Ints, Floats, Floats, Floats, Floats]:
         posterior = model.posterior(rows)[0]

@@ -47,12 +47,12 @@ def frequency(profile: Profile, n: int = 20, ax: Axes | None = None) -> Axes:
     rows = profile.common(n)
     ax = ax or drawing.table_axes(profile.k + 1, len(rows))
     shares = np.vstack([profile.overall[rows], profile.prevalence[:, rows]])
-    fills = [palette()["overall"], *colours(profile.k)]
+    fills = [palette()["overall"], *colours(profile.numbers)]
     drawing.bars(ax, shares, fills, [profile.labels[i] for i in rows])
     for column in range(1, profile.k + 1):
         drawing.marks(ax, column, profile.overall[rows])
-    drawing.heads(ax, ["All", *(str(j) for j in range(1, profile.k + 1))], fills)
-    drawing.key(ax, [cluster.name for cluster in profile.clusters], fills[1:])
+    drawing.heads(ax, ["All", *map(str, profile.numbers)], fills)
+    drawing.key(ax, profile.clusters, fills[1:])
     title = f"How common the {len(rows)} most frequent diagnoses are (%; the tick is all records)"
     if profile.universal:
         left_out = ", ".join(profile.labels[i] for i in profile.universal[:3])
@@ -84,7 +84,7 @@ def heatmap(profile: Profile, ax: Axes | None = None) -> Axes:
     height = max(int(edges[-1]), 1)
     ink, rows = np.array(to_rgb(palette()["ink"])), cells.rows()
     strips = []
-    for place, colour in enumerate(colours(profile.k)):
+    for place, colour in enumerate(colours(profile.numbers)):
         part = rows[edges[place] : edges[place + 1]]
         shade = drawing.density(part, -(-len(part) * PIXELS // height))[:, :, None]
         strip = shade * ink + (1 - shade) * (1 - 0.22 * (1 - np.array(to_rgb(colour))))
@@ -100,11 +100,11 @@ def heatmap(profile: Profile, ax: Axes | None = None) -> Axes:
     ax.tick_params(axis="x", labelrotation=90, labelsize=7.5, length=0)
     centres = (edges[:-1] + edges[1:]) / 2
     places = drawing.spread(centres, (0.026 if profile.k <= 12 else 0.021) * height, height)
-    for number, (at, middle, count) in enumerate(zip(places, centres, lines, strict=True), 1):
-        colour = colours(profile.k)[number - 1]
+    named = zip(profile.clusters, colours(profile.numbers), places, centres, lines, strict=True)
+    for cluster, colour, at, middle, count in named:
         if count:
             ax.annotate(
-                f"{number}  {shorten(profile.clusters[number - 1].name, 30)}",
+                f"{cluster.number}  {shorten(cluster.name, 30)}",
                 (-0.5, middle),
                 (-2.6, at),
                 annotation_clip=False,
@@ -155,7 +155,8 @@ def relevance(
     low, high = profile.intervals()
     share = profile.prevalence[cluster, rows]
     errors = np.array([share - low[cluster, rows], high[cluster, rows] - share])
-    colour = colours(profile.k)[cluster]
+    about = profile.clusters[cluster]
+    colour = colours([about.number])[0]
     ax.barh(at - 0.19, share, 0.38, color=colour, label="in this cluster")
     ax.errorbar(share, at - 0.19, xerr=errors, fmt="none", ecolor=palette()["ink"], elinewidth=0.9)
     ax.barh(at + 0.19, profile.overall[rows], 0.38, color=palette()["overall"], label="overall")
@@ -163,8 +164,8 @@ def relevance(
     ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
     drawing.percent(ax, float(np.nanmax(high[cluster, rows], initial=0.1)))
     ax.legend(frameon=False, fontsize=8, loc="lower right")
-    name = shorten(profile.clusters[cluster].name, NAME_WIDTH)
-    return drawing.titled(ax, f"{cluster + 1}  {name}\nMost relevant diagnoses, λ = {lam:g}")
+    name = shorten(about.name, NAME_WIDTH)
+    return drawing.titled(ax, f"{about.number}  {name}\nMost relevant diagnoses, λ = {lam:g}")
 
 
 def sizes(profile: Profile, ax: Axes | None = None) -> Axes:
@@ -186,7 +187,7 @@ def sizes(profile: Profile, ax: Axes | None = None) -> Axes:
     at = np.arange(profile.k)
     shares = np.array([np.nan if c.share is None else c.share for c in profile.clusters])
     soft = np.array([np.nan if c.soft_share is None else c.soft_share for c in profile.clusters])
-    ax.barh(at, np.nan_to_num(shares), 0.66, color=colours(profile.k))
+    ax.barh(at, np.nan_to_num(shares), 0.66, color=colours(profile.numbers))
     ax.plot(soft, at, "D", ms=4, mec="white", mew=0.8, color=palette()["ink"], label="soft share")
     for place, cluster in enumerate(profile.clusters):
         text = "hidden" if cluster.size is None else f"{cluster.size:,}  ({_share(cluster.share)})"
@@ -195,7 +196,7 @@ def sizes(profile: Profile, ax: Axes | None = None) -> Axes:
             text, (max(ends, default=0), place), (7, 0), textcoords="offset points", va="center",
             fontsize=8, color=palette()["muted"],
         )  # fmt: skip
-    names = [f"{j}  {shorten(c.name, NAME_WIDTH)}" for j, c in enumerate(profile.clusters, 1)]
+    names = [f"{c.number}  {shorten(c.name, NAME_WIDTH)}" for c in profile.clusters]
     ax.set_yticks(at, names)
     ax.set_ylim(profile.k - 0.5, -0.5)
     drawing.percent(ax, 1.18 * float(np.nanmax([*shares, *soft], initial=0.1)))
@@ -226,8 +227,8 @@ def choice_of_k(choice: Choice, ax: Axes | None = None) -> Axes:
         "−BIC/2": [-row.bic / 2 for row in choice.rows],
         "−ICL/2": [-row.icl / 2 for row in choice.rows],
     }
-    for (name, values), colour in zip(criteria.items(), colours(4), strict=True):
-        decides = colour == colours(1)[0]
+    for (name, values), colour in zip(criteria.items(), colours(range(1, 5)), strict=True):
+        decides = name == "evidence"
         ax.plot(numbers, values, "o-", ms=4, lw=2.4 if decides else 1.1, color=colour, label=name,
                 zorder=3 if decides else 2)  # fmt: skip
     ax.set_ylabel("log-likelihood a record, adjusted\n(more is better)")
@@ -271,12 +272,13 @@ def compare(profile_a: Profile, profile_b: Profile, n: int = 20, ax: Axes | None
     ax = ax or drawing.table_axes(len(pairs), len(rows))
     one = np.array([profile_a.prevalence[a][rows] for a, _ in pairs])
     two = np.array([profile_b.prevalence[b][other] for _, b in pairs])
-    fills = [colours(profile_a.k)[a] for a, _ in pairs]
+    matched = [(profile_a.clusters[a], profile_b.clusters[b]) for a, b in pairs]
+    fills = colours([first.number for first, _ in matched])
     drawing.bars(ax, one, fills, [profile_a.labels[i] for i in rows])
     for column, values in enumerate(two):
         drawing.marks(ax, column, values)
-    drawing.heads(ax, [f"{a + 1}→{b + 1}" for a, b in pairs], fills)
-    drawing.key(ax, [profile_a.clusters[a].name for a, _ in pairs], fills)
+    drawing.heads(ax, [f"{first.number}→{second.number}" for first, second in matched], fills)
+    drawing.key(ax, [first for first, _ in matched], fills)
     return drawing.titled(ax, "Bars: first run; ticks: the matched cluster of the second run")
 
 

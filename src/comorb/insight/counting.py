@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,11 @@ def carriers(members: csr_array[Any], cohort: Cohort, weights: Floats) -> Floats
     return np.asarray((weighted @ cohort.matrix).toarray(), dtype=np.float64)
 
 
-def clusters(assigned: Assignment, heavy: Floats) -> tuple[Cluster, ...]:
+def clusters(assigned: Assignment, heavy: Floats, numbers: Sequence[int]) -> tuple[Cluster, ...]:
     """Return the sizes and the confidence of each cluster, still without names."""
     total, n = float(heavy.sum()), heavy.size
     found = []
-    for place, soft in enumerate(assigned.soft):
+    for place, (number, soft) in enumerate(zip(numbers, assigned.soft, strict=True)):
         rows = np.flatnonzero(assigned.labels == place)
         w = heavy[rows]
         means = [
@@ -36,7 +37,8 @@ def clusters(assigned: Assignment, heavy: Floats) -> tuple[Cluster, ...]:
         ]
         shares = round(float(w.sum()) / total, 9), round(float(soft) / total, 9)
         soft_size, n_eff = round(n * float(soft) / total, 3), round(effective(w), 3)
-        found.append(Cluster("", rows.size, shares[0], soft_size, shares[1], n_eff, *means))
+        sizes = rows.size, shares[0], soft_size, shares[1], n_eff
+        found.append(Cluster(number, "", *sizes, *means))
     return tuple(found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +73,12 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     source = dict(plain["source"])
     source["lines"] = tuple(Line(**line) for line in source["lines"])
     source["notes"] = tuple(source["notes"])
-    clusters = tuple(Cluster(**cluster) for cluster in plain["clusters"])
+    clusters = tuple(
+        Cluster(**{"number": place, **cluster})
+        for place, cluster in enumerate(plain["clusters"], 1)
+    )
+    if any(one.number >= two.number for one, two in pairwise(clusters)):
+        raise ValueError("number")
     k, d = len(clusters), len(plain["codes"])
     shapes = {"counts": (k, d), "prevalence": (k, d), "means": (k, d), "weights": (k,)}
     shapes |= {"totals": (d,), "overall": (d,), "expected": (d,)}

@@ -9,7 +9,7 @@ import numpy as np
 
 from comorb.insight.labels import shorten
 from comorb.insight.palette import palette
-from comorb.insight.parts import Bits
+from comorb.insight.parts import Bits, Cluster
 from comorb.model.kernels import Floats
 
 if TYPE_CHECKING:
@@ -76,20 +76,20 @@ def heads(ax: Axes, texts: Sequence[str], fills: Sequence[str]) -> None:
         text.set(color=fill, fontweight="bold", fontsize=10 if len(texts) <= 13 else 8)
 
 
-def key(ax: Axes, names: Sequence[str], fills: Sequence[str]) -> None:
+def key(ax: Axes, clusters: Sequence[Cluster], fills: Sequence[str]) -> None:
     """Write the clusters' names below the axes, in two or three columns."""
     from matplotlib.patches import Patch
 
     handles = [
-        Patch(color=fill, label=f"{number}  {shorten(name, 44)}")
-        for number, (name, fill) in enumerate(zip(names, fills, strict=True), 1)
+        Patch(color=fill, label=f"{cluster.number}  {shorten(cluster.name, 44)}")
+        for cluster, fill in zip(clusters, fills, strict=True)
     ]
     width = ax.figure.get_figure(root=True).get_size_inches()[0]
     ax.legend(
         handles=handles,
         loc="upper right",
         bbox_to_anchor=(1, -0.01),
-        ncols=max(1, min(len(names), int(width // 3.6))),
+        ncols=max(1, min(len(clusters), int(width // 3.6))),
         frameon=False,
         fontsize=8,
         handlelength=1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 
@@ -67,7 +67,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def cluster_names(
-    ranked: Sequence[Sequence[int]], codes: Sequence[str], labels: Sequence[str], system: str
+    ranked: Mapping[int, Sequence[int]], codes: Sequence[str], labels: Sequence[str], system: str
 ) -> tuple[str, ...]:
     """Name each cluster after its two most relevant diseases, and no two alike.
 
@@ -76,8 +76,8 @@ def cluster_names(
 
     Parameters
     ----------
-    ranked : sequence of sequences of int
-        For each cluster, its codes from the most relevant on.
+    ranked : mapping of int to sequence of int
+        For the number of each cluster, its codes from the most relevant on.
     codes, labels : sequence of str
         Each code and its short name.
     system : str
@@ -90,7 +90,7 @@ def cluster_names(
     """
     other = _NOT_DISEASES.get(system)
     names: list[str] = []
-    for number, order in enumerate(ranked, start=1):
+    for number, order in ranked.items():
         diseases = [i for i in order if not (other and other.match(codes[i]))]
         queue = [labels[i] for i in [*diseases, *(i for i in order if i not in diseases)]]
         picks: list[str] = []

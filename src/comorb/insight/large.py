@@ -127,6 +127,7 @@ def run_large(  # noqa: PLR0913 - what is told beside the data is told by name
                 tuple(told["codes"]),
                 tuple(told["names"]),
                 names_of(about),
+                about.numbers,
                 told["system"],
                 told["level"],
                 tuple(told.get("left_out", ())),
@@ -206,7 +207,7 @@ def _assignments(
     found = map_blocks(partial(_labels, mixture), blocks, executor)
     for number, (labels, top) in enumerate(found):
         ids = read_group(path, number, [ID])[ID].combine_chunks()
-        yield as_rows(ids, labels, top)
+        yield as_rows(ids, labels, top, range(1, mixture.n_components + 1))
 
 
 def _labels(mixture: Mixture, rows: Rows) -> tuple[Ints, Floats]:

@@ -1,8 +1,9 @@
-"""Lineage: clusters of one run that go on in the next keep their places, names and colours."""
+"""Lineage: clusters of one run that go on in the next keep their numbers and names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -29,29 +30,25 @@ def forebears(means: Floats, codes: Sequence[str], like: Profile) -> list[int | 
     return found
 
 
-def arrange(mixture: Mixture, codes: Sequence[str], like: Profile) -> Mixture:
-    """Return the mixture with its clusters in the order of an earlier run, new ones last."""
+def arrange(
+    mixture: Mixture, codes: Sequence[str], like: Profile
+) -> tuple[Mixture, tuple[int, ...]]:
+    """Return the mixture in the order of its clusters' numbers, and the numbers.
+
+    A cluster that goes on keeps its number; a new one gets the first that neither run has.
+    """
+    free = (number for number in count(1) if number not in like.numbers)
     old = forebears(mixture.means, codes, like)
-    order = sorted(range(len(old)), key=lambda j: (like.k if old[j] is None else old[j], j))
-    return Mixture(mixture.weights[order], mixture.means[order])
+    numbers = [next(free) if place is None else like.numbers[place] for place in old]
+    order = np.argsort(numbers)
+    return Mixture(mixture.weights[order], mixture.means[order]), tuple(sorted(numbers))
 
 
 def kept_names(about: Profile, like: Profile) -> dict[int, str]:
     """Return the names that people gave to clusters of an earlier run and that go on in this."""
-    usual = like.automatic_names()
-    return {
-        place: like.clusters[old].name
-        for place, old in enumerate(forebears(about.means, about.codes, like))
-        if old is not None and like.clusters[old].name != usual[old]
+    given = {
+        cluster.number: cluster.name
+        for cluster, usual in zip(like.clusters, like.automatic_names(), strict=True)
+        if cluster.name != usual
     }
-
-
-def colours(about: Profile, like: Profile, used: Sequence[int]) -> list[int]:
-    """Return the colour of each cluster, as places in the palette.
-
-    A cluster that goes on keeps its colour; ``used`` are those of the earlier run. A new one
-    gets the first that neither run has.
-    """
-    old = forebears(about.means, about.codes, like)
-    free = (colour for colour in range(len(used) + about.k) if colour not in used)
-    return [next(free) if place is None else used[place] for place in old]
+    return {place: given[number] for place, number in enumerate(about.numbers) if number in given}

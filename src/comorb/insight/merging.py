@@ -9,6 +9,7 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.assignment import assign
+from comorb.insight.lineage import kept_names
 from comorb.insight.profile import Profile, profile
 from comorb.insight.run import Run
 from comorb.insight.saved import names_of
@@ -19,18 +20,16 @@ from comorb.storage import SavedModel
 
 
 def grouped(groups: Sequence[int], pair: tuple[int, int]) -> tuple[int, ...]:
-    """Return the group of each cluster once two groups are made one.
+    """Return the number that each cluster of a model goes by, once two numbers are made one.
 
-    >>> grouped((0, 1, 2, 3), (1, 3))
-    (0, 1, 2, 1)
+    >>> grouped((1, 2, 3, 4), (4, 2))
+    (1, 2, 3, 2)
     """
     first, second = sorted(pair)
-    if not 0 <= first < second <= max(groups):
-        raise InputError(
-            f"expected two different clusters from 0 to {max(groups)}, got {first} and {second}"
-        )
-    joined = [first if group == second else group for group in groups]
-    return tuple(group - (group > second) for group in joined)
+    if first == second or not {first, second} <= set(groups):
+        known = ", ".join(map(str, sorted(set(groups))))
+        raise InputError(f"expected two of the clusters {known}, got {first} and {second}")
+    return tuple(first if group == second else group for group in groups)
 
 
 def merge(
@@ -47,11 +46,11 @@ def merge(
     base : SavedModel
         The model as it was fitted.
     groups : sequence of int
-        The group of each of its clusters; see `grouped`.
+        The number that each of its clusters goes by; see `grouped`.
     cohort : Cohort
         The records that it was fitted on.
     like : Profile
-        The run before, for its title, and for the names of the clusters that stay.
+        The run before, for its title, and for the names that were given.
     outcomes : sequence of str, optional
         The covariates to sum up; by default all that can be.
 
@@ -61,13 +60,13 @@ def merge(
         A record is in the group of the most probability, the sum of its clusters'. The model
         that is saved with it has one cluster for each group, of the mean of theirs.
     """
-    k = max(groups) + 1
-    joined = np.eye(k)[list(groups)] * base.mixture.weights[:, None]
+    numbers = tuple(sorted(set(groups)))
+    joined = np.equal.outer(groups, numbers) * base.mixture.weights[:, None]
     weights = joined.sum(axis=0)
     means = (joined / weights).T @ base.mixture.means
     mixture = Mixture(weights / weights.sum(), means)
     assigned = assign(base.mixture, cohort, groups=groups)
-    reason = f"{k}, after {len(groups)} were found and some were merged by hand"
+    reason = f"{len(numbers)}, after {len(groups)} were found and some were merged by hand"
     about = profile(
         mixture,
         cohort,
@@ -75,23 +74,11 @@ def merge(
         reason=reason,
         outcomes=outcomes,
         assigned=assigned,
+        numbers=numbers,
     )
-    usual, automatic = like.automatic_names(), names_of(about)
-    stay = {
-        place: name
-        for old, name in enumerate(names_of(like))
-        if name != usual[old] and (place := _same(about, like, old)) is not None
-    }
-    about = about.renamed(dict(enumerate(automatic)) | stay)
+    about = about.renamed(kept_names(about, like))
+    names = names_of(about)
     model = replace(
-        base, mixture=mixture, clusters=names_of(about), run=base.run | {"reason": reason}
+        base, mixture=mixture, clusters=names, numbers=numbers, run=base.run | {"reason": reason}
     )
-    return Run(model, Assigned(cohort.ids, assigned, names_of(about), cohort.ledger), about)
-
-
-def _same(about: Profile, like: Profile, old: int) -> int | None:
-    """Return the place of a cluster that was not merged, by its size and prevalences."""
-    for place in range(about.k):
-        if np.array_equal(about.counts[place], like.counts[old]):
-            return place
-    return None
+    return Run(model, Assigned(cohort.ids, assigned, names, numbers, cohort.ledger), about)

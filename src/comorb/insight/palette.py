@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import resources
 from typing import Any
@@ -16,14 +17,14 @@ def palette() -> dict[str, Any]:
     return loaded
 
 
-def colours(k: int) -> list[str]:
-    """Return a colour for each of k clusters, told apart by the colour-blind as far as may be.
+def colours(numbers: Sequence[int]) -> list[str]:
+    """Return the colour of each cluster, told apart by the colour-blind as far as may be.
 
-    Eleven hues; each further round of them is lighter, then darker. Every chart labels its
-    clusters by number as well.
+    It follows from the number, which every chart shows as well. Eleven hues; each further round
+    of them is lighter, then darker.
 
-    >>> colours(2)
+    >>> colours([1, 2])
     ['#0072b2', '#d55e00']
     """
     table = palette()["clusters"]
-    return [table[j % len(table)] for j in range(k)]
+    return [table[(number - 1) % len(table)] for number in numbers]

@@ -62,6 +62,8 @@ class Cluster:
 
     Attributes
     ----------
+    number : int
+        From 1 on in a run of its own; a cluster that goes on in another run keeps its number.
     name : str
         Made from the most relevant codes, or given by the user.
     size : int or None
@@ -79,6 +81,7 @@ class Cluster:
         Mean Jaccard overlap with the same cluster fitted on other subsets of the records.
     """
 
+    number: int
     name: str
     size: int | None
     share: float | None

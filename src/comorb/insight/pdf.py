@@ -128,10 +128,11 @@ def _tables(profile: Profile) -> list[Figure]:
 def _column(profile: Profile, cluster: int, figure: Figure, left: float, top: float) -> None:
     from matplotlib.lines import Line2D
 
-    colour, about = colours(profile.k)[cluster], profile.clusters[cluster]
+    about = profile.clusters[cluster]
+    colour = colours([about.number])[0]
     ends = [left, left + 0.2]
     figure.add_artist(Line2D(ends, [top + 0.02] * 2, color=colour, lw=4, solid_capstyle="butt"))
-    for row, text in enumerate(wrap(f"{cluster + 1}  {about.name}", 34)[:2]):
+    for row, text in enumerate(wrap(f"{about.number}  {about.name}", 34)[:2]):
         figure.text(left, top - 0.008 - 0.021 * row, text, fontsize=8.5, fontweight="bold")
     if about.size is None:
         size = "too few records to show"
@@ -159,7 +160,7 @@ def _outcomes(profile: Profile) -> list[Figure]:
         title = "Outcomes and patients (with 95% intervals)"
         figure.text(_LEFT, 0.94, title, fontsize=13, fontweight="bold")
         step = min(0.05, 0.8 / (profile.k + 1))
-        names = [f"{j}  {shorten(c.name, 34)}" for j, c in enumerate(profile.clusters, 1)]
+        names = [f"{c.number}  {shorten(c.name, 34)}" for c in profile.clusters]
         for row, name in enumerate([*names, "All"]):
             figure.text(_LEFT, 0.84 - step * row, name, fontsize=8)
         for place, (outcome, v) in enumerate(every[first : first + _FIGURES]):

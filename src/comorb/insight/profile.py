@@ -89,6 +89,11 @@ class Profile:
         return len(self.clusters)
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the clusters, in their order."""
+        return tuple(cluster.number for cluster in self.clusters)
+
+    @property
     def lift(self) -> Floats:
         """How many times likelier each code is in each cluster than overall, (k, d)."""
         return np.asarray(self.prevalence / np.where(self.overall > 0, self.overall, np.nan))
@@ -151,12 +156,12 @@ class Profile:
 
     def automatic_names(self) -> tuple[str, ...]:
         """Return a name for each cluster, made from its most relevant diseases."""
-        ranked = [self.top(cluster, NAMING, 30).tolist() for cluster in range(self.k)]
+        ranked = {n: self.top(j, NAMING, 30).tolist() for j, n in enumerate(self.numbers)}
         return cluster_names(ranked, self.codes, self.labels, self.source.system)
 
     def renamed(self, names: Mapping[int, str]) -> Profile:
         """Return the profile with other names for some clusters, counted from 0."""
-        wrong = [number for number in names if not 0 <= number < self.k]
+        wrong = [place for place in names if not 0 <= place < self.k]
         if wrong or not all(name.strip() for name in names.values()):
             raise InputError(
                 f"expected names that are not empty, for clusters from 0 to {self.k - 1}, "
@@ -236,6 +241,7 @@ def profile(  # noqa: PLR0913 - what is told beside the data is told by name
     stability: Stability | None = None,
     outcomes: Sequence[str] | None = None,
     assigned: Assignment | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> Profile:
     """Profile the clusters of a cohort.
 
@@ -253,6 +259,8 @@ def profile(  # noqa: PLR0913 - what is told beside the data is told by name
         The covariates to sum up; by default all that can be.
     assigned : Assignment, optional
         The cluster of each record, where it isn't the most probable one.
+    numbers : sequence of int, optional
+        The number of each cluster; by default they count from 1.
 
     Returns
     -------
@@ -282,7 +290,7 @@ def profile(  # noqa: PLR0913 - what is told beside the data is told by name
             label(code, name, cohort.system)
             for code, name in zip(cohort.codes, cohort.names, strict=True)
         ),
-        clusters=counting.clusters(assigned, heavy),
+        clusters=counting.clusters(assigned, heavy, numbers or range(1, k + 1)),
         counts=counts,
         prevalence=digits(sums / np.maximum(mass, 1e-300)[:, None]),
         totals=counts.sum(axis=0),

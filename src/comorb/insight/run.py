@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     repeats : int, default=3
         On how many pairs of overlapping parts stability is measured; 0 leaves it out.
     like : Profile, optional
-        An earlier run, whose clusters keep their places and the names they were given.
+        An earlier run, whose clusters keep their numbers and the names they were given.
     memory : str, optional
         The most that reading may hold, such as '2GB'.
     tell : callable, optional
@@ -105,8 +105,9 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     stable = measured_stability(cohort, fitted, repeats, tell)
     tell("Describing the clusters")
     mixture = fitted.mixture_
+    numbers = None
     if like is not None:
-        mixture = arrange(mixture, cohort.codes, like)
+        mixture, numbers = arrange(mixture, cohort.codes, like)
     about = profile(
         mixture,
         cohort,
@@ -115,15 +116,19 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         command=command,
         stability=stable,
         outcomes=outcomes,
+        numbers=numbers,
     )
     if like is not None:
         about = about.renamed(kept_names(about, like))
-    assigned = Assigned(cohort.ids, assign(mixture, cohort), names_of(about), cohort.ledger)
+    assigned = Assigned(
+        cohort.ids, assign(mixture, cohort), names_of(about), about.numbers, cohort.ledger
+    )
     model = SavedModel(
         mixture,
         cohort.codes,
         cohort.names,
         names_of(about),
+        about.numbers,
         cohort.system,
         cohort.level,
         left_out,

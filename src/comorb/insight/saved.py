@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from comorb.errors import StorageError
+from comorb.errors import InputError, StorageError
 from comorb.insight.compare import Comparison, compare
 from comorb.insight.pdf import report_pdf
 from comorb.insight.profile import Profile
@@ -45,9 +46,10 @@ def load_profile(run: str | Path) -> Profile:
 
 
 def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
-    """Give clusters of a saved run other names, counted from 0, in all its files."""
+    """Give clusters of a saved run other names, by their numbers, in all its files."""
     directory = Path(directory)
-    about = load_profile(directory).renamed(names)
+    about = load_profile(directory)
+    about = about.renamed({place_of(about, number): name for number, name in names.items()})
     model = replace(load_model(directory / MODEL), clusters=names_of(about))
     with write_folder(directory, force=True) as folder:
         save_model(model, folder / MODEL)
@@ -76,12 +78,13 @@ def compare_runs(one: str | Path, two: str | Path, min_cell: int = 0) -> Compare
     a, b = load_profile(one), load_profile(two)
     labels = None
     if a.source.digest == b.source.digest:
-        labels = _shared_labels(Path(one) / ASSIGNMENTS, Path(two) / ASSIGNMENTS)
+        found = _shared_numbers(Path(one) / ASSIGNMENTS, Path(two) / ASSIGNMENTS)
+        labels = found and (places_of(a, found[0]), places_of(b, found[1]))
     a, b = a.suppressed(min_cell), b.suppressed(min_cell)
     return Compared(a, b, compare(a, b, labels))
 
 
-def _shared_labels(one: Path, two: Path) -> tuple[Ints, Ints] | None:
+def _shared_numbers(one: Path, two: Path) -> tuple[Ints, Ints] | None:
     if not (one.is_file() and two.is_file()):
         return None
     types = pa_csv.ConvertOptions(column_types={"id": pa.string(), "cluster": pa.int64()})
@@ -90,7 +93,7 @@ def _shared_labels(one: Path, two: Path) -> tuple[Ints, Ints] | None:
     )
     if first["id"] != second["id"]:
         return None
-    return first["cluster"].to_numpy() - 1, second["cluster"].to_numpy() - 1
+    return first["cluster"].to_numpy(), second["cluster"].to_numpy()
 
 
 def save_profile(about: Profile, folder: Path) -> None:
@@ -108,3 +111,16 @@ def write_text(text: str, path: str | Path) -> None:
 def names_of(about: Profile) -> tuple[str, ...]:
     """Return the names of the clusters."""
     return tuple(cluster.name for cluster in about.clusters)
+
+
+def place_of(about: Profile, number: int) -> int:
+    """Return the place of the cluster of a number."""
+    if number not in about.numbers:
+        known = ", ".join(map(str, about.numbers))
+        raise InputError(f"expected one of the clusters {known}, got {number}")
+    return about.numbers.index(number)
+
+
+def places_of(about: Profile, numbers: Ints) -> Ints:
+    """Return the places of the clusters of many numbers, all of them known."""
+    return np.searchsorted(about.numbers, numbers)

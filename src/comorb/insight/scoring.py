@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,8 @@ class Tally:
 
     Attributes
     ----------
-    clusters : tuple of str
-        The names of the clusters.
+    clusters, numbers : tuple of str and of int
+        The names and the numbers of the clusters.
     sizes, sure : ndarray of shape (k,)
         The records of each, and the summed probabilities that they belong there.
     ledger : Ledger
@@ -47,6 +47,7 @@ class Tally:
     """
 
     clusters: tuple[str, ...]
+    numbers: tuple[int, ...]
     sizes: Ints
     sure: Floats
     ledger: Ledger
@@ -63,8 +64,8 @@ class Assigned:
         The records.
     assignment : Assignment
         Their clusters, and how surely.
-    clusters : tuple of str
-        The names of the clusters.
+    clusters, numbers : tuple of str and of int
+        The names and the numbers of the clusters.
     ledger : Ledger
         What became of the records that were read.
     unknown : tuple of Unknown
@@ -74,6 +75,7 @@ class Assigned:
     ids: pa.Array
     assignment: Assignment
     clusters: tuple[str, ...]
+    numbers: tuple[int, ...]
     ledger: Ledger
     unknown: tuple[Unknown, ...] = ()
 
@@ -81,22 +83,21 @@ class Assigned:
     def tally(self) -> Tally:
         """How many records each cluster has, and what became of the others."""
         sizes, sure = _counted(self.assignment, len(self.clusters))
-        return Tally(self.clusters, sizes, sure, self.ledger, self.unknown)
+        return Tally(self.clusters, self.numbers, sizes, sure, self.ledger, self.unknown)
 
     def save(self, path: str | Path, force: bool = False) -> None:
-        """Write id, cluster (from 1 on) and confidence to a CSV or Parquet file."""
-        rows = pa.Table.from_batches(
-            [as_rows(self.ids, self.assignment.labels, self.assignment.top)]
-        )
+        """Write id, cluster (its number) and confidence to a CSV or Parquet file."""
+        found = self.assignment
+        rows = pa.Table.from_batches([as_rows(self.ids, found.labels, found.top, self.numbers)])
         export(rows.to_batches(max_chunksize=1 << 16), path, force)
 
 
-def as_rows(ids: pa.Array, labels: Ints, top: Floats) -> pa.RecordBatch:
+def as_rows(ids: pa.Array, labels: Ints, top: Floats, numbers: Sequence[int]) -> pa.RecordBatch:
     """Return the rows of a file of assignments."""
     return pa.record_batch(
         {
             "id": ids,
-            "cluster": pa.array(labels + 1),
+            "cluster": pa.array(np.asarray(numbers)[labels]),
             "confidence": pa.array(top.round(6)),
         }
     )
@@ -141,7 +142,7 @@ def assign_records(
     aligned, unknown = align(cohort, saved.codes, saved.names, saved.left_out)
     tell(f"Assigning {len(aligned):,} records")
     assignment = assign(saved.mixture, aligned)
-    return Assigned(aligned.ids, assignment, saved.clusters, aligned.ledger, unknown)
+    return Assigned(aligned.ids, assignment, saved.clusters, saved.numbers, aligned.ledger, unknown)
 
 
 def assign_stream(  # noqa: PLR0913 - what is told beside the data is told by name
@@ -193,7 +194,7 @@ def assign_stream(  # noqa: PLR0913 - what is told beside the data is told by na
             np.add(sure, summed, out=sure)
             ledger = ledger + aligned.ledger
             tell(f"{sizes.sum():,} records assigned")
-            yield as_rows(aligned.ids, found.labels, found.top)
+            yield as_rows(aligned.ids, found.labels, found.top, saved.numbers)
         if not sizes.any():
             raise RecordsError("No record is left after the rules of the model; see --all.")
 
@@ -202,7 +203,7 @@ def assign_stream(  # noqa: PLR0913 - what is told beside the data is told by na
         export(scored(parts), path, force)
     order = sorted((item for item in strangers.items() if item[1]), key=lambda one: (-one[1], one))
     unknown = tuple(Unknown(code, name, count) for (code, name), count in order)
-    return Tally(saved.clusters, sizes, sure, ledger, unknown)
+    return Tally(saved.clusters, saved.numbers, sizes, sure, ledger, unknown)
 
 
 def _opened(model: str | Path, reading: Preparation | None) -> tuple[SavedModel, Preparation]:

@@ -59,8 +59,8 @@ def suppress(full: Profile, least: int) -> Profile:
         full,
         source=replace(full.source, lines=merge_lines(full.source.lines, least)),
         clusters=tuple(
-            Cluster(f"Cluster {place}", *[None] * 8) if gone else cluster
-            for place, (cluster, gone) in enumerate(zip(full.clusters, small, strict=True), 1)
+            Cluster(cluster.number, f"Cluster {cluster.number}", *[None] * 8) if gone else cluster
+            for cluster, gone in zip(full.clusters, small, strict=True)
         ),
         counts=blank(full.counts, cells),
         prevalence=blank(full.prevalence, cells),
@@ -94,58 +94,68 @@ def hide_codes(counts: Floats, sizes: Floats, forced: Mask, least: int) -> tuple
 def hide_outcome(outcome: Outcome, sizes: Floats, forced: Mask, least: int) -> Outcome:
     """Return an outcome without its small cells.
 
-    Of shares, the records without a value count as one more category. A mean does not tell
-    how many had none, so there only the number of known values is hidden with it.
+    A count and its share tell how many values are known, so where few are missing the shares
+    are hidden as well. A mean does not tell, so there only the number of known values is.
     """
     known, counts = outcome.known[:-1], outcome.counts[:, :-1]
-    missing = np.column_stack([known, sizes - known])
-    unknown, no_total = hide(missing, forced, least)
+    unknown, no_total = hide(np.column_stack([known, sizes - known]), forced, least)
     if outcome.kind == "share":
-        table = np.column_stack([*counts, known - counts.sum(axis=0), sizes - known])
+        table = np.column_stack([*counts, known - counts.sum(axis=0)])
+        total = no_total or bool(_small(table.sum(axis=0), least).any())
+        cells = hide_table(table, least, forced | unknown) | total
     else:
-        table = known[:, None]
-    hidden, total = hide(table, forced, least)
-    gone = np.append(hidden, total)
+        lines, total = hide(known[:, None], forced, least)
+        cells = np.tile(lines[:, None], len(outcome.values))
+    gone = np.vstack([cells, np.full(cells.shape[1], total)])[:, : len(outcome.values)].T
     return replace(
         outcome,
-        known=blank(outcome.known, gone | np.append(unknown, no_total)),
-        counts=blank(outcome.counts, gone),
+        known=blank(outcome.known, np.append(unknown, no_total) | gone.all(axis=0)),
+        counts=blank(outcome.counts, gone[: len(outcome.counts)]),
         estimate=blank(outcome.estimate, gone),
         low=blank(outcome.low, gone),
         high=blank(outcome.high, gone),
     )
 
 
-def hide_table(table: Floats, least: int) -> Mask:
+def hide_table(table: Floats, least: int, forced: Mask | None = None) -> Mask:
     """Return which cells to hide of a table (rows, columns) whose margins are both known.
 
-    The small cells; then, as long as a hidden cell or the hidden cells of a row or column
-    together follow from the margins, the smallest cell that is still shown and not empty.
+    The small cells, and the rows that are ``forced``; then, as long as one of them is given
+    away, the corners of the rectangle through it that hides the fewest records besides.
     """
     hidden = _small(table, least)
-    while hidden.any() and _exposed(table, hidden, least):
-        left = np.where(hidden | (table == 0), np.inf, table)
-        if not np.isfinite(left).any():
+    if forced is not None:
+        hidden |= forced[:, None]
+    while (given := _given_away(table, hidden, least)).any():
+        row, column = np.argwhere(given)[0]
+        cost = np.where(hidden, 0, np.where(table > 0, table, np.inf))
+        corners = cost[[row]] + cost[:, [column]] + cost
+        corners[row] = corners[:, column] = np.inf
+        corners[corners == 0] = np.inf
+        if not np.isfinite(corners).any():
             return np.ones_like(hidden)
-        hidden.flat[np.argmin(left)] = True
+        to_row, to_column = np.unravel_index(np.argmin(corners), corners.shape)
+        hidden[[row, to_row, to_row], [to_column, column, to_column]] = True
     return hidden
 
 
-def _exposed(table: Floats, hidden: Mask, least: int) -> bool:
-    """Whether the margins give away a hidden cell, or a small sum of hidden cells.
+def _given_away(table: Floats, hidden: Mask, least: int) -> Mask:
+    """Return the hidden cells that follow from the margins and are small, alone or summed up.
 
     The hidden cells are the unknowns of linear equations, one for each row and column; a cell
     is given away when no solution of the homogeneous system moves it.
     """
-    if any(_small((table * hidden).sum(axis=axis), least).any() for axis in (0, 1)):
-        return True
-    rows, columns = np.nonzero(hidden)
-    equations = np.vstack(
-        [rows == row for row in range(table.shape[0])]
-        + [columns == column for column in range(table.shape[1])]
-    ).astype(float)
-    free = null_space(equations)
-    return bool(np.any(np.abs(free).max(axis=1, initial=0) < 1e-9))
+    below, beside = (_small((table * hidden).sum(axis=axis), least) for axis in (0, 1))
+    given: Mask = hidden & (below | beside[:, None])
+    if hidden.any():
+        rows, columns = np.nonzero(hidden)
+        equations = np.vstack(
+            [rows == row for row in range(table.shape[0])]
+            + [columns == column for column in range(table.shape[1])]
+        ).astype(float)
+        fixed = np.abs(null_space(equations)).max(axis=1, initial=0) < 1e-9
+        given[rows[fixed], columns[fixed]] |= _small(table, least)[rows[fixed], columns[fixed]]
+    return given
 
 
 def merge_lines(lines: Sequence[Line], least: int) -> tuple[Line, ...]:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from comorb import __version__
-from comorb.web import data_api, pages, runs_api
+from comorb.web import data_api, pages, results_api, runs_api
 from comorb.web.access import Access
 from comorb.web.errors import RefusedError, answer, refuse
 from comorb.web.guard import Guard
@@ -93,7 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
     app.state.access = Access(store)
-    for router in (data_api.router, runs_api.router, pages.router):
+    for router in (data_api.router, runs_api.router, results_api.router, pages.router):
         app.include_router(router)
     page = Path(str(resources.files("comorb.insight"))) / "page"
     app.mount("/page", StaticFiles(directory=page))

@@ -14,6 +14,7 @@ from comorb.web.errors import RefusedError
 from comorb.web.jobs import Jobs
 from comorb.web.session import Analyst, TheJobs, TheStore, Viewer, owned, visible
 from comorb.web.store import Row, Store
+from comorb.web.worker import TaskError
 
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson")
@@ -120,7 +121,7 @@ def search_codes(
     q: Text = "",
     level: Annotated[list[Code] | None, Query()] = None,
 ) -> list[dict[str, Any]]:
-    """Return the codes that match every word of ``q``, by code or by name."""
+    """Return the codes that match every word of a query, by code or by name."""
     row = visible(store, "data", key, user)
     levels = level or ["category"]
     found = _codes(jobs, row, levels)
@@ -155,7 +156,11 @@ def plain_rules(rules: Rules) -> dict[str, Any]:
 def understood(jobs: Jobs, row: Row) -> Row:
     """Have data read, and return their row with what was understood."""
     task = {"data": jobs.data_of(row), "min_cell": jobs.min_cell}
-    about = jobs.ask("understand", task)
+    try:
+        about = jobs.ask("understand", task)
+    except TaskError as error:
+        own = "".join([row["title"], *Path(row["source"]).suffixes])
+        raise TaskError(str(error).replace(row["source"], own)) from None
     for old in jobs.store.folder("data", row["id"]).glob("codes-*.json"):
         old.unlink()
     return jobs.store.change("data", row["id"], {"about": about}) or row

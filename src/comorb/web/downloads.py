@@ -14,7 +14,7 @@ from comorb.insight import charts
 from comorb.insight.pdf import report_pdf
 from comorb.insight.profile import Profile
 from comorb.insight.report import report
-from comorb.insight.saved import load_profile, write_text
+from comorb.insight.saved import load_profile, names_of, places_of, write_text
 from comorb.records.export import export
 from comorb.storage import write_whole
 from comorb.web.manual import moves
@@ -55,9 +55,8 @@ def write(task: Plain) -> None:
 def _assignments(about: Profile, folder: Path) -> pa.Table:
     """Return the cluster of each record with its name, and whether it was moved by hand."""
     table = assignments(folder)
-    names = pa.array([cluster.name for cluster in about.clusters])
-    named = names.take(pa.array(table["cluster"].to_numpy() - 1))
-    table = table.append_column("name", named)
+    places = pa.array(places_of(about, table["cluster"].to_numpy()))
+    table = table.append_column("name", pa.array(names_of(about)).take(places))
     moved = moves(folder)
     if moved:
         by_hand = pc.is_in(table["id"], pa.array(list(moved), pa.string()))
@@ -75,8 +74,8 @@ def _table(about: Profile) -> pa.Table:
 
     return pa.table(
         {
-            "cluster": pa.array([j + 1 for j in range(k) for _ in range(d)]),
-            "name": pa.array([about.clusters[j].name for j in range(k) for _ in range(d)]),
+            "cluster": pa.array([number for number in about.numbers for _ in range(d)]),
+            "name": pa.array([name for name in names_of(about) for _ in range(d)]),
             "code": pa.array(about.codes * k),
             "diagnosis": pa.array(about.labels * k),
             "records": plain(about.counts.ravel()),

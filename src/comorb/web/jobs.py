@@ -78,7 +78,7 @@ class Jobs:
         return self._asks.ask(task, arguments)
 
     def progress(self, key: str) -> dict[str, Any]:
-        """Return the state of a run: its stage, the share that is done and the seconds left."""
+        """Return the state of a run: its stage, the share done, the seconds left if known."""
         row = self.store.get("runs", key) or {"state": "gone"}
         told = self._progress.get(key, {})
         plain: dict[str, Any] = {"state": row["state"], "measured": bool(row.get("measured"))}
@@ -90,7 +90,7 @@ class Jobs:
                 "stage": told["stage"],
                 "records": told.get("records"),
                 "done": round(min(spent / told["expected"], 0.98), 3),
-                "left": max(round(told["expected"] - spent, 1), 0.5),
+                "left": max(round(told["expected"] - spent, 1), 0) or None,
             }
         return plain
 
@@ -183,7 +183,6 @@ class Jobs:
             "record": self._records.get(row["id"], ""),
             "cluster": row.get("cluster"),
             "parent": of(row["parent"]) if parent else None,
-            "colours": parent.get("colours") if parent else None,
             "groups": parent.get("groups") if parent else None,
             "follows": bool(parent and parent["within"] == within),
             "within": {"folder": of(within["run"]), "cluster": within["cluster"]}

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comorb.errors import InputError, RecordsError
+from comorb.errors import RecordsError
 from comorb.insight.assignment import assign
 from comorb.insight.profile import profile
 from comorb.insight.run import Run
-from comorb.insight.saved import load_profile, names_of
+from comorb.insight.saved import load_profile, names_of, place_of
 from comorb.insight.scoring import MODEL, Assigned
 from comorb.records.cohort import Cohort
 from comorb.storage import load_model
@@ -40,14 +40,12 @@ def move(task: Plain) -> Run:
     """Return the run before with one more record moved, and note it in the new run's folder."""
     before, folder = Path(task["parent"]), Path(task["folder"])
     cohort, like, saved = _cohort(task), load_profile(before), load_model(before / MODEL)
-    if not 0 <= task["cluster"] < like.k:
-        raise InputError(f"expected a cluster from 0 to {like.k - 1}, got {task['cluster']}")
     moved = moves(before) | {task["record"]: task["cluster"]}
     base = load_model(before / BASE) if (before / BASE).exists() else saved
     found = assign(base.mixture, cohort, groups=task["groups"])
     labels = found.labels.copy()
-    for record, cluster in moved.items():
-        labels[_row(cohort, record)] = cluster
+    for record, number in moved.items():
+        labels[_row(cohort, record)] = place_of(like, number)
     assigned = replace(found, labels=labels)
     about = profile(
         saved.mixture,
@@ -56,16 +54,18 @@ def move(task: Plain) -> Run:
         reason=like.source.reason,
         outcomes=reading.outcomes(task["data"], cohort),
         assigned=assigned,
+        numbers=like.numbers,
     ).renamed(dict(enumerate(names_of(like))))
     if (before / BASE).exists():
         shutil.copyfile(before / BASE, folder / BASE)
     with (folder / MOVED).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(moved.items())
-    return Run(saved, Assigned(cohort.ids, assigned, names_of(about), cohort.ledger), about)
+    listed = Assigned(cohort.ids, assigned, names_of(about), about.numbers, cohort.ledger)
+    return Run(saved, listed, about)
 
 
 def moves(folder: Path) -> dict[str, int]:
-    """Return the cluster of each record of a run that was moved by hand."""
+    """Return the number of the cluster of each record of a run that was moved by hand."""
     path = folder / MOVED
     if not path.exists():
         return {}

@@ -58,13 +58,13 @@ def chosen_cohort(task: Plain) -> Cohort:
     if not within:
         return cohort
     table = assignments(Path(within["folder"]))
-    number = within["cluster"] + 1
+    number = within["cluster"]
     inside = table.filter(pc.equal(table["cluster"], number))
     return cohort.among(inside["id"].combine_chunks(), f"inside cluster {number}")
 
 
 def assignments(folder: Path) -> pa.Table:
-    """Return the cluster of each record of a run, from 1 on."""
+    """Return the number of the cluster of each record of a run."""
     path = folder / "assignments.csv"
     if not path.exists():
         raise RecordsError("The run that this one builds on was deleted; start from another.")
@@ -82,6 +82,14 @@ def outcomes(data: Plain, cohort: Cohort) -> list[str]:
     ]
 
 
+def check_size(records: int, least: int) -> None:
+    """Refuse so few records that nothing of them could be shown."""
+    if records < max(least, 2):
+        raise RecordsError(
+            f"These are too few records: {max(least, 2)} is the least that can be shown."
+        )
+
+
 def understand(task: Plain) -> Plain:
     """Say what some data were understood to be, without small counts."""
     data, least = task["data"], task["min_cell"]
@@ -91,6 +99,7 @@ def understand(task: Plain) -> Plain:
     else:
         found = inspect_records(data["source"], **_reading(data))
         cohort, layout, unit = whole_cohort(data, {}), found.layout, found.unit
+    check_size(len(cohort), least)
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: -counts[i])[:10]
     columns = [*(layout.codes or ()), *layout.roles.values()]

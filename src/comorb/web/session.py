@@ -88,3 +88,11 @@ def owned(store: Store, table: Table, key: str, user: User) -> Row:
     if row["owner"] not in (user.name, EVERYONE):
         raise RefusedError(403, "Only its owner may change this; duplicate it to work on a copy.")
     return row
+
+
+def finished(store: Store, key: str, user: User) -> Row:
+    """Return a run that a user may see and that is done."""
+    row = visible(store, "runs", key, user)
+    if row["state"] != "done":
+        raise RefusedError(409, "This run is not done yet.")
+    return row

@@ -12,11 +12,10 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.compare import compare
-from comorb.insight.lineage import colours
 from comorb.insight.merging import grouped, merge
 from comorb.insight.profile import Profile
 from comorb.insight.run import Run, run
-from comorb.insight.saved import load_profile, rename, save_profile, write_text
+from comorb.insight.saved import load_profile, places_of, rename, save_profile, write_text
 from comorb.insight.scoring import MODEL, assign_records
 from comorb.insight.stability import Stability, stability
 from comorb.model.estimator import BernoulliMixture
@@ -39,14 +38,9 @@ def fit(task: Plain, told: Told) -> Plain:
     rules = reading.preparation(task["data"], task["rules"])
     cohort = reading.chosen_cohort(task)
     size = len(rules.select(cohort))
-    if size < max(task["min_cell"], 2):
-        raise InputError(
-            f"Only a few records are left, and {max(task['min_cell'], 2)} is the least that can "
-            "be shown; choose a larger cohort."
-        )
+    reading.check_size(size, task["min_cell"])
     told({"records": size})
     parent = load_profile(task["parent"]) if task["parent"] else None
-    follows = parent if task["follows"] else None
     if task["record"]:
         found, groups = manual.move(task), task["groups"]
     elif task["merge"]:
@@ -61,18 +55,16 @@ def fit(task: Plain, told: Told) -> Plain:
             command=_command(task),
             outcomes=reading.outcomes(task["data"], cohort),
             repeats=0,
-            like=follows,
+            like=parent if task["follows"] else None,
             tell=lambda _: told({"stage": next(stages, "describing")}),
         )
     folder = Path(task["folder"])
     found.save(folder, force=True)
     _show(found.profile, folder, task["min_cell"])
-    own = colours(found.profile, follows, task["colours"]) if follows else range(found.profile.k)
     return {
         "records": found.profile.source.records,
         "features": found.profile.source.features,
         "clusters": found.profile.k,
-        "colours": list(own),
         "groups": groups,
         "moved": len(manual.moves(folder)),
     }
@@ -114,7 +106,7 @@ def show(task: Plain, _: Told) -> None:
 def name_clusters(task: Plain, _: Told) -> None:
     """Give clusters of a run other names."""
     folder = Path(task["folder"])
-    about = rename(folder, {int(place): name for place, name in task["names"].items()})
+    about = rename(folder, {int(number): name for number, name in task["names"].items()})
     _show(about, folder, task["min_cell"])
 
 
@@ -146,6 +138,7 @@ def relevance(task: Plain, _: Told) -> list[Plain]:
     about = load_profile(task["folder"]).suppressed(task["min_cell"])
     return [
         {
+            "cluster": cluster.number,
             "name": cluster.name,
             "diagnoses": [
                 {
@@ -176,7 +169,8 @@ def compare_runs(task: Plain, _: Told) -> Plain:
         both = tables[0].join(tables[1], "id", join_type="inner", right_suffix=" b")
         shared = both.num_rows
         if shared >= max(task["min_cell"], 2):
-            labels = tuple(both[name].to_numpy() - 1 for name in ("cluster", "cluster b"))
+            first, second = (both[name].to_numpy() for name in ("cluster", "cluster b"))
+            labels = places_of(one, first), places_of(two, second)
     found = compare(one, two, labels)
     place = {code: column for column, code in enumerate(one.codes)}
     differences = np.nan_to_num(np.abs(found.differences))
@@ -205,9 +199,10 @@ def _holed(values: Floats) -> Any:
 
 
 def _show(about: Profile, folder: Path, least: int) -> None:
-    for old in folder.glob(_SHOWN.format("*")):
-        old.unlink()
-    write_text(about.suppressed(least).to_json(), folder / _SHOWN.format(least))
+    path = folder / _SHOWN.format(least)
+    write_text(about.suppressed(least).to_json(), path)
+    for other in set(folder.glob(_SHOWN.format("*"))) - {path}:
+        other.unlink()
 
 
 def _merge(
@@ -218,7 +213,7 @@ def _merge(
     before, folder = Path(task["parent"]), Path(task["folder"])
     base = before / BASE if (before / BASE).exists() else before / MODEL
     like = load_profile(before)
-    groups = grouped(task["groups"] or range(like.k), tuple(task["merge"]))
+    groups = grouped(task["groups"] or like.numbers, tuple(task["merge"]))
     chosen = rules.drop(rules.select(cohort))
     found = merge(load_model(base), groups, chosen, like, reading.outcomes(task["data"], chosen))
     shutil.copyfile(base, folder / BASE)

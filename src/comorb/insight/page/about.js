@@ -1,6 +1,6 @@
 // What was clustered, what was left out and why, how sure the clusters are, how to do it again.
 
-import { count, h, number, percent, section, t } from "./dom.js";
+import { count, h, number, percent, said, section, t } from "./dom.js";
 
 export function header(profile) {
   const { source } = profile;
@@ -15,7 +15,7 @@ export function header(profile) {
     {},
     h("h1", {}, source.title),
     h("ul", { class: "facts" }, ...facts.map(([value, name]) => h("li", {}, h("strong", {}, value), ` ${name}`))),
-    source.reason ? h("p", {}, h("strong", {}, `${t("about.reason")} `), source.reason) : null,
+    source.reason ? h("p", {}, h("strong", {}, `${t("about.reason")} `), said(source.reason)) : null,
     profile.min_cell ? h("p", { class: "notice" }, t("about.min_cell", { n: profile.min_cell })) : null,
   );
 }
@@ -27,7 +27,7 @@ export function ledger(profile) {
       "tr",
       {},
       h("td", {}, t(`ledger.${line.unit}`)),
-      h("td", {}, line.rule),
+      h("td", {}, said(line.rule)),
       h("td", { class: "num" }, count(line.before)),
       h("td", { class: "num" }, line.before > line.after ? `−${count(line.before - line.after)}` : "–"),
       h("td", { class: "num" }, count(line.after)),
@@ -39,7 +39,7 @@ export function ledger(profile) {
   return section(
     "ledger",
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("ledger.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))),
-    source.notes.length ? h("ul", { class: "notes" }, ...source.notes.map((note) => h("li", {}, note))) : null,
+    source.notes.length ? h("ul", { class: "notes" }, ...source.notes.map((note) => h("li", {}, said(note)))) : null,
   );
 }
 
@@ -50,7 +50,7 @@ export function trust(profile) {
     h(
       "tr",
       { "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
-      h("th", { scope: "row" }, h("span", { class: "chip" }, String(j + 1)), ` ${cluster.name}`),
+      h("th", { scope: "row" }, h("span", { class: "chip" }, String(cluster.number)), ` ${cluster.name}`),
       ...[
         count(cluster.size),
         percent(cluster.share, 1),

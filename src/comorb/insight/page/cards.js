@@ -16,8 +16,8 @@ function card(profile, j, largest) {
   const codes = topCodes(profile, j, 0.6, 5);
   return h(
     "li",
-    { class: "card", "data-cluster": j, tabindex: 0, vars: { "--c": `var(--cluster-${j})` } },
-    h("h3", {}, h("span", { class: "chip" }, String(j + 1)), h("span", {}, cluster.name)),
+    { class: "card", "data-cluster": j, "data-number": cluster.number, tabindex: 0, vars: { "--c": `var(--cluster-${j})` } },
+    h("h3", {}, h("span", { class: "chip" }, String(cluster.number)), h("span", {}, cluster.name)),
     h(
       "p",
       { class: "size" },

@@ -19,6 +19,11 @@ export function isUniversal(profile, code) {
   return profile.totals[code] === profile.source.records;
 }
 
+// A cluster's colour follows from its number.
+export function colourOf(palette, cluster) {
+  return palette.clusters[(cluster.number - 1) % palette.clusters.length];
+}
+
 // The n most frequent codes, without those of every record.
 export function commonCodes(profile, n) {
   return profile.codes

@@ -4,16 +4,28 @@ const SVG = "http://www.w3.org/2000/svg";
 
 let catalogue = {};
 let language = "en";
+let phrases = [];
 
 export function setTexts(texts, lang) {
   language = lang in texts ? lang : "en";
   catalogue = { ...texts.en, ...texts[language] };
+  phrases = Object.entries(texts.en).filter(([key]) => key.startsWith("said."));
 }
 
 // The text of a key, with {name} replaced by values.name.
 export function t(key, values = {}) {
   const text = catalogue[key] ?? key;
   return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+}
+
+// What the profile says in English, such as "having 428", in the language of the page.
+export function said(text) {
+  if (language === "en") return text;
+  for (const [key, english] of phrases) {
+    const found = text.match(`^${english.replace(/[.()]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)")}$`);
+    if (found) return t(key, Object.fromEntries(Object.entries(found.groups ?? {}).map(([name, part]) => [name, said(part)])));
+  }
+  return text;
 }
 
 export function hasText(key) {

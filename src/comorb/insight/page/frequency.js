@@ -11,7 +11,7 @@ export function frequency(profile, state) {
     head(t("frequency.diagnosis"), "name", state),
     head(t("all"), "overall", state, { class: "overall" }),
     ...profile.clusters.map((cluster, j) =>
-      head(String(j + 1), String(j), state, clusterMarks(j), cluster.name),
+      head(String(cluster.number), String(cluster.number), state, clusterMarks(j), cluster.name),
     ),
     head(t("frequency.spread"), "spread", state, {}, t("frequency.spread.how")),
   ];
@@ -60,7 +60,7 @@ function row(profile, i) {
     h("th", { scope: "row", tabindex: 0 }, profile.labels[i]),
     bar(profile.overall[i], null, { class: "overall" }),
     ...values.map((value, j) => bar(value, profile.overall[i], clusterMarks(j))),
-    h("td", { class: "num quiet" }, spreadText(values)),
+    h("td", { class: "num quiet" }, points(spread(values))),
   );
 }
 
@@ -78,22 +78,24 @@ function bar(share, overall, marks) {
   return h("td", marks, drawing, h("span", { class: "num" }, percent(share)));
 }
 
+// The highest share that is shown less the lowest; null when fewer than two are.
 function spread(values) {
   const seen = values.filter((value) => value !== null);
-  return seen.length > 1 ? Math.max(...seen) - Math.min(...seen) : 0;
+  return seen.length > 1 ? Math.max(...seen) - Math.min(...seen) : null;
 }
 
-function spreadText(values) {
-  return `${Math.round(100 * spread(values))}`;
+function points(share) {
+  return share === null ? t("hidden") : String(Math.round(100 * share));
 }
 
 function sorted(profile, codes, sort) {
   const value = {
     name: null,
     overall: (i) => profile.overall[i],
-    spread: (i) => spread(profile.prevalence.map((row) => row[i])),
+    spread: (i) => spread(profile.prevalence.map((row) => row[i])) ?? -1,
   }[sort];
-  const by = value ?? ((i) => profile.prevalence[Number(sort)]?.[i] ?? -1);
+  const place = profile.clusters.findIndex((cluster) => cluster.number === Number(sort));
+  const by = value ?? ((i) => profile.prevalence[place]?.[i] ?? -1);
   if (sort === "name") return codes.sort((a, b) => profile.labels[a].localeCompare(profile.labels[b]));
   return codes.sort((a, b) => by(b) - by(a));
 }

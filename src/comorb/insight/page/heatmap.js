@@ -2,7 +2,7 @@
 // zoomed in, a line is a record.
 
 import { count, h, percent, section, shorten, t } from "./dom.js";
-import { readHeatmap } from "./data.js";
+import { colourOf, readHeatmap } from "./data.js";
 
 const HEIGHT = 620;
 const FEWEST_LINES = 40;
@@ -18,7 +18,7 @@ export function heatmap(profile, palette, highlight) {
   const where = h("output", { class: "quiet" });
   const labels = h("div", { class: "labels" }, ...profile.heatmap.columns.map((i) => columnLabel(profile, i)));
   labels.style.setProperty("--columns", cells.width);
-  const tints = profile.clusters.map((_, j) => mix(rgb(palette.clusters[j % palette.clusters.length]), WHITE, 0.78));
+  const tints = profile.clusters.map((cluster) => mix(rgb(colourOf(palette, cluster)), WHITE, 0.78));
   const ink = rgb(palette.ink);
   let lit = { cluster: null, code: null };
 
@@ -60,7 +60,7 @@ export function heatmap(profile, palette, highlight) {
         const vars = { "--c": `var(--cluster-${j})`, "--top": top / span, "--span": (end - top) / span };
         const zoom = () => look(cells.edges[j], cells.edges[j + 1]);
         const small = (HEIGHT * (end - top)) / span < 16;
-        const label = small ? "" : `${j + 1} ${cluster.name}`;
+        const label = small ? "" : `${cluster.number} ${cluster.name}`;
         return h("button", { type: "button", class: "band", "data-cluster": j, vars, click: zoom, title: t("heatmap.zoom", { name: cluster.name }) }, h("span", {}, label));
       }).filter(Boolean),
     );

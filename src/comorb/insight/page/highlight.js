@@ -67,7 +67,7 @@ export function createHighlight(root, profile) {
 
 function tipContent(profile, code) {
   const rows = profile.clusters.map((cluster, j) =>
-    tipRow(profile, String(j + 1), profile.prevalence[j][code], cluster.effective, j),
+    tipRow(profile, String(cluster.number), profile.prevalence[j][code], cluster.effective, j),
   );
   const all = tipRow(profile, t("all"), profile.overall[code], profile.source.effective, null);
   return [

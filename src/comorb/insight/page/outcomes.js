@@ -31,7 +31,7 @@ function figure(profile, outcome, value, v) {
     return h(
       "tr",
       marks,
-      h("th", { scope: "row", title: place === all ? null : profile.clusters[place].name }, place === all ? t("all") : h("span", { class: "chip" }, String(place + 1))),
+      h("th", { scope: "row", title: place === all ? null : profile.clusters[place].name }, place === all ? t("all") : h("span", { class: "chip" }, String(profile.clusters[place].number))),
       h("td", { class: "dot" }, estimate === null ? "" : dot(at(estimate), at(low ?? estimate), at(high ?? estimate))),
       h("td", { class: "num", title: t("outcomes.known", { n: count(outcome.known[place]) }) }, show(estimate)),
       h("td", { class: "num quiet" }, range),

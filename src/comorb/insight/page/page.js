@@ -2,6 +2,7 @@
 
 import { again, header, ledger, trust } from "./about.js";
 import { cards } from "./cards.js";
+import { colourOf } from "./data.js";
 import { h, setTexts, t } from "./dom.js";
 import { frequency } from "./frequency.js";
 import { heatmap } from "./heatmap.js";
@@ -12,9 +13,7 @@ import { createState } from "./state.js";
 
 export function mount(root, profile, { texts, palette, language = "en" }) {
   setTexts(texts, language);
-  profile.clusters.forEach((_, j) => {
-    root.style.setProperty(`--cluster-${j}`, palette.clusters[j % palette.clusters.length]);
-  });
+  profile.clusters.forEach((cluster, j) => root.style.setProperty(`--cluster-${j}`, colourOf(palette, cluster)));
   for (const name of ["overall", "ink", "muted", "line", "paper", "hidden"]) {
     root.style.setProperty(`--${name}`, palette[name]);
   }

@@ -11,7 +11,7 @@ export function relevanceTable(profile, state) {
     h(
       "div",
       { class: "column", "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
-      h("h3", {}, h("span", { class: "chip" }, String(j + 1)), h("span", {}, cluster.name)),
+      h("h3", {}, h("span", { class: "chip" }, String(cluster.number)), h("span", {}, cluster.name)),
       lists[j],
     ),
   );

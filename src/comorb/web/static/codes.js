@@ -27,7 +27,7 @@ export function picker({ data, label, how, level, change }) {
 
   input.addEventListener("input", () => {
     window.clearTimeout(timer);
-    timer = window.setTimeout(search, 120);
+    timer = window.setTimeout(look, 120);
   });
   input.addEventListener("keydown", (event) => {
     const steps = { ArrowDown: 1, ArrowUp: -1 };
@@ -39,10 +39,9 @@ export function picker({ data, label, how, level, change }) {
   });
   input.addEventListener("blur", () => window.setTimeout(close, 150));
 
-  async function search() {
+  async function look() {
     if (!input.value.trim()) return close();
-    const query = new URLSearchParams([["q", input.value.trim()], ...level().map((one) => ["level", one])]);
-    found = (await get(`/api/v1/data/${data}/codes?${query}`)).filter((hit) => !chosen.has(hit.code));
+    found = (await search(data, input.value.trim(), level())).filter((hit) => !chosen.has(hit.code));
     active = -1;
     list.replaceChildren(...(found.length ? found.map(option) : [h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, t("codes.none"))]));
     list.hidden = false;
@@ -90,14 +89,13 @@ export function picker({ data, label, how, level, change }) {
     })));
   }
 
-  // Codes from the address come without names.
+  // Choose codes that come without names, such as those of the address; return those not known.
   async function set(codes) {
-    for (const code of codes) {
-      const query = new URLSearchParams([["q", code], ...level().map((one) => ["level", one])]);
-      const hits = await get(`/api/v1/data/${data}/codes?${query}`);
-      chosen.set(code, hits.find((hit) => hit.code === code)?.label ?? code);
-    }
+    const names = await Promise.all(codes.map((code) => nameOf(data, code, level())));
+    chosen.clear();
+    codes.forEach((code, i) => names[i] && chosen.set(code, names[i]));
     draw();
+    return codes.filter((_, i) => !names[i]);
   }
 
   const element = h(
@@ -109,6 +107,19 @@ export function picker({ data, label, how, level, change }) {
     h("div", { class: "combobox" }, input, list),
   );
   return { element, set, codes: () => [...chosen.keys()], names: () => [...chosen.values()] };
+}
+
+function search(data, words, levels) {
+  const query = new URLSearchParams([["q", words], ...levels.map((level) => ["level", level])]);
+  return get(`/api/v1/data/${data}/codes?${query}`);
+}
+
+// The name of a code, or undefined; among full codes one also stands for all that begin with it.
+export async function nameOf(data, code, levels) {
+  const hits = await search(data, code, levels);
+  const own = hits.find((hit) => hit.code === code)?.label;
+  if (own || !levels.includes("full") || !hits.length) return own;
+  return (await nameOf(data, code, ["category"])) ?? code;
 }
 
 export function chip(code, name, remove, label = t("codes.remove", { name })) {

@@ -2,7 +2,8 @@
 
 import { count, h, t } from "/page/dom.js";
 import { picker } from "./codes.js";
-import { call, doing } from "./frame.js";
+import { call, doing, tell } from "./frame.js";
+import { addressOf } from "./rules.js";
 
 const LEVELS = ["category", "full", "group", "chapter"];
 
@@ -11,7 +12,7 @@ export async function cohortForm(row) {
   const wanted = new URLSearchParams(window.location.search);
   const text = (name, attributes = {}) => h("input", { name, value: wanted.get(name) ?? "", input: changed, ...attributes });
   const levels = LEVELS.map((level) => h("option", { value: level, selected: level === wanted.get("level") }, t(`levels.${level}`)));
-  const level = h("select", { id: "level", change: changed }, ...levels);
+  const level = h("select", { id: "level", change: relevel }, ...levels);
   const pick = (name) => picker({ data: row.id, label: t(`cohort.${name}`), how: t(`cohort.${name}.how`), level: () => [level.value], change: changed });
   const pickers = { having: pick("having"), without: pick("without"), drop_codes: pick("drop_codes") };
   const bounds = { age_from: text("age_from", { type: "number", min: 0, max: 130 }), age_to: text("age_to", { type: "number", min: 0, max: 130 }) };
@@ -21,7 +22,7 @@ export async function cohortForm(row) {
   const k = h("input", { type: "number", min: 1, max: 50, value: Number(wanted.get("k")) || 5, "aria-label": t("cohort.k"), input: () => { chosen.checked = true; changed(); } });
   const automatic = h("input", { type: "radio", name: "k", checked: !Number(wanted.get("k")), change: changed });
   const chosen = h("input", { type: "radio", name: "k", checked: Boolean(Number(wanted.get("k"))), change: changed });
-  const size = h("p", { class: "size", role: "status" });
+  const size = h("p", { class: "size", role: "status" }, t("cohort.measuring"));
   const run = h("button", { type: "button", class: "primary", click: doing(start) }, t("cohort.run"));
   let timer = 0;
   let turn = 0;
@@ -40,22 +41,29 @@ export async function cohortForm(row) {
   }
 
   function changed() {
-    const address = new URLSearchParams();
-    for (const [name, one] of Object.entries(pickers)) for (const code of one.codes()) address.append(name, code);
-    for (const input of [...Object.values(bounds), ...Object.values(dates)]) if (input.value) address.set(input.name, input.value);
-    for (const box of sexes) if (box.checked) address.append("sex", box.value);
-    if (least.value !== "3") address.set("at_least", least.value);
-    if (level.value !== "category") address.set("level", level.value);
-    if (chosen.checked) address.set("k", k.value);
-    window.history.replaceState(null, "", `?${address}`);
+    window.history.replaceState(null, "", addressOf(row.id, rules(), chosen.checked ? k.value : "auto"));
+    size.textContent = t("cohort.measuring");
+    turn += 1;
     window.clearTimeout(timer);
     timer = window.setTimeout(measure, 250);
+  }
+
+  // Codes of another level mean nothing at this one.
+  async function relevel() {
+    window.clearTimeout(timer);
+    const gone = [];
+    for (const one of Object.values(pickers)) {
+      const named = one.names();
+      const codes = one.codes();
+      gone.push(...(await one.set(codes)).map((code) => named[codes.indexOf(code)]));
+    }
+    if (gone.length) tell(t("codes.gone", { names: gone.join(", ") }));
+    changed();
   }
 
   async function measure() {
     turn += 1;
     const mine = turn;
-    size.textContent = t("cohort.measuring");
     try {
       const found = await call("POST", `/api/v1/data/${row.id}/size`, { rules: rules() });
       if (mine !== turn) return;

@@ -1,8 +1,9 @@
 // Two runs side by side: where the patients went, which clusters match, what differs.
 
+import { colourOf } from "/page/data.js";
 import { count, h, number, section, t } from "/page/dom.js";
 import { assets, begin, frame, get, page, trail } from "./frame.js";
-import { described, leftOut } from "./rules.js";
+import { described, facts, leftOut } from "./rules.js";
 
 begin(async () => {
   const told = await get(`/api/v1/compare/${frame.key}`);
@@ -18,26 +19,23 @@ begin(async () => {
       told.ari === null ? h("p", { class: "notice" }, t("compare.apart")) : h("p", {}, h("strong", {}, t("compare.ari", { ari: number(told.ari, 2) })), ` ${t("compare.ari.how")}`),
       told.flows ? flows(told, sides) : null,
       differences(told, sides),
+      h("p", { class: "quiet" }, t("hidden.how", { n: frame.minCell })),
     ),
   );
 });
 
-function colour(side, j) {
-  const { clusters } = assets.palette;
-  return clusters[side.run.colours[j] % clusters.length];
-}
-
 function named(side, j) {
-  return h("span", { class: "named", vars: { "--c": colour(side, j) } }, h("span", { class: "chip" }, String(j + 1)), ` ${side.profile.clusters[j].name}`);
+  const cluster = side.profile.clusters[j];
+  return h("span", { class: "named", vars: { "--c": colourOf(assets.palette, cluster) } }, h("span", { class: "chip" }, String(cluster.number)), h("span", {}, cluster.name));
 }
 
 function head(side) {
-  const { run, profile, letter } = side;
+  const { run, letter } = side;
   return h(
     "div",
     { class: "side" },
     h("h2", {}, `${letter} · `, h("a", { href: `/runs/${run.id}` }, run.title)),
-    h("p", {}, [t("runs.facts", { records: count(profile.source.records), clusters: profile.clusters.length }), ...described(run), ...leftOut(run)].join(" · ")),
+    h("p", {}, [facts(run), ...described(run), ...leftOut(run)].join(" · ")),
   );
 }
 
@@ -54,7 +52,7 @@ function flows(told, [one, two]) {
 }
 
 function differences(told, [one, two]) {
-  const heads = told.pairs.map(([a, b]) => h("th", { scope: "col" }, named(one, a), h("br"), "→ ", named(two, b)));
+  const heads = told.pairs.map(([a, b]) => h("th", { scope: "col" }, named(one, a), "↓", named(two, b)));
   const most = Math.max(0.05, ...told.codes.flatMap((code) => code.differences.map((value) => Math.abs(value ?? 0))));
   const cell = (value) => {
     if (value === null) return h("td", { class: "num quiet" }, t("hidden"));

@@ -12,13 +12,13 @@ export const assets = {};
 
 // Load what every page needs, then fill the page; what goes wrong is told on it.
 export async function begin(fill) {
+  document.getElementById("language").addEventListener("change", changeLanguage);
   const [texts, palette] = await Promise.all([get("/texts.json"), get("/page/palette.json")]);
   Object.assign(assets, { texts, palette, language: document.documentElement.lang });
   setTexts(texts, assets.language);
   for (const [name, colour] of Object.entries(palette)) {
     if (typeof colour === "string") document.body.style.setProperty(`--${name}`, colour);
   }
-  document.getElementById("language").addEventListener("change", changeLanguage);
   document.getElementById("help").addEventListener("click", showKeys);
   document.getElementById("sign-out")?.addEventListener("click", signOut);
   listen();
@@ -102,6 +102,11 @@ export function trail(...parts) {
   const items = parts.map(([text, href]) => h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text)));
   document.getElementById("path").replaceChildren(h("ol", { "aria-label": t("bar.path") }, ...items));
   document.title = `${parts[parts.length - 1]?.[0] ?? ""} · comorb`;
+}
+
+// What is built in has a title in every language.
+export function titleOf(data) {
+  return data.kind === "builtin" ? t(`builtin.${data.id}`) : data.title;
 }
 
 export function when(seconds) {

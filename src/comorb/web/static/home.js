@@ -1,8 +1,8 @@
 // The first page: open data, or go back to a run.
 
 import { count, h, t } from "/page/dom.js";
-import { begin, call, doing, frame, get, may, page, tell, when } from "./frame.js";
-import { described, leftOut } from "./rules.js";
+import { begin, call, doing, frame, get, may, page, tell, titleOf, when } from "./frame.js";
+import { described, facts, leftOut } from "./rules.js";
 
 const ENDINGS = [".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson"];
 
@@ -35,7 +35,7 @@ function source(row) {
   return h(
     "li",
     {},
-    h("a", { href: `/data/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, about)),
+    h("a", { href: `/data/${row.id}` }, h("strong", {}, titleOf(row)), h("span", { class: "quiet" }, about)),
     h("span", { class: "tag" }, t(`kind.${row.kind}`)),
     row.kind === "upload" ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/data/${row.id}`, row.title)) }, "×") : null,
   );
@@ -100,7 +100,7 @@ function parsed(text) {
 }
 
 function listing(data, runs) {
-  const titles = Object.fromEntries(data.map((row) => [row.id, row.title]));
+  const titles = Object.fromEntries(data.map((row) => [row.id, titleOf(row)]));
   return h(
     "section",
     { "aria-labelledby": "runs-title" },
@@ -111,12 +111,10 @@ function listing(data, runs) {
 }
 
 function runLine(row, titles) {
-  const done = row.state === "done";
-  const facts = done ? t("runs.facts", { records: count(row.records), clusters: row.clusters }) : t(`state.${row.state}`);
   return h(
     "li",
     {},
-    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [facts, ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, `${titles[row.data] ?? t("runs.gone")} · ${when(row.created)}`)),
+    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [row.state === "done" ? facts(row) : t(`state.${row.state}`), ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, `${titles[row.data] ?? t("runs.gone")} · ${when(row.created)}`)),
     row.owner === frame.user ? null : h("span", { class: "tag" }, row.owner),
     row.shared ? h("span", { class: "tag" }, t("shared")) : null,
     row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/runs/${row.id}`, row.title)) }, "×") : null,
@@ -126,7 +124,7 @@ function runLine(row, titles) {
 function comparer(runs) {
   const done = runs.filter((row) => row.state === "done");
   if (done.length < 2) return null;
-  const options = () => done.map((row) => h("option", { value: row.id }, `${row.title} · ${row.clusters} · ${when(row.created)}`));
+  const options = () => done.map((row) => h("option", { value: row.id }, `${row.title} · ${facts(row)} · ${when(row.created)}`));
   const one = h("select", { "aria-label": t("compare.first") }, ...options());
   const two = h("select", { "aria-label": t("compare.second") }, ...options());
   one.selectedIndex = 1;

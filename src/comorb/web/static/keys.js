@@ -12,7 +12,7 @@ export function listen() {
     if (event.key === "?") showKeys();
     else if (event.key === "h") window.location.assign("/");
     else if (event.key in SECTIONS) jumpTo(SECTIONS[event.key]);
-    else if (/^[1-9]$/.test(event.key)) document.querySelector(`.card[data-cluster="${event.key - 1}"]`)?.focus();
+    else if (/^[1-9]$/.test(event.key)) document.querySelector(`.card[data-number="${event.key}"]`)?.focus();
     else return;
     event.preventDefault();
   });

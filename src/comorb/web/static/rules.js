@@ -1,16 +1,12 @@
 // The definition of a run's cohort in words, with the names of its codes.
 
-import { t } from "/page/dom.js";
-import { get } from "./frame.js";
+import { count, t } from "/page/dom.js";
+import { nameOf } from "./codes.js";
 
 // The names of some codes; those that are not known, or not ours to see, stay codes.
 export async function namesOf(run, codes) {
   const names = {};
-  for (const code of codes) {
-    const query = new URLSearchParams([["q", code], ...(run.rules.level ?? []).map((one) => ["level", one])]);
-    const hits = await get(`/api/v1/data/${run.data}/codes?${query}`).catch(() => []);
-    names[code] = hits.find((hit) => hit.code === code)?.label;
-  }
+  for (const code of codes) names[code] = await nameOf(run.data, code, run.rules.level ?? ["category"]).catch(() => undefined);
   return names;
 }
 
@@ -19,7 +15,7 @@ export function described(run, names = {}) {
   const listed = (codes) => codes.map((code) => (names[code] ? `${names[code]} (${code})` : code)).join(", ");
   const parts = [];
   const add = (key, values) => parts.push(t(`rule.${key}`, values));
-  if (run.within) add("within", { n: run.within.cluster + 1 });
+  if (run.within) add("within", { n: run.within.cluster });
   if (rules.having?.length) add("having", { codes: listed(rules.having) });
   if (rules.without?.length) add("without", { codes: listed(rules.without) });
   if (rules.age) add("age", { from: rules.age[0] ?? "", to: rules.age[1] ?? "" });
@@ -27,9 +23,27 @@ export function described(run, names = {}) {
   if (rules.dates) add("dates", { from: rules.dates[0] ?? "", to: rules.dates[1] ?? "" });
   if (rules.at_least > 1) add("at_least", { n: rules.at_least });
   if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
-  if (run.merge) add("merge", { a: run.merge[0] + 1, b: run.merge[1] + 1 });
+  if (run.merge) add("merge", { a: run.merge[0], b: run.merge[1] });
   if (run.moved) add("moved", { n: run.moved });
   return parts;
+}
+
+// The address of a cohort, which the form for choosing it reads.
+export function addressOf(data, rules, k) {
+  const address = new URLSearchParams();
+  for (const name of ["having", "without", "drop_codes", "sex"]) for (const one of rules[name] ?? []) address.append(name, one);
+  for (const [name, [from, to]] of [["age", rules.age ?? []], ["date", rules.dates ?? []]]) {
+    if (from ?? false) address.set(`${name}_from`, from);
+    if (to ?? false) address.set(`${name}_to`, to);
+  }
+  if (rules.at_least !== 3) address.set("at_least", rules.at_least);
+  if (rules.level && rules.level[0] !== "category") address.set("level", rules.level[0]);
+  if (k !== "auto") address.set("k", k);
+  return `/data/${data}?${address}`;
+}
+
+export function facts(run) {
+  return t("runs.facts", { records: count(run.records), clusters: run.clusters });
 }
 
 export function leftOut(run) {

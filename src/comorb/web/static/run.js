@@ -3,7 +3,7 @@
 import { count, h, number, t } from "/page/dom.js";
 import { mount } from "/page/page.js";
 import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
-import { namesOf } from "./rules.js";
+import { addressOf, namesOf } from "./rules.js";
 import { toolbar } from "./toolbar.js";
 import { tuned } from "./tune.js";
 import { why } from "./why.js";
@@ -19,7 +19,7 @@ begin(async () => {
 function crumbs(run) {
   let label = "";
   const parts = run.path.map((step, i) => {
-    label = i ? label + String.fromCharCode(97 + step.cluster) : String(step.cluster + 1);
+    label = i ? label + String.fromCharCode(96 + step.cluster) : String(step.cluster);
     return [t("path.inside", { label }), `/runs/${run.path[i + 1]?.run ?? run.id}`];
   });
   const all = run.path.length ? run.path[0].run : run.id;
@@ -30,10 +30,9 @@ function crumbs(run) {
 async function show(run) {
   const profile = await get(`/api/v1/runs/${run.id}/profile`);
   const { texts, palette, language } = assets;
-  const clusters = run.colours.map((place) => palette.clusters[place % palette.clusters.length]);
   profile.source.title = run.title;
   page.replaceChildren();
-  mount(page, profile, { texts, palette: { ...palette, clusters }, language });
+  mount(page, profile, { texts, palette, language });
   page.prepend(await toolbar(run, profile));
   page.querySelector("main").append(why(run, profile));
   tuned(run, profile);
@@ -99,7 +98,7 @@ function follow(run) {
     stage.textContent = told.message ?? t(`state.${told.state}`);
     cancel.replaceWith(
       h("button", { type: "button", class: "primary", click: doing(again) }, t("run.again")),
-      h("a", { class: "button", href: `/data/${run.data}` }, t("run.change")),
+      h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")),
     );
   }
 }

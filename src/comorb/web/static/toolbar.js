@@ -4,7 +4,7 @@ import { count, h, t } from "/page/dom.js";
 import { chip } from "./codes.js";
 import { ask, call, doing, get, may } from "./frame.js";
 import { jumpTo } from "./keys.js";
-import { described, namesOf } from "./rules.js";
+import { addressOf, described, facts, namesOf } from "./rules.js";
 import { again } from "./tune.js";
 
 const PATIENTS = ["assignments.csv", "assignments.parquet", "model.comorb"];
@@ -21,6 +21,7 @@ export async function toolbar(run, profile) {
       { class: "controls" },
       may("analyst") ? number(run) : null,
       runs.length ? comparer(run, runs) : null,
+      may("analyst") && !run.within ? h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")) : null,
       h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
       h("button", { type: "button", click: () => download(run) }, t("download")),
       ...(run.mine && may("analyst") ? own(run) : []),
@@ -62,7 +63,7 @@ function number(run) {
 
 function comparer(run, runs) {
   const choose = (event) => event.target.value && window.location.assign(`/compare/${run.id}/${event.target.value}`);
-  const options = runs.map((row) => h("option", { value: row.id }, `${row.title} · ${row.clusters}`));
+  const options = runs.map((row) => h("option", { value: row.id }, `${row.title} · ${facts(row)}`));
   return h("select", { "aria-label": t("compare.with"), change: choose }, h("option", { value: "" }, t("compare.with")), ...options);
 }
 

@@ -32,32 +32,33 @@ function leaveOut(run, profile, i) {
 }
 
 function actions(run, profile, j) {
-  const name = profile.clusters[j].name;
+  const { name, number } = profile.clusters[j];
   const button = (key, work) => h("button", { type: "button", "aria-label": t(`tune.${key}.named`, { name }), click: doing(work) }, t(`tune.${key}`));
   return h(
     "div",
     { class: "actions" },
-    run.mine ? button("name", () => rename(run, j, name)) : null,
-    button("inside", () => inside(run, j, name)),
+    run.mine ? button("name", () => rename(run, number, name)) : null,
+    button("inside", () => inside(run, number, name)),
     profile.clusters.length > 1 ? button("merge", () => merge(run, profile, j)) : null,
   );
 }
 
-async function rename(run, j, name) {
+async function rename(run, number, name) {
   const given = await ask(t("tune.name"), [h("label", {}, t("tune.name.how"), h("input", { name: "name", value: name, required: true, maxlength: 200 }))], t("save"));
   if (!given) return;
-  await call("PUT", `/api/v1/runs/${run.id}/names`, { [j]: given.name });
+  await call("PUT", `/api/v1/runs/${run.id}/names`, { [number]: given.name });
   window.location.reload();
 }
 
-async function inside(run, j, name) {
+async function inside(run, number, name) {
   const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) => h("option", { value: k, selected: k === 3 }, String(k)));
   const given = await ask(t("tune.inside.named", { name }), [h("label", {}, `${t("cohort.k")} `, h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers))], t("cohort.run"));
-  if (given) await again(run, { k: given.k === "auto" ? "auto" : Number(given.k), within: { run: run.id, cluster: j }, title: name });
+  if (given) await again(run, { k: given.k === "auto" ? "auto" : Number(given.k), within: { run: run.id, cluster: number }, title: name });
 }
 
 async function merge(run, profile, j) {
-  const options = profile.clusters.map((cluster, other) => (other === j ? null : h("option", { value: other }, `${other + 1} ${cluster.name}`)));
-  const given = await ask(t("tune.merge.named", { name: profile.clusters[j].name }), [h("label", {}, t("tune.merge.with"), h("select", { name: "other" }, ...options)), h("p", { class: "quiet" }, t("tune.merge.how"))], t("tune.merge.do"));
-  if (given) await again(run, { merge: [j, Number(given.other)] });
+  const own = profile.clusters[j];
+  const options = profile.clusters.filter((cluster) => cluster !== own).map((cluster) => h("option", { value: cluster.number }, `${cluster.number} ${cluster.name}`));
+  const given = await ask(t("tune.merge.named", { name: own.name }), [h("label", {}, t("tune.merge.with"), h("select", { name: "other" }, ...options)), h("p", { class: "quiet" }, t("tune.merge.how"))], t("tune.merge.do"));
+  if (given) await again(run, { merge: [own.number, Number(given.other)] });
 }

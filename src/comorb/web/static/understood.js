@@ -1,6 +1,6 @@
 // What was understood of the data, at a glance, and the way to correct it.
 
-import { count, h, number, percent, t } from "/page/dom.js";
+import { count, h, number, percent, said, t } from "/page/dom.js";
 import { call, doing, may } from "./frame.js";
 
 const KINDS = ["wide", "long", "delimited", "binary"];
@@ -35,7 +35,7 @@ function common(about) {
 
 function dropped(about) {
   const lines = about.lines.filter((line) => line.before > line.after);
-  const notes = [...lines.map((line) => `−${count(line.before - line.after)} ${t(`ledger.${line.unit}`)}: ${line.rule}`), ...about.notes];
+  const notes = [...lines.map((line) => `−${count(line.before - line.after)} ${t(`ledger.${line.unit}`)}: ${said(line.rule)}`), ...about.notes.map(said)];
   const problems = about.problems.map((one) => h("tr", {}, h("td", { class: "num" }, count(one.row)), h("td", {}, one.column), h("td", {}, one.reason)));
   return h(
     "div",

@@ -24,7 +24,7 @@ export function why(run, profile) {
 // A record by its id from the exported assignments; it can be moved by hand, in a new run.
 function byId(run, profile, found) {
   const id = h("input", { id: "why-record", type: "text", autocomplete: "off" });
-  const options = profile.clusters.map((cluster, j) => h("option", { value: j }, `${j + 1} ${cluster.name}`));
+  const options = profile.clusters.map((cluster) => h("option", { value: cluster.number }, `${cluster.number} ${cluster.name}`));
   const target = h("select", { "aria-label": t("why.move.to") }, ...options);
   const look = async () => found.replaceChildren(...answer(profile, await call("POST", `/api/v1/runs/${run.id}/record`, { record: id.value.trim() })));
   const move = async () => {
@@ -44,18 +44,18 @@ function answer(profile, told) {
   const best = told.posterior.indexOf(Math.max(...told.posterior));
   const columns = profile.clusters.map((_, j) => j).sort((a, b) => told.posterior[b] - told.posterior[a]).slice(0, 8);
   const mark = (j) => ({ "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } });
-  const heads = columns.map((j) => h("th", { scope: "col", title: profile.clusters[j].name, ...mark(j) }, h("span", { class: "chip" }, String(j + 1))));
+  const heads = columns.map((j) => h("th", { scope: "col", title: profile.clusters[j].name, ...mark(j) }, h("span", { class: "chip" }, String(profile.clusters[j].number))));
   const chances = columns.map((j) => h("td", mark(j), h("strong", {}, percent(told.posterior[j], 1)), h("span", { class: "meter", vars: { "--share": told.posterior[j] } })));
   const rows = told.codes.map((one) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, one.code), ` ${one.label}`), ...columns.map((j) => h("td", mark(j), speaks(one.speaks[j])))));
   return [
-    h("p", {}, t("why.best", { chance: percent(told.posterior[best], 1), number: best + 1, name: profile.clusters[best].name })),
+    h("p", {}, t("why.best", { chance: percent(told.posterior[best], 1), number: profile.clusters[best].number, name: profile.clusters[best].name })),
     told.unknown.length ? h("p", { class: "notice" }, t("why.unknown", { codes: told.unknown.join(", ") })) : null,
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "group", "aria-label": t("why.title") },
       h("table", { class: "plain why" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("why.speaks")), ...heads)), h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, t("why.chance")), ...chances), ...rows)),
     ),
-    h("p", { class: "quiet" }, t("why.how.numbers")),
+    h("p", { class: "quiet" }, t("why.how.numbers"), " ", profile.min_cell ? t("hidden.how", { n: profile.min_cell }) : ""),
   ].filter(Boolean);
 }
 
