@@ -268,7 +268,7 @@ def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="file is a file; name a directory for the results"):
         fill(tmp_path / "file", "new", force=True)
-    with pytest.raises(StorageError, match="Nothing can be written to .*file; name another place"):
+    with pytest.raises(StorageError, match=r"Nothing can be written to .*file; name another place"):
         fill(tmp_path / "file" / "below", "new")
 
 

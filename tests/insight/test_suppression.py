@@ -6,12 +6,12 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import LinearConstraint, linprog, milp
 
 from comorb.errors import InputError
 from comorb.insight.parts import Outcome
 from comorb.insight.profile import Profile
-from comorb.insight.suppression import hide, hide_outcome, hide_table, merge_lines
+from comorb.insight.suppression import hide, hide_outcome, hide_table, merge_lines, round_table
 from comorb.records.ledger import Line
 from tests.insight.conftest import sampled
 
@@ -155,6 +155,43 @@ def test_no_small_cell_of_a_table_follows_from_its_margins(seed: int) -> None:
             found = linprog(aim.ravel(), A_eq=sums, b_eq=sums @ table.ravel(), bounds=(0, None))
             spans.append(abs(found.fun))
         assert spans[1] - spans[0] > 0.5, "only one count would do"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nothing_small_follows_from_rounded_cells(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(2, 6, 2))
+    table = rng.poisson(rng.choice([0.5, 5, 200, 900], shape)).astype(float)
+    shown, step = round_table(table, LEAST)
+    known = ~np.isnan(shown)
+    assert not small(shown[known])
+    if step == 1:
+        return
+    assert np.abs(shown - table)[known].max() <= max(step / 2, step - LEAST)
+    low = np.where(known, shown - step / 2, 1)
+    low = np.where(known & (shown > 0), np.maximum(low, LEAST), low)
+    high = np.where(known, shown + step / 2, LEAST - 1)
+    low, high = (np.where(shown == 0, 0, end).ravel() for end in (low, high))
+    sums = np.array(
+        [np.repeat(np.arange(shape[0]) == i, shape[1]) for i in range(shape[0])]
+        + [np.tile(np.arange(shape[1]) == j, shape[0]) for j in range(shape[1])]
+    ).astype(float)
+    margins = LinearConstraint(sums, sums @ table.ravel(), sums @ table.ravel())
+    lines = [line for line in sums.astype(bool) if np.nansum(shown.ravel()[line]) > 0]
+    aims = [line & ~known.ravel() for line in lines]
+    aims = [aim for aim in aims if small(table.ravel()[aim].sum())]
+    aims += [np.arange(table.size) == place for place in np.flatnonzero(~known)]
+    for aim in aims:
+        ends = [
+            milp(
+                sign * aim.astype(float),
+                integrality=np.ones(table.size),
+                bounds=(low, high),
+                constraints=margins,
+            ).fun
+            for sign in (1, -1)
+        ]
+        assert -ends[1] - ends[0] > 0.5, "only one count would do"
 
 
 def test_a_mean_is_shown_though_few_values_are_missing() -> None:

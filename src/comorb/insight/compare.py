@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from comorb.errors import InputError
 from comorb.insight.profile import Profile
-from comorb.insight.suppression import hide_table
+from comorb.insight.suppression import round_table
 from comorb.model.agreement import adjusted_rand
 from comorb.model.kernels import Floats, Ints
 
@@ -33,6 +33,8 @@ class Comparison:
         None when the runs are not on the same records.
     ari : float or None
         Adjusted Rand index: 1 for the same clusters, 0 for chance.
+    step : int
+        The flows are multiples of it, where some are suppressed.
     """
 
     pairs: Pairs
@@ -40,6 +42,7 @@ class Comparison:
     differences: Floats
     flows: Floats | None = None
     ari: float | None = None
+    step: int = 1
 
 
 def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None) -> Comparison:
@@ -48,7 +51,8 @@ def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None)
     Parameters
     ----------
     one, two : Profile
-        The runs; small flows are suppressed by the stricter of their thresholds.
+        The runs; small flows are suppressed by the stricter of their thresholds, the others
+        rounded.
     labels : pair of ndarrays of int, optional
         The cluster of each record in either run, when both are on the same records.
 
@@ -58,7 +62,7 @@ def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None)
         Matches, differences of prevalence and, with labels, flows and ARI.
     """
     codes, left, right = _shared(one, two)
-    flows = ari = None
+    flows, ari, step = None, None, 1
     pairs = match(one, two)
     if labels is not None:
         first, second = labels
@@ -71,9 +75,9 @@ def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None)
         np.add.at(table, (first, second), 1)
         pairs, ari = _hungarian(table), adjusted_rand(first, second)
         least = max(one.min_cell, two.min_cell)
-        flows = np.where(hide_table(table, least), np.nan, table)
+        flows, step = round_table(table, least)
     differences = [two.prevalence[b][right] - one.prevalence[a][left] for a, b in pairs]
-    return Comparison(pairs, codes, np.array(differences), flows, ari)
+    return Comparison(pairs, codes, np.array(differences), flows, ari, step)
 
 
 def match(one: Profile, two: Profile) -> Pairs:

@@ -180,6 +180,7 @@ def compare_runs(task: Plain, _: Told) -> Plain:
         "ari": found.ari,
         "shared": shared if labels is not None else None,
         "flows": None if found.flows is None else _holed(found.flows),
+        "step": found.step,
         "codes": [
             {
                 "code": found.codes[i],

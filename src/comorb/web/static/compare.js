@@ -46,7 +46,7 @@ function flows(told, [one, two]) {
   const rows = told.flows.map((row, i) => h("tr", {}, h("th", { scope: "row" }, named(one, i)), ...row.map(cell)));
   return section(
     "flows",
-    h("p", {}, t("flows.shared", { n: count(told.shared) })),
+    h("p", {}, t("flows.shared", { n: count(told.shared) }), told.step > 1 ? ` ${t("flows.rounded", { n: told.step })}` : ""),
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("flows.title") }, h("table", { class: "flows" }, h("thead", {}, h("tr", {}, h("td", {}, "A ↓  B →"), ...heads)), h("tbody", {}, ...rows))),
   );
 }
