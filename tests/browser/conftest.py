@@ -104,7 +104,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def server(chromium, tmp_path_factory) -> Iterator[Server]:
-    server = serve(tmp_path_factory.mktemp("workspace"), "--upload-limit", "2")
+    server = serve(tmp_path_factory.mktemp("workspace"), "--upload-limit", "20")
     yield server
     server.stop()
 

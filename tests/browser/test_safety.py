@@ -73,7 +73,7 @@ def test_files_that_cannot_be_read_get_a_clear_line_and_leave_nothing(
     page.goto(server.base)
     before = sorted(folder.iterdir())
     cases = {
-        "large.csv": (b"x" * 2_100_000, "larger than 2 MB"),
+        "large.csv": (b"x" * 21_000_000, "larger than 20 MB"),
         "broken.parquet": (b"PAR1", "broken.parquet"),
         "empty.csv": (b"", "empty"),
         "numbers.csv": (b"a,b\n1,2\n", "numbers.csv"),
