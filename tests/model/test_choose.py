@@ -90,15 +90,15 @@ def row(k, evidence, stability=0.93):
 def test_the_reason_reads_well():
     rows = [row(2, -5.0), row(3, -4.0), row(4, -4.5)]
     assert reason(rows, rows[1]) == (
-        "3 groups are recommended: of the numbers that come out again reliably (two fits on "
-        "overlapping parts of the records agree with an index of 0.93) they explain the records "
-        "best once the complexity of the model is counted."
+        "3 groups are recommended: of the numbers that come out again reliably (the groups "
+        "found in two overlapping parts of the records agree at 0.93, where 1 is fully and 0 is by "
+        "chance) they explain the records best once the complexity of the model is counted."
     )
     rows.append(row(9, -3.0, 0.5))
     assert reason(rows, rows[1]).endswith(
         "Finer groups, up to 9, describe the records more closely but come out less reliably."
     )
-    assert reason(rows[:1], rows[0]).startswith("2 groups were asked for; two fits on")
+    assert reason(rows[:1], rows[0]).startswith("2 groups were asked for; the groups found in")
     shaky = [row(2, -5.0, 0.4), row(3, -4.0, 0.5)]
     assert reason(shaky, shaky[0]).startswith("2 groups are the fewest looked at; no number came")
 

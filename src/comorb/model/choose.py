@@ -158,7 +158,8 @@ def reason(rows: Sequence[Row], best: Row) -> str:
             "codes beyond chance."
         )
     again = (
-        f"two fits on overlapping parts of the records agree with an index of {best.stability:.2f}"
+        "the groups found in two overlapping parts of the records agree at "
+        f"{best.stability:.2f}, where 1 is fully and 0 is by chance"
     )
     if len(rows) == 1:
         return f"{best.k} groups were asked for; {again}."
