@@ -159,7 +159,7 @@ def records_grid(seeds, pool):
 
 def held_out_parts(blocks, pool):
     out = mixed(np.arange(blocks.n_rows, dtype=np.uint64)) % 4 == 0
-    return [taken(blocks, np.flatnonzero(side), None, pool) for side in (~out, out)]
+    return [taken(blocks, np.flatnonzero(side), pool) for side in (~out, out)]
 
 
 def strength_figures(pool):
