@@ -67,16 +67,23 @@ def test_relevance_follows_lambda(client, run):
     assert client("eva").get(path, params={"lambda": 2}).status_code == 422
 
 
+def test_codes_that_no_cluster_knows_are_refused(client, run):
+    path = f"/api/v1/runs/{run['id']}/explain"
+    told = client("eva").post(path, json={"codes": ["heart", "xyz"]})
+    assert told.status_code == 422
+    assert "None of these is a diagnosis" in told.json()["error"]
+
+
 def test_names_last_and_go_on_to_the_next_run(client, run):
     eva = client("eva")
-    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"2": " Kidneys "}).status_code == 200
+    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"1": " Kidneys "}).status_code == 200
     told = eva.get(f"/api/v1/runs/{run['id']}/profile").json()
-    assert told["clusters"][1]["name"] == "Kidneys"
+    assert told["clusters"][0]["name"] == "Kidneys"
     rules = {"having": ["428"], "drop_codes": ["401"]}
     after = new_run(eva, parent=run["id"], rules=rules)
     clusters = eva.get(f"/api/v1/runs/{after['id']}/profile").json()["clusters"]
-    assert clusters[1]["name"] == "Kidneys"
-    assert [cluster["number"] for cluster in clusters] == [1, 2, 3]
+    assert clusters[0]["name"] == "Kidneys"
+    assert [cluster["number"] for cluster in clusters] == [1, 3, 4]  # the second is no more
     assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"9": "x"}).status_code == 422
     assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"1": " "}).status_code == 422
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from comorb.insight.profile import Profile
 from comorb.model.kernels import Floats
@@ -16,7 +15,7 @@ from comorb.model.mixture import Mixture
 def forebears(means: Floats, codes: Sequence[str], like: Profile) -> list[int | None]:
     """Return for each cluster its place in an earlier run, or None when it is new.
 
-    Hungarian assignment on Σᵢ (√μᵢ − √νᵢ)² over the codes that both runs have.
+    They are each other's nearest by Σᵢ (√μᵢ − √νᵢ)² over the codes that both runs have.
     """
     place = {code: column for column, code in enumerate(like.codes)}
     shared = [column for column, code in enumerate(codes) if code in place]
@@ -25,8 +24,10 @@ def forebears(means: Floats, codes: Sequence[str], like: Profile) -> list[int | 
         ours = np.sqrt(means[:, shared])
         theirs = np.sqrt(like.means[:, [place[codes[column]] for column in shared]])
         distances = np.sum((ours[:, None] - theirs[None]) ** 2, axis=2)
-        for new, old in zip(*linear_sum_assignment(distances), strict=True):
-            found[int(new)] = int(old)
+        back = distances.argmin(axis=0)
+        for new, old in enumerate(distances.argmin(axis=1)):
+            if back[old] == new:
+                found[new] = int(old)
     return found
 
 

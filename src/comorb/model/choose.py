@@ -41,7 +41,7 @@ class Row:
 
     ``evidence`` is the criterion of the choice: more is better. ``bic`` and ``icl``: less is
     better. ``held_out`` is the log-likelihood of records left out of the fit, ``stability`` the
-    agreement (ARI) of two fits on overlapping parts, ``smallest`` the records in the smallest
+    mean agreement (ARI) of fits on overlapping parts, ``smallest`` the records in the smallest
     cluster.
     """
 
@@ -94,23 +94,24 @@ def choose(
     stability of ``STEADY`` or more: real records have no true k, and evidence alone would split
     them further and further into groups that another sample would not show.
 
-    One way down over all rows gives the models and the tree. Two more, over parts of two thirds
-    each that share one third, give the held-out likelihood and the stability. Parts are drawn by
-    ``thinning.chances``, so that the order of the rows changes nothing.
+    One way down over all rows gives the models and the tree. Three more, each without a third of
+    the rows, give the likelihood of the third left out, and the stability: the mean agreement of
+    two of them on the third that both have. Thirds are drawn by ``thinning.chances``, so that the
+    order of the rows changes nothing.
     """
     wanted = _checked(ks, blocks)
     first = prevalence(blocks, executor)
     most = max(wanted)
     small = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
     parts = np.floor(chances(small, first, executor) * 3)
-    left, shared, right = (taken(small, np.flatnonzero(parts == part)) for part in range(3))
-    kept = [taken(small, np.flatnonzero(parts != left_out)) for left_out in (0, 2)]
+    thirds = [taken(small, np.flatnonzero(parts == third)) for third in range(3)]
+    kept = [taken(small, np.flatnonzero(parts != third)) for third in range(3)]
     whole, *fitted = map_tasks(partial(descend, most=most), [small, *kept], executor)
-    sides = list(zip(fitted, (left, right), strict=True))
+    sides = list(zip(fitted, thirds, strict=True))
     wanted = [k for k in wanted if k in whole] or [max(whole)]
 
     def row(k: int) -> Row:
-        return _row(k, whole, sides, small, shared)
+        return _row(k, whole, sides, small)
 
     rows = tuple(map_tasks(row, wanted, executor))
     steady = [row for row in rows if row.stability >= STEADY] or [rows[0]]
@@ -186,7 +187,6 @@ def _row(
     whole: dict[int, Level],
     sides: list[tuple[dict[int, Level], Blocks]],
     blocks: Blocks,
-    shared: Blocks,
 ) -> Row:
     level = whole[k]
     n = blocks.weight
@@ -200,14 +200,18 @@ def _row(
         expect(model, tested).log_likelihood
         for model, (_, tested) in zip(models, sides, strict=True)
     ) / sum(tested.weight for _, tested in sides)
-    labels = [hard_labels(model, shared) for model in models]
+    thirds = [third for _, third in sides]
+    agreements = [
+        adjusted_rand(*(hard_labels(models[other], thirds[both]) for other in others))
+        for both, others in enumerate(((1, 2), (0, 2), (0, 1)))
+    ]
     return Row(
         k=k,
         evidence=level.evidence / n,
         bic=float(bic) / n,
         icl=float(bic + 2 * entropy) / n,
         held_out=held_out,
-        stability=adjusted_rand(*labels),
+        stability=float(np.mean(agreements)),
         smallest=float(sums[-1].min()),
     )
 

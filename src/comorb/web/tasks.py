@@ -114,10 +114,19 @@ def explain(task: Plain, _: Told) -> Plain:
     """Say where a record with some codes belongs, and what each code says for each cluster."""
     full = load_profile(task["folder"])
     found = full.explain(task["codes"] or manual.codes_of(task))
+    if not found.codes:
+        raise InputError(
+            "None of these is a diagnosis that the clusters know; give codes such as those in the "
+            "charts above."
+        )
     seen = ~np.isnan(full.suppressed(task["min_cell"]).means)
     places = [full.codes.index(code) for code in found.codes]
     return {
         "posterior": found.posterior.tolist(),
+        "absent": [
+            float(value) if all(seen[cluster, place] for place in places) else None
+            for cluster, value in enumerate(found.base - found.base @ full.weights)
+        ],
         "codes": [
             {
                 "code": full.codes[place],

@@ -8,9 +8,9 @@ const STRONG = 4;
 export function why(run, profile) {
   const codes = h("textarea", { id: "why-codes", rows: 3, placeholder: "428.0, 585.6, 250.00", spellcheck: "false" });
   const found = h("div", { role: "status" });
-  const go = async () => {
+  const go = () => {
     const given = codes.value.split(/[\s,;]+/).filter(Boolean);
-    if (given.length) found.replaceChildren(...answer(profile, await call("POST", `/api/v1/runs/${run.id}/explain`, { codes: given })));
+    return show(found, profile, given.length ? call("POST", `/api/v1/runs/${run.id}/explain`, { codes: given }) : null);
   };
   return section(
     "why",
@@ -26,7 +26,7 @@ function byId(run, profile, found) {
   const id = h("input", { id: "why-record", type: "text", autocomplete: "off" });
   const options = profile.clusters.map((cluster) => h("option", { value: cluster.number }, `${cluster.number} ${cluster.name}`));
   const target = h("select", { "aria-label": t("why.move.to") }, ...options);
-  const look = async () => found.replaceChildren(...answer(profile, await call("POST", `/api/v1/runs/${run.id}/record`, { record: id.value.trim() })));
+  const look = () => show(found, profile, call("POST", `/api/v1/runs/${run.id}/record`, { record: id.value.trim() }));
   const move = async () => {
     const made = await call("POST", `/api/v1/runs/${run.id}/move`, { record: id.value.trim(), cluster: Number(target.value) });
     window.location.assign(`/runs/${made.id}${window.location.hash}`);
@@ -40,13 +40,27 @@ function byId(run, profile, found) {
   );
 }
 
+// Put the answer in the place of the one before; what goes wrong is told there too.
+async function show(found, profile, asked) {
+  found.replaceChildren();
+  if (!asked) return;
+  const shown = await asked.then(
+    (told) => answer(profile, told),
+    (error) => [h("p", { class: "notice wrong" }, error.message)],
+  );
+  found.replaceChildren(...shown);
+  found.scrollIntoView({ block: "nearest" });
+}
+
 function answer(profile, told) {
   const best = told.posterior.indexOf(Math.max(...told.posterior));
   const columns = profile.clusters.map((_, j) => j).sort((a, b) => told.posterior[b] - told.posterior[a]).slice(0, 8);
   const mark = (j) => ({ "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } });
   const heads = columns.map((j) => h("th", { scope: "col", title: profile.clusters[j].name, ...mark(j) }, h("span", { class: "chip" }, String(profile.clusters[j].number))));
   const chances = columns.map((j) => h("td", mark(j), h("strong", {}, percent(told.posterior[j], 1)), h("span", { class: "meter", vars: { "--share": told.posterior[j] } })));
-  const rows = told.codes.map((one) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, one.code), ` ${one.label}`), ...columns.map((j) => h("td", mark(j), speaks(one.speaks[j])))));
+  const row = (values, ...name) => h("tr", {}, h("th", { scope: "row" }, ...name), ...columns.map((j) => h("td", mark(j), speaks(values[j]))));
+  const rows = told.codes.map((one) => row(one.speaks, h("code", {}, one.code), ` ${one.label}`));
+  rows.push(row(told.absent, t("why.absent")));
   return [
     h("p", {}, t("why.best", { chance: percent(told.posterior[best], 1), number: profile.clusters[best].number, name: profile.clusters[best].name })),
     told.unknown.length ? h("p", { class: "notice" }, t("why.unknown", { codes: told.unknown.join(", ") })) : null,
