@@ -129,6 +129,15 @@ def test_compare_follows_the_records_that_both_have(client, run):
     assert told["codes"]
 
 
+def test_a_file_that_was_uploaded_again_holds_the_same_records(client, run, records):
+    eva = client("eva")
+    sent = eva.put("/api/v1/data", params={"name": "again.csv"}, content=records.read_bytes())
+    other = new_run(eva, data=sent.json()["id"])
+    told = eva.get(f"/api/v1/compare/{run['id']}/{other['id']}").json()
+    assert told["shared"] == run["records"]
+    assert told["ari"] == 1
+
+
 def test_a_record_is_explained_from_its_codes(client, run):
     told = client("eva").post(
         f"/api/v1/runs/{run['id']}/explain", json={"codes": ["428.0", "585.6", "zzz"]}

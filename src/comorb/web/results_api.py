@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import secrets
 import shutil
 from pathlib import Path
@@ -144,10 +145,24 @@ def compare(one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs) ->
     rows = [finished(store, key, user) for key in (one, two)]
     task = {
         "folders": [str(store.folder("runs", row["id"])) for row in rows],
-        "same_data": rows[0]["data"] == rows[1]["data"],
+        "same_data": rows[0]["data"] == rows[1]["data"] or _same_file(jobs, rows),
         "min_cell": jobs.min_cell,
     }
     return jobs.ask("compare", task) | {"runs": rows}
+
+
+def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
+    """Tell whether two data sets are one file, read in one way."""
+    data = [jobs.store.get("data", row["data"]) for row in rows]
+    if None in data:
+        return False
+    told = [jobs.data_of(each) for each in data if each]
+    paths = [Path(each["source"]) for each in told]
+    return (
+        told[0]["reading"] == told[1]["reading"]
+        and all(path.is_file() for path in paths)
+        and filecmp.cmp(paths[0], paths[1], shallow=False)
+    )
 
 
 @router.get("/runs/{key}/download/{name}")

@@ -3,6 +3,8 @@
 import { count, h, number, percent, section, t } from "./dom.js";
 import { topCodes } from "./data.js";
 
+const DOUBTFUL = 0.6;
+
 export function cards(profile) {
   const largest = Math.max(...profile.clusters.map((cluster) => cluster.share ?? 0));
   return section(
@@ -30,9 +32,7 @@ function card(profile, j, largest) {
       "dl",
       { class: "trust" },
       fact(t("cards.confidence"), percent(cluster.top), t("cards.confidence.how")),
-      cluster.stability === null
-        ? null
-        : fact(t("cards.stability"), number(cluster.stability, 2), t("cards.stability.how")),
+      stability(cluster),
     ),
   );
 }
@@ -46,6 +46,14 @@ function diagnosis(profile, j, i) {
   );
 }
 
-function fact(name, value, how) {
-  return h("div", { title: how }, h("dt", {}, name), h("dd", {}, value));
+// How stable a cluster is, marked where less than DOUBTFUL of it comes back; null when not known.
+export function stability(cluster) {
+  if (cluster.stability === null) return null;
+  const weak = cluster.stability < DOUBTFUL;
+  const value = number(cluster.stability, 2) + (weak ? ` · ${t("cards.doubtful")}` : "");
+  return fact(t("cards.stability"), value, t("cards.stability.how"), weak ? "doubtful" : "");
+}
+
+function fact(name, value, how, kind = "") {
+  return h("div", { title: how, class: kind }, h("dt", {}, name), h("dd", {}, value));
 }

@@ -1,6 +1,7 @@
 // A run: how far it is, then what was found, with all that can be done about it.
 
-import { count, h, number, t } from "/page/dom.js";
+import { count, h, t } from "/page/dom.js";
+import { stability } from "/page/cards.js";
 import { mount } from "/page/page.js";
 import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
 import { addressOf, namesOf } from "./rules.js";
@@ -58,7 +59,7 @@ function stabilise(run) {
     found?.clusters.forEach((cluster, j) => {
       const facts = page.querySelector(`.card[data-cluster="${j}"] .trust`);
       if (!facts || cluster.stability === null || facts.children.length > 1) return;
-      facts.append(h("div", { title: t("cards.stability.how") }, h("dt", {}, t("cards.stability")), h("dd", {}, number(cluster.stability, 2))));
+      facts.append(stability(cluster));
     });
   });
   events.addEventListener("error", () => events.close());

@@ -2,9 +2,9 @@
 
 import { count, h, t } from "/page/dom.js";
 import { chip } from "./codes.js";
-import { ask, call, doing, get, may } from "./frame.js";
+import { ask, call, doing, get, may, when } from "./frame.js";
 import { jumpTo } from "./keys.js";
-import { addressOf, described, facts, namesOf } from "./rules.js";
+import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
 import { again } from "./tune.js";
 
 const PATIENTS = ["assignments.csv", "assignments.parquet", "model.comorb"];
@@ -63,7 +63,7 @@ function number(run) {
 
 function comparer(run, runs) {
   const choose = (event) => event.target.value && window.location.assign(`/compare/${run.id}/${event.target.value}`);
-  const options = runs.map((row) => h("option", { value: row.id }, `${row.title} · ${facts(row)}`));
+  const options = runs.map((row) => h("option", { value: row.id }, [row.title, facts(row), ...leftOut(row), when(row.created)].join(" · ")));
   return h("select", { "aria-label": t("compare.with"), change: choose }, h("option", { value: "" }, t("compare.with")), ...options);
 }
 
