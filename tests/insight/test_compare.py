@@ -14,6 +14,7 @@ from comorb.insight.assignment import assign
 from comorb.insight.compare import compare, match
 from comorb.insight.profile import Profile, profile
 from comorb.insight.suppression import hide_table
+from comorb.model.agreement import adjusted_rand
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import MODEL
@@ -60,7 +61,10 @@ def test_small_flows_are_suppressed(full: Profile, cohort: Cohort) -> None:
     moved[np.flatnonzero(labels == 0)[:4]] = 1
     found = compare(full, full.suppressed(11), (labels, moved))
     assert found.flows is not None
-    assert np.isnan(found.flows).all()
+    np.testing.assert_array_equal(np.isnan(found.flows), [[False, True], [True, False]])
+    assert found.step == 30
+    np.testing.assert_array_equal(found.flows[[0, 1], [0, 1]] % 30, 0)
+    assert found.ari == round(adjusted_rand(labels, moved), 2)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -168,10 +168,8 @@ def test_nothing_small_follows_from_rounded_cells(seed: int) -> None:
     if step == 1:
         return
     assert np.abs(shown - table)[known].max() <= max(step / 2, step - LEAST)
-    low = np.where(known, shown - step / 2, 1)
-    low = np.where(known & (shown > 0), np.maximum(low, LEAST), low)
-    high = np.where(known, shown + step / 2, LEAST - 1)
-    low, high = (np.where(shown == 0, 0, end).ravel() for end in (low, high))
+    low = np.where(known, np.maximum(shown - step / 2, LEAST), 0).ravel()
+    high = np.where(known, shown + step / 2, LEAST - 1).ravel()
     sums = np.array(
         [np.repeat(np.arange(shape[0]) == i, shape[1]) for i in range(shape[0])]
         + [np.tile(np.arange(shape[1]) == j, shape[0]) for j in range(shape[1])]
@@ -180,7 +178,7 @@ def test_nothing_small_follows_from_rounded_cells(seed: int) -> None:
     lines = [line for line in sums.astype(bool) if np.nansum(shown.ravel()[line]) > 0]
     aims = [line & ~known.ravel() for line in lines]
     aims = [aim for aim in aims if small(table.ravel()[aim].sum())]
-    aims += [np.arange(table.size) == place for place in np.flatnonzero(~known)]
+    aims += [np.arange(table.size) == place for place in np.flatnonzero(~known & (table > 0))]
     for aim in aims:
         ends = [
             milp(

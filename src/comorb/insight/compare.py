@@ -76,6 +76,7 @@ def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None)
         pairs, ari = _hungarian(table), adjusted_rand(first, second)
         least = max(one.min_cell, two.min_cell)
         flows, step = round_table(table, least)
+        ari = round(ari, 2) if least else ari
     differences = [two.prevalence[b][right] - one.prevalence[a][left] for a, b in pairs]
     return Comparison(pairs, codes, np.array(differences), flows, ari, step)
 

@@ -161,9 +161,10 @@ def _given_away(table: Floats, hidden: Mask, least: int) -> Mask:
 def round_table(table: Floats, least: int) -> tuple[Floats, int]:
     """Return a table (rows, columns) whose margins are known for showing, and its rounding step.
 
-    Small cells are NaN. The others are rounded, in steps of ``least`` records or more, so that
-    nothing small follows by subtraction: another table with the same margins must look the same
-    and differ in the cell. Where no step does that, cells are hidden (``hide_table``).
+    Small cells, and empty ones with them, are NaN. The others are rounded, in steps of ``least``
+    records or more, so that nothing small follows by subtraction: another table with the same
+    margins must look the same and differ in the cell. Where no step does that, cells are hidden
+    (``hide_table``).
     >>> round_table(np.array([[96.0, 4], [3, 57]]), 11)
     (array([[90., nan],
            [nan, 60.]]), 15)
@@ -174,14 +175,13 @@ def round_table(table: Floats, least: int) -> tuple[Floats, int]:
     for times in (1, 2, 5):
         step = 5 * times * -(-least // 5)
         if all(_loose(table, least, step, *cell) for cell in np.argwhere(small)):
-            return blank(_rounded(table, least, step), small), step
+            return blank(_rounded(table, least, step), table < least), step
     return blank(table, hide_table(table, least)), 1
 
 
 def _rounded(table: Floats, least: int, step: int) -> Floats:
-    """Return what is shown of a table, with -1 for a small cell."""
-    rounded = np.where(table > 0, np.maximum(step * np.round(table / step), step), 0.0)
-    return np.where(_small(table, least), -1.0, rounded)
+    """Return what is shown of a table, with 0 for a small or empty cell."""
+    return np.where(table < least, 0.0, np.maximum(step * np.round(table / step), step))
 
 
 def _loose(table: Floats, least: int, step: int, row: int, column: int) -> bool:
@@ -194,8 +194,8 @@ def _loose(table: Floats, least: int, step: int, row: int, column: int) -> bool:
     more = _rounded(table + 1, least, step) == seen
     less = (_rounded(table - 1, least, step) == seen) & (table > 0)
     shown = seen > 0
-    beside = shown[row] if shown[row].any() else seen[row] != 0
-    below = shown[:, column] if shown[:, column].any() else seen[:, column] != 0
+    beside = shown[row] | (not shown[row].any())
+    below = shown[:, column] | (not shown[:, column].any())
     away = np.ones_like(shown)
     away[row] = away[:, column] = False
     return any(
