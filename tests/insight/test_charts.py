@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -12,6 +13,7 @@ from matplotlib.figure import Figure
 
 from comorb.errors import InputError
 from comorb.insight import charts
+from comorb.insight.compare import compare
 from comorb.insight.palette import colours
 from comorb.insight.profile import Profile
 from comorb.model.choose import Choice, Row
@@ -51,6 +53,16 @@ def test_every_chart_draws_a_suppressed_profile() -> None:
         drawn(ax)
 
 
+def test_a_long_name_is_wrapped() -> None:
+    name = "Chronic kidney disease, disorders of fluids and electrolytes"
+    ax = charts.sizes(PROFILES[2].renamed({0: name}))
+    first = ax.get_yticklabels()[0].get_text()
+    assert first.split("\n") == [
+        "1  Chronic kidney disease, disorders of fluids",
+        "and electrolytes",
+    ]
+
+
 def test_a_chart_draws_where_it_is_told() -> None:
     ax = Figure().add_subplot()
     assert charts.sizes(PROFILES[2], ax=ax) is ax
@@ -86,3 +98,10 @@ def test_choice_of_k(most: int) -> None:
 def test_no_two_clusters_share_a_colour() -> None:
     assert len(set(colours(range(1, 34)))) == 33
     assert colours([3, 12]) == [colours(range(1, 13))[place] for place in (2, 11)]
+
+
+def test_the_pairs_of_a_comparison_are_those_drawn() -> None:
+    one, two = PROFILES[2], PROFILES[5]
+    found = replace(compare(one, two), pairs=((0, 4), (1, 2)))
+    ax = charts.compare(one, two, comparison=found)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1→5", "2→3"]

@@ -132,7 +132,7 @@ def compare(
 
     found = compare_runs(one, two, min_cell)
     if chart:
-        save_chart(draw(found.one, found.two), chart, force)
+        save_chart(draw(found.one, found.two, comparison=found.comparison), chart, force)
     summary = compare_summary(found)
     if as_json:
         show_json(summary)

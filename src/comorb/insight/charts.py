@@ -5,13 +5,13 @@ No chart touches pyplot, so that they can be drawn in threads and without a scre
 
 from __future__ import annotations
 
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from comorb.insight import drawing
-from comorb.insight.compare import match
+from comorb.insight.compare import Comparison, match
 from comorb.insight.drawing import CODE_WIDTH
 from comorb.insight.labels import shorten
 from comorb.insight.palette import colours, palette
@@ -21,6 +21,7 @@ from comorb.insight.relevance import LAMBDA
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from comorb.insight.parts import Cluster
     from comorb.model.choose import Choice
 
 NAME_WIDTH = 46
@@ -99,23 +100,24 @@ def heatmap(profile: Profile, ax: Axes | None = None) -> Axes:
     ax.set_xticks(range(len(columns)), [shorten(profile.labels[i], CODE_WIDTH) for i in columns])
     ax.tick_params(axis="x", labelrotation=90, labelsize=7.5, length=0)
     centres = (edges[:-1] + edges[1:]) / 2
-    places = drawing.spread(centres, (0.026 if profile.k <= 12 else 0.021) * height, height)
+    few = profile.k <= 12
+    places = drawing.spread(centres, (0.05 if few else 0.021) * height, height)
     named = zip(profile.clusters, colours(profile.numbers), places, centres, lines, strict=True)
     for cluster, colour, at, middle, count in named:
         if count:
             ax.annotate(
-                f"{cluster.number}  {shorten(cluster.name, 30)}",
+                _named(cluster, 30 if few else 38, 2 if few else 1),
                 (-0.5, middle),
                 (-2.6, at),
                 annotation_clip=False,
                 ha="right",
                 va="center",
-                fontsize=8 if profile.k <= 12 else 6.5,
+                fontsize=8 if few else 6.5,
                 color=palette()["ink"],
                 arrowprops={
                     "arrowstyle": "-",
                     "color": colour,
-                    "lw": 1.4 if profile.k <= 12 else 0.5,
+                    "lw": 1.4 if few else 0.5,
                     "shrinkB": 0,
                     "relpos": (1, 0.5),
                 },
@@ -196,8 +198,8 @@ def sizes(profile: Profile, ax: Axes | None = None) -> Axes:
             text, (max(ends, default=0), place), (7, 0), textcoords="offset points", va="center",
             fontsize=8, color=palette()["muted"],
         )  # fmt: skip
-    names = [f"{c.number}  {shorten(c.name, NAME_WIDTH)}" for c in profile.clusters]
-    ax.set_yticks(at, names)
+    width, rows = (NAME_WIDTH, 2) if profile.k <= 12 else (56, 1)
+    ax.set_yticks(at, [_named(cluster, width, rows) for cluster in profile.clusters])
     ax.set_ylim(profile.k - 0.5, -0.5)
     drawing.percent(ax, 1.18 * float(np.nanmax([*shares, *soft], initial=0.1)))
     ax.legend(frameon=False, fontsize=8, loc="lower right")
@@ -247,24 +249,32 @@ def choice_of_k(choice: Choice, ax: Axes | None = None) -> Axes:
     return drawing.titled(ax, fill(choice.reason, 84))
 
 
-def compare(profile_a: Profile, profile_b: Profile, n: int = 20, ax: Axes | None = None) -> Axes:
+def compare(
+    profile_a: Profile,
+    profile_b: Profile,
+    n: int = 20,
+    ax: Axes | None = None,
+    comparison: Comparison | None = None,
+) -> Axes:
     """Draw the prevalences of two runs, each cluster of the first beside its match.
 
     Parameters
     ----------
     profile_a, profile_b : Profile
-        The runs, whose clusters are matched on the codes they share.
+        The runs.
     n : int, default=20
         How many codes.
     ax : Axes, optional
         Where to draw; a new figure by default.
+    comparison : Comparison, optional
+        Which clusters match, such as by their records; by default by the codes of both runs.
 
     Returns
     -------
     Axes
         Bars for the first run, ticks for the second; a column is headed by its two numbers.
     """
-    pairs = match(profile_a, profile_b)
+    pairs = comparison.pairs if comparison else match(profile_a, profile_b)
     place = {code: i for i, code in enumerate(profile_b.codes)}
     rows = np.array([i for i in profile_a.common(len(profile_a.codes))
                      if profile_a.codes[i] in place][:n], dtype=np.int64)  # fmt: skip
@@ -280,6 +290,12 @@ def compare(profile_a: Profile, profile_b: Profile, n: int = 20, ax: Axes | None
     drawing.heads(ax, [f"{first.number}→{second.number}" for first, second in matched], fills)
     drawing.key(ax, [first for first, _ in matched], fills)
     return drawing.titled(ax, "Bars: first run; ticks: the matched cluster of the second run")
+
+
+def _named(cluster: Cluster, width: int, rows: int) -> str:
+    """Return the number and name of a cluster in at most so many rows."""
+    name = f"{cluster.number}  {cluster.name}"
+    return "\n".join(wrap(name, width, max_lines=rows, placeholder="…"))
 
 
 def _share(value: float | None) -> str:
