@@ -32,24 +32,31 @@ def forebears(means: Floats, codes: Sequence[str], like: Profile) -> list[int | 
 
 
 def arrange(
-    mixture: Mixture, codes: Sequence[str], like: Profile
+    mixture: Mixture, codes: Sequence[str], earlier: Sequence[Profile]
 ) -> tuple[Mixture, tuple[int, ...]]:
     """Return the mixture in the order of its clusters' numbers, and the numbers.
 
-    A cluster that goes on keeps its number; a new one gets the first that neither run has.
+    A cluster that goes on from an earlier run, the last one first, keeps its number; a new one
+    gets the first that no run has.
     """
-    free = (number for number in count(1) if number not in like.numbers)
-    old = forebears(mixture.means, codes, like)
-    numbers = [next(free) if place is None else like.numbers[place] for place in old]
-    order = np.argsort(numbers)
-    return Mixture(mixture.weights[order], mixture.means[order]), tuple(sorted(numbers))
+    numbers: list[int | None] = [None] * mixture.n_components
+    for like in earlier:
+        for place, old in enumerate(forebears(mixture.means, codes, like)):
+            if numbers[place] is None and old is not None and like.numbers[old] not in numbers:
+                numbers[place] = like.numbers[old]
+    used = {number for like in earlier for number in like.numbers}
+    free = (number for number in count(1) if number not in used)
+    chosen = [next(free) if number is None else number for number in numbers]
+    order = np.argsort(chosen)
+    return Mixture(mixture.weights[order], mixture.means[order]), tuple(sorted(chosen))
 
 
-def kept_names(about: Profile, like: Profile) -> dict[int, str]:
-    """Return the names that people gave to clusters of an earlier run and that go on in this."""
-    given = {
-        cluster.number: cluster.name
-        for cluster, usual in zip(like.clusters, like.automatic_names(), strict=True)
-        if cluster.name != usual
+def kept_names(about: Profile, earlier: Sequence[Profile]) -> dict[int, str]:
+    """Return the names that people gave to clusters of earlier runs and that go on in this."""
+    given: dict[int, str | None] = {}
+    for like in earlier:
+        for cluster, usual in zip(like.clusters, like.automatic_names(), strict=True):
+            given.setdefault(cluster.number, None if cluster.name == usual else cluster.name)
+    return {
+        place: name for place, number in enumerate(about.numbers) if (name := given.get(number))
     }
-    return {place: given[number] for place, number in enumerate(about.numbers) if number in given}

@@ -76,7 +76,7 @@ def merge(
         assigned=assigned,
         numbers=numbers,
     )
-    about = about.renamed(kept_names(about, like))
+    about = about.renamed(kept_names(about, [like]))
     names = names_of(about)
     model = replace(
         base, mixture=mixture, clusters=names, numbers=numbers, run=base.run | {"reason": reason}

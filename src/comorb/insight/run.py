@@ -59,7 +59,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     command: str = "",
     outcomes: Sequence[str] | None = None,
     repeats: int = 3,
-    like: Profile | None = None,
+    earlier: Sequence[Profile] = (),
     memory: str | None = None,
     tell: Tell = silent,
 ) -> Run:
@@ -79,8 +79,9 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         The covariates to sum up per cluster; by default all that can be.
     repeats : int, default=3
         On how many pairs of overlapping parts stability is measured; 0 leaves it out.
-    like : Profile, optional
-        An earlier run, whose clusters keep their numbers and the names they were given.
+    earlier : sequence of Profile, optional
+        Earlier runs, the last one first; clusters that go on keep their numbers and the names
+        they were given.
     memory : str, optional
         The most that reading may hold, such as '2GB'.
     tell : callable, optional
@@ -106,8 +107,8 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
     tell("Describing the clusters")
     mixture = fitted.mixture_
     numbers = None
-    if like is not None:
-        mixture, numbers = arrange(mixture, cohort.codes, like)
+    if earlier:
+        mixture, numbers = arrange(mixture, cohort.codes, earlier)
     about = profile(
         mixture,
         cohort,
@@ -118,8 +119,8 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         outcomes=outcomes,
         numbers=numbers,
     )
-    if like is not None:
-        about = about.renamed(kept_names(about, like))
+    if earlier:
+        about = about.renamed(kept_names(about, earlier))
     assigned = Assigned(
         cohort.ids, assign(mixture, cohort), names_of(about), about.numbers, cohort.ledger
     )

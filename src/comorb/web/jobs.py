@@ -17,6 +17,7 @@ from comorb.web.worker import StoppedError, TaskError, Worker
 
 STAGES = ("reading", "finding", "describing")
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
+_EARLIER = 5  # runs back that a cluster's number and name are looked for
 _SHOWN = "shown-{}.json"
 
 
@@ -184,13 +185,22 @@ class Jobs:
             "cluster": row.get("cluster"),
             "parent": of(row["parent"]) if parent else None,
             "groups": parent.get("groups") if parent else None,
-            "follows": bool(parent and parent["within"] == within),
+            "earlier": [str(self.store.folder("runs", key)) for key in self._earlier(row)],
             "within": {"folder": of(within["run"]), "cluster": within["cluster"]}
             if within
             else None,
             "folder": str(self.store.folder("runs", row["id"])),
             "min_cell": self.min_cell,
         }
+
+    def _earlier(self, row: Row) -> list[str]:
+        """Return the runs that a run goes on from, the last one first."""
+        keys: list[str] = []
+        before = self.store.get("runs", row["parent"] or "")
+        while before and before["within"] == row["within"] and len(keys) < _EARLIER:
+            keys += [before["id"]] if before["state"] == "done" else []
+            before = self.store.get("runs", before["parent"] or "")
+        return keys
 
     def _measure(self, key: str) -> None:
         row = self.store.get("runs", key)

@@ -40,7 +40,6 @@ def fit(task: Plain, told: Told) -> Plain:
     size = len(rules.select(cohort))
     reading.check_size(size, task["min_cell"])
     told({"records": size})
-    parent = load_profile(task["parent"]) if task["parent"] else None
     if task["record"]:
         found, groups = manual.move(task), task["groups"]
     elif task["merge"]:
@@ -55,7 +54,7 @@ def fit(task: Plain, told: Told) -> Plain:
             command=_command(task),
             outcomes=reading.outcomes(task["data"], cohort),
             repeats=0,
-            like=parent if task["follows"] else None,
+            earlier=[load_profile(folder) for folder in task["earlier"]],
             tell=lambda _: told({"stage": next(stages, "describing")}),
         )
     folder = Path(task["folder"])
