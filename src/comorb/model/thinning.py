@@ -113,11 +113,12 @@ class _Hashed:
     def keys(self, rows: Rows) -> tuple[Keys, Keys, Floats]:
         """Return the identity of each row of a block, how common its codes are, and its weight."""
         weights = rows.weights if rows.weights.size else np.ones(rows.indptr.size - 1)
-        return (
-            kernels.row_keys(rows.indptr, rows.indices, self.names),
-            kernels.row_keys(rows.indptr, rows.indices, self.common),
-            weights,
-        )
+        with np.errstate(over="ignore"):  # modulo 2⁶⁴, also where the loop is not compiled
+            patterns, common = (
+                kernels.row_keys(rows.indptr, rows.indices, keys)
+                for keys in (self.names, self.common)
+            )
+        return patterns, common, weights
 
     def weigh(self, rows: Rows) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the buckets of a block's rows, each once, and the weight in each."""
