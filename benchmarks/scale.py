@@ -1,7 +1,8 @@
 """Scale: engines against memory, cost per record, and a run larger than memory.
 
 ``python -m benchmarks scale`` compares engines in one run; ``python -m benchmarks.scale large
-50000000`` writes a simulated region to a temporary folder and makes the whole run on it.
+50000000`` writes a simulated region to a temporary folder and makes the whole run on it;
+``assign 10000000`` scores one.
 """
 
 from __future__ import annotations
@@ -163,6 +164,21 @@ def large(n: int, memory: str = "2GB") -> None:
         print(load_model(folder / "run" / "model.comorb").run)
 
 
+def assign(n: int, memory: str = "1GB") -> None:
+    """Write a region of n records, score it as a stream, and print what it took."""
+    from comorb.insight.run import run
+    from comorb.insight.scoring import assign_stream
+
+    with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
+        folder = Path(name)
+        write_region(folder / "some.parquet", 50_000)
+        run(folder / "some.parquet", 5, repeats=0).save(folder / "run")
+        write_region(folder / "all.parquet", n)
+        began = time.perf_counter()
+        assign_stream(folder / "run", folder / "all.parquet", folder / "out.parquet", memory=memory)
+        print(f"{n:,} records: {time.perf_counter() - began:.1f} s, peak {_peak():.2f} GB")
+
+
 def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
@@ -184,7 +200,8 @@ def main(n: int = RECORDS) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["large"]:
-        large(*map(int, sys.argv[2:3]), *sys.argv[3:4])
+    parts = {"large": large, "assign": assign}
+    if (part := parts.get("".join(sys.argv[1:2]))) is not None:
+        part(*map(int, sys.argv[2:3]), *sys.argv[3:4])
     else:
         main(*map(int, sys.argv[1:2]))
