@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from comorb.records import codes
+from comorb.records.codes import features as codes
 
-TABLE = Path(__file__).parents[1] / "src/comorb/records/background_rates.csv"
+TABLE = Path(__file__).parents[1] / "src/comorb/records/datasets/background_rates.csv"
 SUPPRESSED_BELOW = 11
 MATERNITY = {str(number) for number in range(630, 680)} | {f"V{n}" for n in range(22, 40)}
 

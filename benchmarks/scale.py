@@ -147,7 +147,7 @@ def flat(folder: Path, sizes: tuple[int, ...]) -> list[Figure]:
 
 def large(n: int, memory: str = "2GB") -> None:
     """Write a region of n records, make the whole run on it, and print what it took."""
-    from comorb.insight.large import run_large
+    from comorb.insight.runs.large import run_large
     from comorb.storage import load_model
 
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
@@ -166,8 +166,8 @@ def large(n: int, memory: str = "2GB") -> None:
 
 def assign(n: int, memory: str = "1GB") -> None:
     """Write a region of n records, score it as a stream, and print what it took."""
-    from comorb.insight.run import run
-    from comorb.insight.scoring import assign_stream
+    from comorb.insight.runs.assign import assign_stream
+    from comorb.insight.runs.run import run
 
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
         folder = Path(name)

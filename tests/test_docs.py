@@ -60,7 +60,7 @@ def test_examples_of_docstrings(name):
 )
 def test_examples_of_pages(page, files):
     if page.name == "files.md":
-        from comorb.insight.run import run
+        from comorb.insight.runs.run import run
 
         run(heart_failure(), 2, repeats=0).save("run")
         shutil.copy("run/model.comorb", "model.comorb")

@@ -9,33 +9,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from comorb.insight.profile import Profile, profile
-    from comorb.insight.report import report
-    from comorb.insight.stability import stability
+    from comorb.insight.profile.profile import Profile, profile
+    from comorb.insight.runs.stability import stability
+    from comorb.insight.views.report import report
     from comorb.model.estimator import BernoulliMixture, choose_k
     from comorb.model.mixture import Mixture
     from comorb.records import datasets
     from comorb.records.archive import load_cohort, save_cohort
     from comorb.records.cohort import Cohort
-    from comorb.records.layouts import Layout
+    from comorb.records.layouts.layout import Layout
     from comorb.records.reading import inspect_records, read_records
 
 __version__ = "0.1.0"
 _HOMES = {
     "BernoulliMixture": "comorb.model.estimator",
     "Cohort": "comorb.records.cohort",
-    "Layout": "comorb.records.layouts",
+    "Layout": "comorb.records.layouts.layout",
     "Mixture": "comorb.model.mixture",
-    "Profile": "comorb.insight.profile",
+    "Profile": "comorb.insight.profile.profile",
     "choose_k": "comorb.model.estimator",
     "datasets": "comorb.records.datasets",
     "inspect_records": "comorb.records.reading",
     "load_cohort": "comorb.records.archive",
-    "profile": "comorb.insight.profile",
+    "profile": "comorb.insight.profile.profile",
     "read_records": "comorb.records.reading",
-    "report": "comorb.insight.report",
+    "report": "comorb.insight.views.report",
     "save_cohort": "comorb.records.archive",
-    "stability": "comorb.insight.stability",
+    "stability": "comorb.insight.runs.stability",
 }
 __all__ = [
     "BernoulliMixture",

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from comorb import __version__
 from comorb.errors import InputError, StorageError
-from comorb.model.kernels import Floats
+from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
 
 VERSION = 1

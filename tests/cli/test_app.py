@@ -34,7 +34,7 @@ def test_the_front_page_names_every_option_and_command():
     root = typer.main.get_command(group.app)
     for parameter in root.params:
         assert all(f"  {name} " in front_page() for name in parameter.opts)
-    for name, (_, summary) in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         assert root.commands[name].help.startswith(f"{summary}\n")
 
 

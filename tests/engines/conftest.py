@@ -16,8 +16,8 @@ from comorb.model.estimator import BernoulliMixture
 from comorb.records import archive
 from comorb.records.archive import save_cohort
 from comorb.records.cohort import Cohort
+from comorb.records.datasets.simulate import record_like
 from comorb.records.ledger import Ledger
-from comorb.records.simulate import record_like
 
 ROWS, CODES, CLUSTERS = 30_000, 60, 4
 GROUP = 3_000

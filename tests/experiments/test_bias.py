@@ -1,7 +1,7 @@
 import numpy as np
 
 from comorb.experiments import bias
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 
 
 def test_limit_and_true_moments_are_those_of_the_model():

@@ -5,7 +5,7 @@ from scipy import sparse
 from comorb.errors import InputError
 from comorb.experiments.jain_oh import completed, jain_oh, third_moment
 from comorb.model.mixture import Mixture
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 from tests.experiments.test_views import recovered
 
 

@@ -2,7 +2,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from comorb.experiments.methods import METHODS
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 import numpy as np
 
 from comorb.experiments.phenotypes import phenotype_labels, phenotypes
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 
 
 def error(matrix, factors):

@@ -3,7 +3,7 @@ import numpy as np
 from comorb.experiments import scaling
 from comorb.model.blocks import from_csr
 from comorb.model.decompose import asvtd
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 
 
 def test_algorithm_2_as_printed_agrees_with_the_sparse_one():

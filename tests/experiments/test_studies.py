@@ -6,7 +6,7 @@ from comorb.experiments import studies
 from comorb.experiments.cohorts import Study
 from comorb.experiments.methods import ASVTD, COMORB
 from comorb.records.datasets import heart_failure
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 
 
 @pytest.fixture(scope="module")

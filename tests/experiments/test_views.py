@@ -6,7 +6,7 @@ from comorb.experiments.hmm12 import hmm12
 from comorb.experiments.tpm import tpm
 from comorb.experiments.views import ExactViews, SampleViews, matched, thirds
 from comorb.model.mixture import Mixture
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.layouts import Layout
+from comorb.records.layouts.layout import Layout
 from comorb.records.preparation import Preparation
 
 RECORDS = pa.table(

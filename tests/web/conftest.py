@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from comorb.records.datasets import region
 from comorb.records.export import export
-from comorb.web.app import Settings, create_app
+from comorb.web.server.app import Settings, create_app
 
 BASE = "http://127.0.0.1"
 LIMIT = 2_000_000

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from comorb.web import pages
+from comorb.web.server import pages
 
-STATIC = Path(pages.__file__).parent / "static"
+STATIC = Path(pages.__file__).parents[1] / "static"
 OWN = json.loads((STATIC / "texts.json").read_text(encoding="utf-8"))
 
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 import sys
 
 COMMANDS = {
-    "demo": ("fitting", "Do the whole job on a built-in cohort of heart-failure patients."),
-    "fit": ("fitting", "Find the clusters of records, and write a model and a report."),
-    "assign": ("fitting", "Assign new records to the clusters of a model."),
-    "choose": ("choosing", "Find out how many clusters records hold."),
-    "stability": ("choosing", "See how well clusters come out again in parts of the records."),
-    "profile": ("meaning", "Show the clusters of a run."),
-    "report": ("meaning", "Write the report of a run again, for print or without small counts."),
-    "compare": ("meaning", "Compare the clusters of two runs."),
-    "inspect": ("inspect", "Say what records hold: layout, coding system, counts and problems."),
-    "simulate": ("simulating", "Write simulated records to a file."),
-    "reproduce": ("reproduce", "Make the paper's figures and tables again, and judge its claims."),
-    "serve": ("serve", "Explore clusters in a browser."),
-    "user": ("serve", "Add, remove or list the users of the explorer."),
+    "demo": "Do the whole job on a built-in cohort of heart-failure patients.",
+    "fit": "Find the clusters of records, and write a model and a report.",
+    "assign": "Assign new records to the clusters of a model.",
+    "choose": "Find out how many clusters records hold.",
+    "stability": "See how well clusters come out again in parts of the records.",
+    "profile": "Show the clusters of a run.",
+    "report": "Write the report of a run again, for print or without small counts.",
+    "compare": "Compare the clusters of two runs.",
+    "inspect": "Say what records hold: layout, coding system, counts and problems.",
+    "simulate": "Write simulated records to a file.",
+    "reproduce": "Make the paper's figures and tables again, and judge its claims.",
+    "serve": "Explore clusters in a browser.",
+    "user": "Add, remove or list the users of the explorer.",
 }
 _PAGE = """\
 Usage: comorb [OPTIONS] COMMAND [ARGS]...
@@ -50,7 +50,7 @@ Exit codes:
 
 def front_page() -> str:
     """Return what ``comorb --help`` says."""
-    lines = [f"  {name:<11}{summary}" for name, (_, summary) in COMMANDS.items()]
+    lines = [f"  {name:<11}{summary}" for name, summary in COMMANDS.items()]
     return _PAGE.format(commands="\n".join(lines))
 
 

@@ -61,5 +61,5 @@ def comorb(
     """Find groups of patients with similar clinical profiles, from their diagnosis codes."""
 
 
-for _name, (_module, _summary) in COMMANDS.items():
-    app.command(_name)(getattr(import_module(f"comorb.cli.{_module}"), _name))
+for _name in COMMANDS:
+    app.command(_name)(getattr(import_module(f"comorb.cli.{_name}"), _name))

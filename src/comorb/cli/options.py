@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from comorb.records.layouts import Layout
+    from comorb.records.layouts.layout import Layout
     from comorb.records.preparation import Preparation
 
 ROLES = ("codes", "record", "patient", "part", "separator", "version", "age", "sex", "date")
@@ -84,6 +84,25 @@ System = Annotated[
     typer.Option(
         metavar="SYSTEM", help="icd9cm, icd10cm, icd10 or opaque; recognised when left out."
     ),
+]
+
+Directory = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Where the results go.")
+]
+RunFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", show_default=False, help="The folder of a run, or its profile.json."
+    ),
+]
+MinCell = Annotated[
+    int,
+    typer.Option(
+        metavar="N", help="Hide counts under N, and those from which they could be worked out."
+    ),
+]
+Workspace = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where data, runs and users are kept.")
 ]
 
 
@@ -164,7 +183,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
 
 def layout_of(kind: str | None, columns: list[str] | None, weights: str | None = None) -> Layout:
     """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
-    from comorb.records.layouts import Layout
+    from comorb.records.layouts.layout import Layout
 
     given: dict[str, Any] = {}
     for text in columns or []:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from comorb.insight.profile.profile import Profile
+
 Item = TypeVar("Item")
 Tell = Callable[[str], None]
 _NUMBERS = (("In the cluster", "right"), ("In all", "right"), ("Likelier", "right"))
@@ -49,6 +51,18 @@ def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterab
     console = Console(stderr=True)
     hidden = quiet or not console.is_terminal
     return track(items, text, total, console=console, transient=True, disable=hidden)
+
+
+def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> None:
+    """Print the clusters of a run that was just written to a folder."""
+    from comorb.cli.summaries import profile_summary
+
+    summary: dict[str, Any] = profile_summary(profile) | {"directory": str(directory)}
+    if as_json:
+        show_json(summary)
+    elif not quiet:
+        show_profile(summary)
+        typer.echo(f"\nReport: {directory / 'report.html'}")
 
 
 def counted(number: int | None, noun: str) -> str:

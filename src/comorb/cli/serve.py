@@ -1,4 +1,4 @@
-"""The explorer in a browser: serve, and the users who may sign in."""
+"""The serve command: the explorer in a browser."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from comorb.web.app import Settings
+from comorb.cli.options import Workspace
 
-Workspace = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where data, runs and users are kept.")
-]
+if TYPE_CHECKING:
+    from comorb.web.server.app import Settings
 
 
 def serve(  # noqa: PLR0913 - one parameter for each option
@@ -48,7 +46,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     Example: comorb serve visits.csv
     """
     from comorb.errors import RecordsError
-    from comorb.web.app import LOOPBACK, Settings
+    from comorb.web.server.app import LOOPBACK, Settings
 
     for path in records or ():
         if not path.exists():
@@ -69,7 +67,7 @@ def run_explorer(
     """Serve until interrupted; the link that is printed opens on some data when they are named."""
     import webbrowser
 
-    from comorb.web.serving import explorer, listen
+    from comorb.web.server.serving import explorer, listen
 
     server, key = explorer(settings, host)
     with listen(host, port) as opened:
@@ -82,45 +80,3 @@ def run_explorer(
         if browser:
             webbrowser.open(link)
         server.run(sockets=[opened])
-
-
-def user(
-    action: Annotated[
-        str, typer.Argument(metavar="ACTION", show_default=False, help="add, remove or list.")
-    ],
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", show_default=False, help="The user's name.")
-    ] = "",
-    role: Annotated[
-        str,
-        typer.Option(
-            metavar="ROLE",
-            help="viewer (shared results), analyst (own runs) or exporter (also patient-level).",
-        ),
-    ] = "analyst",
-    workspace: Workspace = Path("comorb-workspace"),
-) -> None:
-    """Add, remove or list the users of the explorer.
-
-    A new user's token is printed once and kept only as a hash; adding a user again replaces it.
-
-    Example: comorb user add ada --role analyst
-    """
-    from comorb.web.access import Access
-    from comorb.web.store import Store
-
-    if action not in ("add", "remove", "list") or (action != "list" and not name):
-        raise typer.BadParameter(
-            f"expected add NAME, remove NAME or list, got {action!r}", param_hint="ACTION"
-        )
-    store = Store(workspace)
-    access = Access(store)
-    if action == "add":
-        typer.echo(access.add_user(name, role))
-    elif action == "remove":
-        if not access.remove_user(name):
-            raise typer.BadParameter(f"there is no user {name!r}", param_hint="NAME")
-    else:
-        for each, its in access.users():
-            typer.echo(f"{each}\t{its}")
-    store.close()

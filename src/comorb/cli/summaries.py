@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comorb.insight.profile import Profile
-    from comorb.insight.run import Run
-    from comorb.insight.saved import Compared
-    from comorb.insight.scoring import Tally
+    from comorb.insight.profile.profile import Profile
+    from comorb.insight.runs.assign import Tally
+    from comorb.insight.runs.folder import Compared
+    from comorb.insight.runs.run import Run
     from comorb.model.choose import Choice
     from comorb.records.ledger import Line
 

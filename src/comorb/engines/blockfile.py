@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.errors import StorageError
+from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Journal, Rows, rounded
-from comorb.model.kernels import Floats
 
 VERSION = 1
 ABOUT = b"comorb.cohort"

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from comorb.errors import StorageError
-from comorb.model.kernels import Floats
+from comorb.model.arrays import Floats
 
 _TITLE = "comorb journal 1 "
 _DIGEST = 32

@@ -14,7 +14,7 @@ from comorb.experiments.figures import LOOKS, clean, new_figure, save
 from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, METHODS, SPECTRAL
 from comorb.experiments.rows import Row, Rows, Tick, write_rows
 from comorb.experiments.sections import Claim, Section, judged, table
-from comorb.records.simulate import Simulated, paper
+from comorb.records.datasets.simulate import Simulated, paper
 
 KEYS = ("n", "d", "k", "seed", "method")
 REFERENCES = (K_MEANS, SPECTRAL, "PCA")

@@ -10,10 +10,10 @@ import numpy as np
 from comorb.experiments.figures import clean, new_figure, save
 from comorb.experiments.rows import Row, Rows, Tick
 from comorb.experiments.sections import Section, judged, table
+from comorb.model.arrays import Floats
 from comorb.model.blocks import from_csr
-from comorb.model.kernels import Floats
 from comorb.model.moments import BiasBounds, Moments, bias_bounds, moments
-from comorb.records.simulate import Simulated, paper, record_like
+from comorb.records.datasets.simulate import Simulated, paper, record_like
 
 TITLE = "Theorem B.1: how biased the moments are, and its bounds"
 ITEMS = {"second": "(i, i) of M2", "mixed": "(i, i, l) of M3", "third": "(i, i, i) of M3"}

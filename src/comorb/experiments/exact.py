@@ -13,10 +13,10 @@ from comorb.experiments.rows import Row, Rows, Tick
 from comorb.experiments.sections import Section, judged, table
 from comorb.experiments.tpm import tpm
 from comorb.experiments.views import ExactViews, matched
+from comorb.model.arrays import Floats
 from comorb.model.decompose import svtd
-from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
-from comorb.records.simulate import paper
+from comorb.records.datasets.simulate import paper
 
 TITLE = "Exact moments: the decompositions on their own"
 CLOSE = 1e-6

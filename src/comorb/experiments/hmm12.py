@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import ortho_group
 
 from comorb.experiments.views import ROLES, Views, assembled, require_columns
-from comorb.model.kernels import Floats
+from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.threads import single_threaded
 

@@ -13,8 +13,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from comorb.errors import InputError
 from comorb.experiments.tpm import unwhitened
+from comorb.model.arrays import Floats
 from comorb.model.decompose import repaired
-from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments
 from comorb.model.threads import single_threaded

@@ -18,14 +18,14 @@ from comorb.experiments.jain_oh import jain_oh, third_moment
 from comorb.experiments.phenotypes import phenotype_labels
 from comorb.experiments.tpm import tpm
 from comorb.experiments.views import SampleViews
+from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Blocks, from_csr, map_blocks
 from comorb.model.decompose import asvtd
 from comorb.model.em import Stopping, em
 from comorb.model.estimator import BernoulliMixture
-from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
 from comorb.model.threads import workers
-from comorb.records.simulate import Simulated
+from comorb.records.datasets.simulate import Simulated
 
 PAPER_STOP = Stopping("weights", 0.01)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from comorb.model.kernels import Floats, Ints
+from comorb.model.arrays import Floats, Ints
 
 TINY = 1e-12
 

@@ -16,12 +16,12 @@ from comorb.experiments.jain_oh import MOST_COLUMNS, jain_oh, third_moment
 from comorb.experiments.methods import weak_answers
 from comorb.experiments.rows import Row, Rows, Tick
 from comorb.experiments.sections import Section, judged, table
+from comorb.model.arrays import Floats
 from comorb.model.blocks import from_csr
 from comorb.model.decompose import asvtd
 from comorb.model.estimator import BernoulliMixture
-from comorb.model.kernels import Floats
 from comorb.model.threads import single_threaded
-from comorb.records.simulate import Simulated, record_like
+from comorb.records.datasets.simulate import Simulated, record_like
 
 TITLE = "Scaling: time against N, d and k"
 Setting = tuple[int, int, int]

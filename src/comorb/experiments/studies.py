@@ -23,12 +23,12 @@ from comorb.experiments.rows import Row, Rows, Tick
 from comorb.experiments.sections import Claim, Section, judged, table
 from comorb.experiments.tpm import tpm
 from comorb.experiments.views import SampleViews
-from comorb.insight import charts
-from comorb.insight.profile import Profile, profile
+from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.views import charts
+from comorb.model.arrays import Ints
 from comorb.model.blocks import from_csr
 from comorb.model.em import em
 from comorb.model.estimator import BernoulliMixture
-from comorb.model.kernels import Ints
 
 TITLE = "Patients: the heart-failure and the tertiary study"
 RUN_ON = "ASVTD+EM, run on"

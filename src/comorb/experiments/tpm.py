@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 
 from comorb.experiments.views import ROLES, Views, assembled, require_columns, unit
-from comorb.model.kernels import Floats
+from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments
 from comorb.model.threads import single_threaded

@@ -12,8 +12,8 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from comorb.errors import InputError
+from comorb.model.arrays import Floats
 from comorb.model.decompose import repaired
-from comorb.model.kernels import Floats
 from comorb.model.mixture import EDGE, Mixture
 
 ROLES = ((1, 2, 0), (2, 0, 1), (0, 1, 2))  # who helps whom: the last of each is the view learned

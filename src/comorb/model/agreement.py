@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from comorb.model.kernels import Floats, Ints
+from comorb.model.arrays import Floats, Ints
 
 
 def contingency(one: Ints, other: Ints) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from comorb.errors import InputError
-from comorb.model.kernels import Floats, Indices, Ints
+from comorb.model.arrays import Floats, Indices, Ints
 
 
 class Rows(NamedTuple):

@@ -11,9 +11,9 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.agreement import adjusted_rand
+from comorb.model.arrays import Ints
 from comorb.model.blocks import Blocks, map_blocks, map_tasks, taken
 from comorb.model.em import Expected, Stopping, em, expect
-from comorb.model.kernels import Ints
 from comorb.model.mixture import Mixture
 from comorb.model.moments import moments, prevalence
 from comorb.model.prior import Prior, evidence, learn_strength

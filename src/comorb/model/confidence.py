@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import betaincinv
 
+from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, map_reduce
-from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments
 

@@ -10,8 +10,8 @@ from scipy import linalg, optimize
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.model import dense
+from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks
-from comorb.model.kernels import Floats
 from comorb.model.mixture import EDGE, Mixture
 from comorb.model.moments import Moments, moments, third
 from comorb.model.threads import single_threaded

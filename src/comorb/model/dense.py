@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from comorb.model.kernels import Floats, Ints, jit, log_all
+from comorb.model.arrays import Floats, Ints
+from comorb.model.kernels import jit, log_all
 
 
 @jit

@@ -12,8 +12,8 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.model import kernels
+from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, map_reduce
-from comorb.model.kernels import Floats
 from comorb.model.mixture import EDGE, Mixture
 from comorb.model.prior import Prior
 

@@ -14,12 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Blocks, from_csr, map_blocks
 from comorb.model.choose import Choice, choose
 from comorb.model.confidence import collapsed
 from comorb.model.decompose import asvtd
 from comorb.model.em import Stop, Stopping, em
-from comorb.model.kernels import Floats, Ints
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, learn_strength

@@ -16,11 +16,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int32]
+from comorb.model.arrays import Floats, Indices, Ints, Keys
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -218,7 +215,7 @@ def expect(
 
 
 @jit
-def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mixed(keys: Keys) -> Keys:
     """Return a hash of each key: the finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
     out = keys + np.uint64(0x9E3779B97F4A7C15)
     out = (out ^ (out >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -227,9 +224,7 @@ def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 @jit
-def row_keys(
-    indptr: Ints, indices: Indices, keys: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.uint64]:
+def row_keys(indptr: Ints, indices: Indices, keys: Keys) -> Keys:
     """Return the sum of each row's column keys, modulo 2⁶⁴."""
     sums = np.zeros(indptr.size - 1, np.uint64)
     for n in range(sums.size):

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from comorb.errors import InputError
 from comorb.model import kernels
+from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Rows
-from comorb.model.kernels import Floats, Ints
 
 EDGE = 1e-9  # a fitted probability stays this far inside (0, 1)
 

@@ -12,8 +12,8 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh
 
 from comorb.model import kernels
+from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, map_reduce
-from comorb.model.kernels import Floats
 
 Pairs = Floats | sparse.csr_array
 

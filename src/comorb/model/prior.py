@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from comorb.model.kernels import Floats
+from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
 
 GOLDEN = (np.sqrt(5) - 1) / 2

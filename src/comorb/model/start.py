@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import gammaln
 
 from comorb.model import dense
+from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, map_tasks
 from comorb.model.decompose import asvtd, diagonals, joint_diagonal, repaired, widest_gap
 from comorb.model.em import Expected, Stopping, em, expect, maximise
-from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments, moments, third
 from comorb.model.prior import Prior, evidence, learn_strength

@@ -12,10 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from comorb.model import kernels
+from comorb.model.arrays import Floats, Indices, Ints, Keys
 from comorb.model.blocks import Blocks, Rows, from_csr, map_blocks, taken
-from comorb.model.kernels import Floats, Indices, Ints
-
-Keys = npt.NDArray[np.uint64]
 
 LEAST_BITS, MOST_BITS = 10, 22
 

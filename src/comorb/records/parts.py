@@ -18,18 +18,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
-from comorb.records.assembly import Encode
+from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.covariates import shown_names
-from comorb.records.engine import Source, Table, quoted
-from comorb.records.identity import id_column
+from comorb.records.layouts.assembly import Encode
+from comorb.records.layouts.covariates import shown_names
+from comorb.records.layouts.identity import id_column
+from comorb.records.layouts.longwise import count_long
+from comorb.records.layouts.plan import Plan, check_usable, plan_reading
+from comorb.records.layouts.rowwise import count_codes
 from comorb.records.ledger import Ledger
-from comorb.records.longwise import count_long
-from comorb.records.plan import Plan, check_usable, plan_reading
 from comorb.records.preparation import Preparation
-from comorb.records.rowwise import count_codes
-from comorb.records.sources import open_source, register_table
-from comorb.records.vocabulary import Raw, Vocabulary
+from comorb.records.sources.duck import Source, Table, quoted
+from comorb.records.sources.opening import open_source, register_table
 
 PART_ROWS = 1 << 18
 _ROW = "row number"

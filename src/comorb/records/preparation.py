@@ -7,7 +7,7 @@ from typing import Any
 
 from comorb.errors import RecordsError
 from comorb.records.cohort import Cohort, Interval, Period
-from comorb.records.layouts import Layout
+from comorb.records.layouts.layout import Layout
 from comorb.records.reading import read_records
 
 

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from comorb.errors import RecordsError
+from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.layouts import KINDS, Kind, Layout
+from comorb.records.layouts.layout import KINDS, Kind, Layout
+from comorb.records.layouts.plan import check_usable, plan_reading
 from comorb.records.ledger import Ledger
-from comorb.records.plan import check_usable, plan_reading
-from comorb.records.sources import open_source
-from comorb.records.vocabulary import Raw, Vocabulary
+from comorb.records.sources.opening import open_source
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,76 @@
+"""The assign command: new records to the clusters of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from comorb.cli.options import (
+    Columns,
+    Force,
+    Json,
+    LayoutKind,
+    Quiet,
+    Records,
+    Table,
+    WholeMemory,
+    layout_of,
+)
+
+
+def assign(  # noqa: PLR0913 - one parameter for each option
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", show_default=False, help="The model.comorb of a run, or its folder."
+        ),
+    ],
+    records: Records,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="A .csv or .parquet file."),
+    ] = Path("assignments.csv"),
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Also assign records that the model's rules would leave out."),
+    ] = False,
+    table: Table = None,
+    layout: LayoutKind = None,
+    column: Columns = None,
+    memory: WholeMemory = None,
+    force: Force = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Assign new records to the clusters of a model.
+
+    They are read and chosen as the model's own were: the same coding system, level and rules.
+    Codes that the model doesn't know are counted and reported.
+
+    Example: comorb assign heart-failure new-visits.csv -o new-clusters.csv
+    """
+    from comorb.cli.output import progress, show_assigned, show_json
+    from comorb.cli.summaries import assigned_summary
+    from comorb.insight.runs.assign import assign_records, assign_stream
+    from comorb.records.export import check_export
+    from comorb.records.preparation import Preparation
+
+    check_export(output, force)
+    asked = table or layout or column
+    reading = Preparation(table=table, layout=layout_of(layout, column)) if asked else None
+    with progress(quiet) as tell:
+        if memory:
+            tally = assign_stream(
+                model, records, output, reading, every=every, memory=memory, force=force, tell=tell
+            )
+        else:
+            found = assign_records(model, records, reading, every=every, tell=tell)
+            found.save(output, force)
+            tally = found.tally
+    summary = assigned_summary(tally) | {"file": str(output)}
+    if as_json:
+        show_json(summary)
+    elif not quiet:
+        show_assigned(summary)

@@ -1,0 +1,65 @@
+"""The choose command: how many clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from comorb.cli.options import (
+    Chart,
+    Force,
+    Json,
+    Memory,
+    Quiet,
+    Records,
+    cohort_options,
+)
+
+if TYPE_CHECKING:
+    from comorb.records.preparation import Preparation
+
+
+@cohort_options
+def choose(  # noqa: PLR0913 - one parameter for each option
+    records: Records,
+    preparation: Preparation,
+    clusters: Annotated[
+        str, typer.Option("--clusters", "-k", metavar="FROM:TO", help="The numbers to try.")
+    ] = "1:20",
+    chart: Chart = None,
+    force: Force = False,
+    memory: Memory = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find out how many clusters records hold.
+
+    Of the numbers whose clusters come out again in parts of the records, the recommended one
+    explains the records best once the complexity of the model is counted.
+
+    Example: comorb choose visits.csv --having 428 --chart choice.png
+    """
+    from comorb.cli.output import progress, save_chart, show_choice, show_json
+    from comorb.cli.summaries import choice_summary
+    from comorb.insight.runs.run import sweep
+    from comorb.insight.views.charts import choice_of_k
+
+    ks = _range(clusters)
+    with progress(quiet) as tell:
+        found = sweep(records, ks, preparation, memory=memory, tell=tell)
+    if chart:
+        save_chart(choice_of_k(found), chart, force, quiet)
+    if as_json:
+        show_json(choice_summary(found))
+    elif not quiet:
+        show_choice(choice_summary(found))
+
+
+def _range(text: str) -> list[int]:
+    first, _, last = text.partition(":")
+    if not (first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last)):
+        raise typer.BadParameter(
+            f"expected two whole numbers from 1 on, such as 2:12, got {text!r}", param_hint="-k"
+        )
+    return list(range(int(first), int(last) + 1))

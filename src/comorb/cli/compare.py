@@ -1,0 +1,46 @@
+"""The compare command: two runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from comorb.cli.options import Chart, Force, Json, MinCell
+
+
+def compare(
+    one: Annotated[
+        Path,
+        typer.Argument(metavar="RUN_A", show_default=False, help="The folder of the first run."),
+    ],
+    two: Annotated[
+        Path,
+        typer.Argument(metavar="RUN_B", show_default=False, help="The folder of the second run."),
+    ],
+    chart: Chart = None,
+    force: Force = False,
+    min_cell: MinCell = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare the clusters of two runs.
+
+    Each cluster is matched with the one that is most like it. Runs on the same records are also
+    compared record by record.
+
+    Example: comorb compare heart-failure-2009 heart-failure-2010
+    """
+    from comorb.cli.output import save_chart, show_comparison, show_json
+    from comorb.cli.summaries import compare_summary
+    from comorb.insight.runs.folder import compare_runs
+    from comorb.insight.views.charts import compare as draw
+
+    found = compare_runs(one, two, min_cell)
+    if chart:
+        save_chart(draw(found.one, found.two, comparison=found.comparison), chart, force)
+    summary = compare_summary(found)
+    if as_json:
+        show_json(summary)
+    else:
+        show_comparison(summary)

@@ -1,0 +1,48 @@
+"""The demo command: the whole job on a built-in cohort."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from comorb.cli.options import (
+    Directory,
+    Json,
+    Quiet,
+)
+
+
+def demo(
+    output: Directory = Path("comorb-demo"),
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Open the explorer on the cohort instead.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Do the whole job on a built-in cohort of heart-failure patients.
+
+    23,154 simulated records after the paper's first study, always the same: the clusters are
+    printed, and the model and the report are written. Results of an earlier demo are replaced.
+
+    Example: comorb demo
+    """
+    if serve:
+        from comorb.cli.serve import run_explorer
+        from comorb.web.server.app import Settings
+
+        run_explorer(Settings(output), "127.0.0.1", 8042, data="heart-failure")
+        return
+    from comorb.cli.output import progress, show_run
+    from comorb.insight.runs.run import run
+    from comorb.records.datasets import heart_failure
+
+    with progress(quiet) as tell:
+        found = run(
+            heart_failure(), 5, title="Simulated heart failure", command="comorb demo", tell=tell
+        )
+        tell("Writing the results")
+        found.save(output, force=True)
+    show_run(found.profile, output, as_json, quiet)

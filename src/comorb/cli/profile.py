@@ -1,0 +1,76 @@
+"""The profile command: the clusters of a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from comorb.cli.options import Json, MinCell, RunFolder
+
+
+def profile(
+    run: RunFolder,
+    cluster: Annotated[
+        int | None, typer.Option(metavar="N", help="Show the cluster of this number in detail.")
+    ] = None,
+    lam: Annotated[
+        float,
+        typer.Option(
+            "--lambda",
+            metavar="λ",
+            help="Relevance: 0 puts the most specific diagnoses first, 1 the most frequent.",
+        ),
+    ] = 0.6,
+    top: Annotated[
+        int | None, typer.Option(metavar="N", help="How many diagnoses a cluster: 5, or 20 of one.")
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N=TEXT", help="Rename a cluster of the run, for good. Repeatable."),
+    ] = None,
+    min_cell: MinCell = 0,
+    as_json: Json = False,
+) -> None:
+    """Show the clusters of a run.
+
+    Example: comorb profile heart-failure --cluster 2
+    """
+    from comorb.cli.output import show_cluster, show_json, show_profile
+    from comorb.cli.summaries import cluster_summary, profile_summary
+    from comorb.insight.runs.folder import load_profile, rename
+
+    found = load_profile(run)
+    _check(cluster, found.numbers, "--cluster")
+    if name:
+        names = dict(_numbered(text) for text in name)
+        for number in names:
+            _check(number, found.numbers, "--name")
+        found = rename(run, names)
+    found = found.suppressed(min_cell)
+    if cluster is None:
+        summary, show = profile_summary(found, lam, top or 5), show_profile
+    else:
+        summary, show = cluster_summary(found, cluster, lam, top or 20), show_cluster
+    if as_json:
+        show_json(summary)
+    else:
+        show(summary)
+
+
+def _numbered(text: str) -> tuple[int, str]:
+    number, _, name = text.partition("=")
+    if not number.isdigit() or not name.strip():
+        raise typer.BadParameter(
+            f"expected the number of a cluster and a name, such as 2=Kidney, got {text!r}",
+            param_hint="--name",
+        )
+    return int(number), name.strip()
+
+
+def _check(cluster: int | None, numbers: tuple[int, ...], option: str) -> None:
+    if cluster is not None and cluster not in numbers:
+        known = ", ".join(map(str, numbers))
+        raise typer.BadParameter(
+            f"expected one of the clusters {known}, got {cluster}", param_hint=option
+        )

@@ -1,0 +1,1 @@
+"""Profile: what there is to know about clusters, and what goes into it."""

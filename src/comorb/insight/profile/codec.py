@@ -1,0 +1,143 @@
+"""The profile as a document: versioned JSON, checked when it is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from comorb.errors import StorageError
+from comorb.insight.profile.parts import Cluster, Heatmap, Outcome, Source
+from comorb.model.arrays import Floats
+from comorb.records.ledger import Line
+
+if TYPE_CHECKING:
+    from comorb.insight.profile.profile import Profile
+
+FORMAT, VERSION = "comorb-profile", 1
+
+
+def encode(profile: Profile) -> str:
+    """Return a profile as JSON; a hidden number is null."""
+    plain = {
+        "format": FORMAT,
+        "version": VERSION,
+        "source": asdict(profile.source),
+        "min_cell": profile.min_cell,
+        "codes": profile.codes,
+        "names": profile.names,
+        "labels": profile.labels,
+        "clusters": [asdict(cluster) for cluster in profile.clusters],
+        "counts": _plain(profile.counts, whole=True),
+        "prevalence": _plain(profile.prevalence),
+        "totals": _plain(profile.totals, whole=True),
+        "overall": _plain(profile.overall),
+        "weights": _plain(profile.weights),
+        "means": _plain(profile.means),
+        "expected": _plain(profile.expected),
+        "outcomes": [_outcome(outcome) for outcome in profile.outcomes],
+        "heatmap": asdict(profile.heatmap),
+    }
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def decode(text: str) -> dict[str, Any]:
+    """Return the fields of the profile in a document; what is not one is a StorageError."""
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise StorageError(
+            f"expected a profile as JSON, but it ends or breaks off at character "
+            f"{getattr(error, 'pos', 0)}; make it again"
+        ) from error
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise StorageError(f"expected a document of format {FORMAT!r}; this is something else")
+    if plain.get("version") != VERSION:
+        raise StorageError(
+            f"expected version {VERSION} of a profile, got {plain.get('version')!r}; read it "
+            "with the version of comorb that wrote it, or make it again"
+        )
+    try:
+        return _fields(plain)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"the profile is damaged: {error.args[0] if error.args else error!r} is missing or "
+            "of the wrong shape; make it again"
+        ) from error
+
+
+def _fields(plain: dict[str, Any]) -> dict[str, Any]:
+    source = dict(plain["source"])
+    source["lines"] = tuple(Line(**line) for line in source["lines"])
+    source["notes"] = tuple(source["notes"])
+    clusters = tuple(
+        Cluster(**{"number": place, **cluster})
+        for place, cluster in enumerate(plain["clusters"], 1)
+    )
+    if any(one.number >= two.number for one, two in pairwise(clusters)):
+        raise ValueError("number")
+    k, d = len(clusters), len(plain["codes"])
+    shapes = {"counts": (k, d), "prevalence": (k, d), "means": (k, d), "weights": (k,)}
+    shapes |= {"totals": (d,), "overall": (d,), "expected": (d,)}
+    cells = plain["heatmap"]
+    drawn = Heatmap(
+        tuple(cells["columns"]), tuple(cells["lines"]), cells["per_line"], cells["bits"]
+    )
+    if drawn.rows().shape[0] != sum(drawn.lines) or len(drawn.lines) != k:
+        raise ValueError("heatmap")
+    return {
+        "source": Source(**source),
+        "min_cell": int(plain["min_cell"]),
+        **{key: _strings(plain, key, d) for key in ("codes", "names", "labels")},
+        "clusters": clusters,
+        **{key: _array(plain, key, shape) for key, shape in shapes.items()},
+        "outcomes": tuple(_read_outcome(outcome, k + 1) for outcome in plain["outcomes"]),
+        "heatmap": drawn,
+    }
+
+
+def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
+    v = len(plain["values"])
+    rows = v if plain["kind"] == "share" else 0
+    shapes = {"known": (width,), "counts": (rows, width)}
+    shapes |= {"estimate": (v, width), "low": (v, width), "high": (v, width)}
+    arrays = {key: _array(plain, key, shape) for key, shape in shapes.items()}
+    return Outcome(plain["name"], plain["kind"], tuple(plain["values"]), **arrays)
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "kind": outcome.kind,
+        "values": outcome.values,
+        "known": _plain(outcome.known, whole=True),
+        "counts": _plain(outcome.counts, whole=True),
+        "estimate": _plain(outcome.estimate),
+        "low": _plain(outcome.low),
+        "high": _plain(outcome.high),
+    }
+
+
+def _plain(values: Floats, whole: bool = False) -> Any:
+    hidden = np.isnan(values)
+    numbers = np.where(hidden, 0, values)
+    objects = (numbers.astype(np.int64) if whole else numbers).astype(object)
+    objects[hidden] = None
+    return objects.tolist()
+
+
+def _array(plain: dict[str, Any], key: str, shape: tuple[int, ...]) -> Floats:
+    values = np.array(plain[key], dtype=np.float64).reshape((0, shape[-1]) if 0 in shape else -1)
+    if values.size != int(np.prod(shape)):
+        raise ValueError(key)
+    return values.reshape(shape)
+
+
+def _strings(plain: dict[str, Any], key: str, length: int) -> tuple[str, ...]:
+    values = tuple(plain[key])
+    if len(values) != length or not all(isinstance(value, str) for value in values):
+        raise ValueError(key)
+    return values

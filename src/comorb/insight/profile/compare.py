@@ -1,0 +1,115 @@
+"""Two runs side by side: where the records went, which clusters match, what differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from comorb.errors import InputError
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.suppression import round_table
+from comorb.model.agreement import adjusted_rand
+from comorb.model.arrays import Floats, Ints
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two runs side by side.
+
+    Attributes
+    ----------
+    pairs : tuple of (int, int)
+        Each cluster of the first run and its match in the second; the rest have none.
+    codes : tuple of str
+        The codes that both runs have.
+    differences : ndarray of shape (pairs, codes)
+        Prevalence in the second less that in the first; NaN where either is suppressed.
+    flows : ndarray of shape (k_a, k_b) or None
+        Records of each cluster of the first run in each of the second, NaN when suppressed;
+        None when the runs are not on the same records.
+    ari : float or None
+        Adjusted Rand index: 1 for the same clusters, 0 for chance.
+    step : int
+        The flows are multiples of it, where some are suppressed.
+    """
+
+    pairs: Pairs
+    codes: tuple[str, ...]
+    differences: Floats
+    flows: Floats | None = None
+    ari: float | None = None
+    step: int = 1
+
+
+def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None) -> Comparison:
+    """Compare two runs.
+
+    Parameters
+    ----------
+    one, two : Profile
+        The runs; small flows are suppressed by the stricter of their thresholds, the others
+        rounded.
+    labels : pair of ndarrays of int, optional
+        The cluster of each record in either run, when both are on the same records.
+
+    Returns
+    -------
+    Comparison
+        Matches, differences of prevalence and, with labels, flows and ARI.
+    """
+    codes, left, right = _shared(one, two)
+    flows, ari, step = None, None, 1
+    pairs = match(one, two)
+    if labels is not None:
+        first, second = labels
+        if first.shape != second.shape:
+            raise InputError(
+                f"expected both runs to be on the same records, got {first.size:,} and "
+                f"{second.size:,}; leave the labels out to compare different records"
+            )
+        table = np.zeros((one.k, two.k))
+        np.add.at(table, (first, second), 1)
+        pairs, ari = _hungarian(table), adjusted_rand(first, second)
+        least = max(one.min_cell, two.min_cell)
+        flows, step = round_table(table, least)
+        ari = round(ari, 2) if least else ari
+    differences = [two.prevalence[b][right] - one.prevalence[a][left] for a, b in pairs]
+    return Comparison(pairs, codes, np.array(differences), flows, ari, step)
+
+
+def match(one: Profile, two: Profile) -> Pairs:
+    """Match the clusters of two runs so that the prevalences of shared codes differ least.
+
+    Hungarian assignment on Σᵢ (√pᵢ − √qᵢ)², Hellinger's distance; a suppressed cell counts as
+    its overall prevalence.
+    """
+    _, left, right = _shared(one, two)
+    roots = [
+        np.sqrt(
+            np.nan_to_num(np.where(np.isnan(p.prevalence), p.overall, p.prevalence)[:, columns])
+        )
+        for p, columns in ((one, left), (two, right))
+    ]
+    distances = np.sum((roots[0][:, None] - roots[1][None]) ** 2, axis=2)
+    return _hungarian(-distances)
+
+
+def _hungarian(gain: Floats) -> Pairs:
+    rows, columns = linear_sum_assignment(gain, maximize=True)
+    return tuple(zip(rows.tolist(), columns.tolist(), strict=True))
+
+
+def _shared(one: Profile, two: Profile) -> tuple[tuple[str, ...], Ints, Ints]:
+    place = {code: i for i, code in enumerate(two.codes)}
+    left = [i for i, code in enumerate(one.codes) if code in place]
+    if not left:
+        raise InputError(
+            "expected two runs with codes in common, got none; compare runs of one coding "
+            "system and level"
+        )
+    codes = tuple(one.codes[i] for i in left)
+    return codes, np.array(left), np.array([place[code] for code in codes])

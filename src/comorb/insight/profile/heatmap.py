@@ -1,0 +1,75 @@
+"""The paper's heat-map: records ordered by cluster × the most common codes, as bits."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from comorb.insight.profile.parts import Bits, Heatmap
+from comorb.model.arrays import Floats, Ints
+
+COLUMNS = 40
+MOST_LINES = 50_000
+
+
+def heatmap(matrix: csr_array[Any], labels: Ints, top: Floats, columns: Ints, k: int) -> Heatmap:
+    """Return the heat-map of some columns of a 0/1 matrix.
+
+    Inside a cluster the surest records come first, and ties are in an order made from their
+    bits: nothing depends on the order of the file. More than 50,000 records are drawn several
+    to a line.
+    """
+    places = np.zeros(matrix.shape[1], dtype=np.int64)
+    places[columns] = 1 << np.arange(len(columns))
+    keys = matrix.astype(np.int64) @ places
+    mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    order = np.lexsort((mixed, -top, labels))
+    rows = (keys[order, None] & places[columns]) != 0
+    sizes = np.bincount(labels, minlength=k)
+    whole = pack(rows, tuple(int(c) for c in columns), sizes.tolist(), 1)
+    return thin(whole, -(-len(labels) // MOST_LINES)) if len(labels) > MOST_LINES else whole
+
+
+def pack(rows: Bits, columns: tuple[int, ...], lines: Sequence[int], per_line: int) -> Heatmap:
+    """Return lines of bits as a heat-map."""
+    bits = base64.b64encode(np.packbits(rows, axis=1).tobytes()).decode("ascii")
+    return Heatmap(columns, tuple(int(n) for n in lines), per_line, bits)
+
+
+def thin(whole: Heatmap, times: int) -> Heatmap:
+    """Return a heat-map in which a line stands for at least ``times`` lines of the first.
+
+    A line has a code where the running count of its carriers passes a multiple of the line's
+    height: the shade of every stretch of lines stays right to within one line, and no dot
+    stands for fewer records than a line has.
+    """
+    rows = whole.rows()
+    ends = np.cumsum(whole.lines)
+    parts, lines = [], []
+    for end, size in zip(ends, whole.lines, strict=True):
+        count = max(size // times, 1) if size else 0
+        lines.append(count)
+        if count:
+            edges = (np.arange(count + 1) * size) // count
+            carriers = np.add.reduceat(rows[end - size : end], edges[:-1], axis=0, dtype=np.int64)
+            passed = (2 * np.cumsum(carriers, axis=0) * count + size) // (2 * size)
+            parts.append(np.diff(passed, axis=0, prepend=0) > 0)
+    dots = np.concatenate(parts) if parts else rows[:0]
+    return pack(dots, whole.columns, lines, whole.per_line * times)
+
+
+def masked(whole: Heatmap, hidden: Bits) -> Heatmap:
+    """Return a heat-map without the dots of some codes (k, d) in some clusters.
+
+    A cluster that is hidden whole has no line left.
+    """
+    rows, ends, parts, lines = whole.rows(), np.cumsum(whole.lines), [], []
+    for gone, end, size in zip(hidden, ends, whole.lines, strict=True):
+        kept = 0 if gone.all() else size
+        lines.append(kept)
+        parts.append(rows[end - size : end - size + kept] & ~gone[list(whole.columns)])
+    return pack(np.concatenate(parts), whole.columns, lines, whole.per_line)

@@ -1,0 +1,126 @@
+"""Short names: of codes for labels, and of clusters from their most relevant codes."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import resources
+
+_ASIDE = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]")
+_TAIL = re.compile(
+    r",? (not elsewhere classified|organism unspecified|site unspecified|unspecified|NEC|NOS"
+    r"|and allied disorders|(in|due to) conditions classified elsewhere.*"
+    r"|without mention of .*)$",
+    re.IGNORECASE,
+)
+_HEAD = re.compile(
+    r"^(other and unspecified|other and ill-defined|other specified|other and|other forms of"
+    r"|other|certain|unspecified|encounter for) ",
+    re.IGNORECASE,
+)
+_COMMON = {"chronic", "acute", "disease", "diseases", "disorder", "disorders", "other", "failure"}
+_NOT_DISEASES = {
+    "icd9cm": re.compile(r"[VE]|7[89]"),
+    "icd10": re.compile(r"[R-Z]"),
+    "icd10cm": re.compile(r"[R-Z]"),
+}
+
+
+def label(code: str, name: str, system: str) -> str:
+    """Return what a clinician would call a code: an everyday name, or its title made plain.
+
+    >>> label("414", "Other forms of chronic ischemic heart disease", "icd9cm")
+    'Ischemic heart disease'
+    >>> label("733", "Other disorders of bone and cartilage", "icd9cm")
+    'Disorders of bone and cartilage'
+    """
+    everyday = _everyday().get((system.removesuffix("cm"), code))
+    if everyday:
+        return everyday
+    text = _ASIDE.sub("", name).strip()
+    while (shorter := _HEAD.sub("", _TAIL.sub("", text))) != text and shorter:
+        text = shorter
+    return (text[:1].upper() + text[1:]) or code
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text of at most ``width`` characters, cut between words and marked with '…'.
+
+    A first word that is longer than the width stays whole.
+
+    >>> shorten("Disorders of lipoid metabolism", 20)
+    'Disorders of lipoid…'
+    """
+    if len(text) <= width:
+        return text
+    words = text.split()
+    kept = words[:1]
+    for word in words[1:]:
+        if len(" ".join([*kept, word])) > width - 1:
+            break
+        kept.append(word)
+    while len(kept) > 1 and kept[-1].lower().strip(",") in {"of", "and", "or", "in", "the", "with"}:
+        kept.pop()
+    return " ".join(kept).rstrip(",;") + "…"
+
+
+def cluster_names(
+    ranked: Mapping[int, Sequence[int]], codes: Sequence[str], labels: Sequence[str], system: str
+) -> tuple[str, ...]:
+    """Name each cluster after its two most relevant diseases, and no two alike.
+
+    Symptoms and statuses are used when a cluster has too few diseases; a disease that repeats
+    a word of the first, such as kidney, makes room for the next.
+
+    Parameters
+    ----------
+    ranked : mapping of int to sequence of int
+        For the number of each cluster, its codes from the most relevant on.
+    codes, labels : sequence of str
+        Each code and its short name.
+    system : str
+        The coding system, which tells diseases from symptoms.
+
+    Returns
+    -------
+    tuple of str
+        One name for each cluster.
+    """
+    other = _NOT_DISEASES.get(system)
+    names: list[str] = []
+    for number, order in ranked.items():
+        diseases = [i for i in order if not (other and other.match(codes[i]))]
+        queue = [labels[i] for i in [*diseases, *(i for i in order if i not in diseases)]]
+        picks: list[str] = []
+        for text in queue:
+            if len(picks) >= 2 and _joined(picks) not in names:
+                break
+            if not any(_words(text) & _words(pick) for pick in picks):
+                picks.append(text)
+        name = _joined(picks) or f"Cluster {number}"
+        names.append(name if name not in names else f"{name} ({number})")
+    return tuple(names)
+
+
+def _joined(picks: Sequence[str]) -> str:
+    return ", ".join([text if i == 0 else _lower(text) for i, text in enumerate(picks)])
+
+
+def _lower(text: str) -> str:
+    """Return the text with a small first letter, unless it is an acronym."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z]{5,}", text.lower())) - _COMMON
+
+
+@lru_cache(maxsize=1)
+def _everyday() -> dict[tuple[str, str], str]:
+    table = resources.files("comorb.insight.profile").joinpath("everyday_names.csv")
+    return {
+        (row["system"], row["code"]): row["name"]
+        for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    }

@@ -1,0 +1,100 @@
+"""Outcomes and covariates per cluster, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from comorb.errors import InputError
+from comorb.insight.profile.intervals import effective, mean, median, wilson
+from comorb.insight.profile.parts import Outcome
+from comorb.model.arrays import Floats, Ints, Mask
+
+FEW = 8
+YES = ("true", "1", "yes", "y")
+
+
+def outcomes(
+    table: pa.Table, labels: Ints, k: int, weights: Floats, wanted: Sequence[str] | None = None
+) -> tuple[Outcome, ...]:
+    """Return each covariate that can be summed up, per cluster and over all records.
+
+    Numbers get a mean and a median; texts, truth values and whole numbers with at most eight
+    different values get shares. Dates and texts of more values are left out.
+    """
+    missing = set(wanted or ()) - set(table.column_names)
+    if missing:
+        have = ", ".join(table.column_names) or "none"
+        raise InputError(
+            f"expected outcomes among the cohort's covariates ({have}), got "
+            f"{', '.join(sorted(missing))}; name the columns when you read the records"
+        )
+    groups = [*(labels == c for c in range(k)), np.ones(labels.size, dtype=bool)]
+    names = table.column_names if wanted is None else wanted
+    found = (_outcome(name, table[name], groups, weights) for name in names)
+    return tuple(outcome for outcome in found if outcome is not None)
+
+
+def _outcome(
+    name: str, column: pa.ChunkedArray, groups: list[Mask], weights: Floats
+) -> Outcome | None:
+    kind = column.type
+    whole, text = pa.types.is_integer(kind), pa.types.is_string(kind) or pa.types.is_boolean(kind)
+    text = text or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
+    number = whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    known = np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False), dtype=bool)
+    if not (number or text) or not known.any():
+        return None
+    counted = np.array([float(np.sum(known & group)) for group in groups])
+    if text or (whole and len(pc.unique(column.drop_null())) <= FEW):
+        return _shares(name, column, groups, weights, counted)
+    values = pc.cast(column, pa.float64()).to_numpy().astype(np.float64)
+    known &= np.isfinite(values)
+    counted = np.array([float(np.sum(known & group)) for group in groups])
+    figures = np.full((3, 2, len(groups)), np.nan)
+    for place, group in enumerate(groups):
+        rows = known & group
+        if weights[rows].any():
+            figures[:, 0, place] = mean(values[rows], weights[rows])
+            figures[:, 1, place] = median(values[rows], weights[rows])
+    none = np.empty((0, len(groups)))
+    return Outcome(name, "number", ("mean", "median"), counted, none, *_rounded(figures))
+
+
+def _shares(
+    name: str, column: pa.ChunkedArray, groups: list[Mask], weights: Floats, counted: Floats
+) -> Outcome | None:
+    plain = pc.cast(column, pa.string())
+    kinds = sorted(pc.unique(plain.drop_null()).to_pylist(), key=_as_sorted)
+    if len(kinds) > FEW:
+        return None
+    said = [value for value in kinds if value.lower() in YES]
+    shown = (said or kinds)[:1] if len(kinds) <= 2 else kinds
+    codes = pc.index_in(plain, pa.array(shown, pa.string())).to_numpy(zero_copy_only=False)
+    has: Any = pc.is_valid(plain).to_numpy(zero_copy_only=False)
+    counts = np.array(
+        [[float(np.sum((codes == v) & g)) for g in groups] for v in range(len(shown))]
+    )
+    figures = np.full((3, len(shown), len(groups)), np.nan)
+    for place, group in enumerate(groups):
+        rows = np.asarray(has, dtype=bool) & group
+        heavy, n = float(weights[rows].sum()), effective(weights[rows])
+        if heavy:
+            share = (
+                np.array([weights[rows & (codes == v)].sum() for v in range(len(shown))]) / heavy
+            )
+            figures[:, :, place] = share, *wilson(share, np.array(n))
+    return Outcome(name, "share", tuple(shown), counted, counts, *_rounded(figures))
+
+
+def _as_sorted(value: str) -> tuple[float, str]:
+    return (float(value), "") if value.lstrip("-").isdigit() else (float("inf"), value)
+
+
+def _rounded(figures: Floats) -> tuple[Floats, Floats, Floats]:
+    estimate, low, high = np.round(figures, 6)
+    return estimate, low, high

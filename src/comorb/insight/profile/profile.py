@@ -1,0 +1,313 @@
+"""Profile: what there is to know about the clusters, as one serialisable object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from comorb.errors import InputError
+from comorb.insight.profile import codec as document
+from comorb.insight.profile import counting, heatmap, suppression
+from comorb.insight.profile.assignment import Assignment, assign
+from comorb.insight.profile.counting import digits
+from comorb.insight.profile.explain import Explanation, explain
+from comorb.insight.profile.intervals import wilson
+from comorb.insight.profile.labels import cluster_names, label
+from comorb.insight.profile.outcomes import outcomes as summed_up
+from comorb.insight.profile.parts import Cluster, Heatmap, Outcome, Source
+from comorb.insight.profile.relevance import LAMBDA, relevance
+from comorb.model.arrays import Floats, Ints
+from comorb.model.mixture import Mixture
+from comorb.records.codes.features import featurise
+from comorb.records.cohort import Cohort
+
+if TYPE_CHECKING:
+    from comorb.insight.runs.stability import Stability
+
+FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The clusters of a cohort, ready to be shown; NaN and None stand for suppressed numbers.
+
+    The table, the charts, the report and the explorer read nothing else. It holds counts and
+    shares, and for the heat-map rows of bits without ids.
+
+    Attributes
+    ----------
+    source : Source
+        What was clustered, and how.
+    codes, names, labels : tuple of str
+        Each code, its title, and its short name.
+    clusters : tuple of Cluster
+        Names, sizes, confidence and stability.
+    counts : ndarray of shape (k, d)
+        Records of each cluster that carry each code.
+    prevalence : ndarray of shape (k, d)
+        Their weighted share of the cluster.
+    totals, overall : ndarray of shape (d,)
+        The same over all records.
+    weights, means : ndarray of shape (k,) and (k, d)
+        The model's ω and μ.
+    expected : ndarray of shape (d,)
+        Σₕ μᵢₕ ωₕ.
+    outcomes : tuple of Outcome
+        Covariates per cluster.
+    heatmap : Heatmap
+        The records × the most common codes.
+    min_cell : int
+        The smallest count that is shown; 0 when nothing is suppressed.
+    """
+
+    source: Source
+    codes: tuple[str, ...]
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    clusters: tuple[Cluster, ...]
+    counts: Floats
+    prevalence: Floats
+    totals: Floats
+    overall: Floats
+    weights: Floats
+    means: Floats
+    expected: Floats
+    outcomes: tuple[Outcome, ...]
+    heatmap: Heatmap
+    min_cell: int = 0
+
+    def __repr__(self) -> str:
+        """Say how large the profile is, and nothing about patients."""
+        return f"<Profile: {self.source.records:,} records in {self.k} clusters>"
+
+    @property
+    def k(self) -> int:
+        """The number of clusters."""
+        return len(self.clusters)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the clusters, in their order."""
+        return tuple(cluster.number for cluster in self.clusters)
+
+    @property
+    def lift(self) -> Floats:
+        """How many times likelier each code is in each cluster than overall, (k, d)."""
+        return np.asarray(self.prevalence / np.where(self.overall > 0, self.overall, np.nan))
+
+    @property
+    def universal(self) -> tuple[int, ...]:
+        """The codes that every record has, as places in ``codes``: they tell nothing apart."""
+        return tuple(np.flatnonzero(self.totals == self.source.records).tolist())
+
+    def intervals(self) -> tuple[Floats, Floats]:
+        """Return the ends of the 95% interval of each prevalence, (k, d) each."""
+        sizes = np.array([_number(cluster.effective) for cluster in self.clusters])
+        return wilson(self.prevalence, sizes[:, None])
+
+    def overall_intervals(self) -> tuple[Floats, Floats]:
+        """Return the ends of the 95% interval of each overall prevalence, (d,) each."""
+        return wilson(self.overall, np.array(self.source.effective))
+
+    def common(self, n: int = 20) -> Ints:
+        """Return the n most frequent codes, as places in ``codes``, without universal ones.
+
+        These are the rows of the paper's disease-frequency chart.
+        """
+        order = np.argsort(-np.nan_to_num(self.overall), kind="stable")
+        shown = [i for i in order if self.overall[i] > 0 and i not in self.universal]
+        return np.array(shown[:n], dtype=np.int64)
+
+    def relevance(self, lam: float = LAMBDA) -> Floats:
+        """Return the relevance of each code for each cluster, (k, d); see `relevance`."""
+        return relevance(self.means, self.expected, lam)
+
+    def top(self, cluster: int, lam: float = LAMBDA, n: int = 10, floor: float = FLOOR) -> Ints:
+        """Return the n most relevant codes of a cluster, as places in ``codes``.
+
+        Parameters
+        ----------
+        cluster : int
+            From 0.
+        lam : float, default=0.6
+            λ: 0 for the most specific codes first, 1 for the most frequent.
+        n : int, default=10
+            How many, at most.
+        floor : float, default=0.02
+            The least that the lower end of the interval of the prevalence must reach; a code
+            of fewer than five records of the cluster never wins.
+
+        Returns
+        -------
+        ndarray of int
+            Without universal and suppressed codes.
+        """
+        if not 0 <= cluster < self.k:
+            raise InputError(f"expected a cluster from 0 to {self.k - 1}, got {cluster}")
+        scores = self.relevance(lam)[cluster].copy()
+        low = self.intervals()[0][cluster]
+        scores[list(self.universal)] = np.nan
+        scores[~((low >= floor) & (self.counts[cluster] >= FEWEST))] = np.nan
+        order = np.argsort(-scores, kind="stable")
+        return np.asarray(order[: min(n, int(np.sum(~np.isnan(scores))))])
+
+    def automatic_names(self) -> tuple[str, ...]:
+        """Return a name for each cluster, made from its most relevant diseases."""
+        ranked = {n: self.top(j, NAMING, 30).tolist() for j, n in enumerate(self.numbers)}
+        return cluster_names(ranked, self.codes, self.labels, self.source.system)
+
+    def renamed(self, names: Mapping[int, str]) -> Profile:
+        """Return the profile with other names for some clusters, counted from 0."""
+        wrong = [place for place in names if not 0 <= place < self.k]
+        if wrong or not all(name.strip() for name in names.values()):
+            raise InputError(
+                f"expected names that are not empty, for clusters from 0 to {self.k - 1}, "
+                f"got {dict(names)!r}"
+            )
+        clusters = tuple(
+            replace(cluster, name=names.get(place, cluster.name))
+            for place, cluster in enumerate(self.clusters)
+        )
+        return replace(self, clusters=clusters)
+
+    def with_stability(self, stability: Stability) -> Profile:
+        """Return the profile with the stability of each cluster filled in."""
+        if len(stability.jaccard) != self.k:
+            raise InputError(
+                f"expected the stability of {self.k} clusters, got that of "
+                f"{len(stability.jaccard)}; measure it on the same model"
+            )
+        clusters = tuple(
+            replace(cluster, stability=round(float(value), 6))
+            for cluster, value in zip(self.clusters, stability.jaccard, strict=True)
+        )
+        return replace(self, clusters=clusters)
+
+    def suppressed(self, min_cell: int) -> Profile:
+        """Return the profile without counts from 1 to ``min_cell`` − 1, shown or derivable.
+
+        Parameters
+        ----------
+        min_cell : int
+            The smallest count to show; 11 is the strictest of the published rules. 0 or 1
+            leave the profile as it is, and so does a threshold that is already met.
+
+        Returns
+        -------
+        Profile
+            Hidden cells are NaN or None; a line of the heat-map stands for ``min_cell``
+            records or more.
+        """
+        if min_cell <= max(self.min_cell, 1):
+            return self
+        if self.min_cell:
+            raise InputError(
+                f"this profile is already suppressed below {self.min_cell}; suppress the full "
+                f"profile below {min_cell} instead"
+            )
+        return suppression.suppress(self, min_cell)
+
+    def explain(self, codes: Sequence[str]) -> Explanation:
+        """Explain the posterior of a record with these codes, written as in the records."""
+        if self.min_cell:
+            raise InputError(
+                "a suppressed profile does not hold the whole model; explain from the full one"
+            )
+        levels = self.source.level.split("+")
+        features = featurise(codes, self.source.system, levels).of
+        given = [feature for code in codes for feature in features[code] or (code,)]
+        return explain(Mixture(self.weights / self.weights.sum(), self.means), self.codes, given)
+
+    def to_json(self) -> str:
+        """Return the profile as versioned JSON."""
+        return document.encode(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Profile:
+        """Return the profile that `to_json` wrote; what is damaged or too new is an error."""
+        return cls(**document.decode(text))
+
+
+def profile(  # noqa: PLR0913 - what is told beside the data is told by name
+    model: Mixture,
+    cohort: Cohort,
+    *,
+    title: str = "",
+    reason: str = "",
+    command: str = "",
+    stability: Stability | None = None,
+    outcomes: Sequence[str] | None = None,
+    assigned: Assignment | None = None,
+    numbers: Sequence[int] | None = None,
+) -> Profile:
+    """Profile the clusters of a cohort.
+
+    Parameters
+    ----------
+    model : Mixture
+        The fitted clusters, over the codes of the cohort in their order.
+    cohort : Cohort
+        The records.
+    title, reason, command : str, optional
+        What the data are, why this number of clusters, and what was run.
+    stability : Stability, optional
+        How well each cluster comes out again.
+    outcomes : sequence of str, optional
+        The covariates to sum up; by default all that can be.
+    assigned : Assignment, optional
+        The cluster of each record, where it isn't the most probable one.
+    numbers : sequence of int, optional
+        The number of each cluster; by default they count from 1.
+
+    Returns
+    -------
+    Profile
+        Sizes, prevalence, relevance, names, confidence, outcomes and the heat-map.
+
+    Examples
+    --------
+    >>> from comorb import BernoulliMixture
+    >>> from comorb.records.datasets import heart_failure
+    >>> cohort = heart_failure()
+    >>> fitted = BernoulliMixture(5).fit(cohort.matrix)
+    >>> profile(fitted.mixture_, cohort).k
+    5
+    """
+    assigned = assigned or assign(model, cohort)
+    n, k = len(cohort), model.n_components
+    heavy = np.ones(n) if cohort.weights is None else cohort.weights
+    members = csr_array((np.ones(n), (assigned.labels, np.arange(n))), shape=(k, n))
+    counts, sums = (counting.carriers(members, cohort, w) for w in (np.ones(n), heavy))
+    mass = np.bincount(assigned.labels, heavy, k)
+    made = Profile(
+        source=counting.source(cohort, heavy, title, reason, command),
+        codes=cohort.codes,
+        names=cohort.names,
+        labels=tuple(
+            label(code, name, cohort.system)
+            for code, name in zip(cohort.codes, cohort.names, strict=True)
+        ),
+        clusters=counting.clusters(assigned, heavy, numbers or range(1, k + 1)),
+        counts=counts,
+        prevalence=digits(sums / np.maximum(mass, 1e-300)[:, None]),
+        totals=counts.sum(axis=0),
+        overall=digits(sums.sum(axis=0) / heavy.sum()),
+        weights=digits(model.weights),
+        means=digits(model.means),
+        expected=digits(model.weights @ model.means),
+        outcomes=summed_up(cohort.covariates, assigned.labels, k, heavy, outcomes),
+        heatmap=Heatmap((), (0,) * k, 1, ""),
+    )
+    columns = made.common(heatmap.COLUMNS)
+    drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k)
+    made = replace(made, heatmap=drawn)
+    made = made.renamed(dict(enumerate(made.automatic_names())))
+    return made if stability is None else made.with_stability(stability)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value

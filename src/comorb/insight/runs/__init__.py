@@ -1,0 +1,1 @@
+"""Runs: from records to a folder of results, and what is done with such folders."""

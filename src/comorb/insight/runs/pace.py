@@ -1,0 +1,62 @@
+"""Pace: how far a long fit is, from how fast its gains shrink."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from math import ceil, log
+
+import numpy as np
+
+from comorb.insight.runs.assign import Tell
+
+SEEN = 6  # gains that the time left is told from
+
+
+class Pace:
+    """Tells of each pass over the records and, once EM is on its way, of the time left.
+
+    EM ends when a pass gains less than ``limit``. Gains shrink by about the same factor from one
+    pass to the next, so a line through their last logarithms says how many are to come.
+
+    >>> times = iter(range(0, 100, 10))
+    >>> pace = Pace(1e-6, print, lambda: next(times))
+    >>> for objective in (-1.0, -0.9, -0.89, -0.889):
+    ...     pace.gained(0, objective)
+    >>> pace.begin(7)
+    Pass 7 over the records; about 40 s left
+    """
+
+    def __init__(
+        self, limit: float, tell: Tell, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limit, self._tell, self._clock = limit, tell, clock
+        self._at: float | None = None
+        self._objective = float("nan")
+        self._gains: deque[float] = deque(maxlen=SEEN)
+        self._seconds: deque[float] = deque(maxlen=SEEN)
+
+    def begin(self, number: int) -> None:
+        """Tell that a pass begins."""
+        self._tell(f"Pass {number} over the records{self._left()}")
+
+    def gained(self, _: int, objective: float) -> None:
+        """Hear what the objective, per record, is after a pass of EM."""
+        now = self._clock()
+        if self._at is not None:
+            self._seconds.append(now - self._at)
+        if objective > self._objective:
+            self._gains.append(objective - self._objective)
+        self._at, self._objective = now, objective
+
+    def _left(self) -> str:
+        if len(self._gains) < 3:
+            return ""
+        logs = np.log(self._gains)
+        slope = float(np.polyfit(np.arange(logs.size), logs, 1)[0])
+        if slope >= 0:
+            return ""
+        passes = ceil(max((log(self._limit) - float(logs[-1])) / slope, 0.0)) + 1
+        seconds = passes * max(self._seconds)
+        return f"; about {f'{seconds:.0f} s' if seconds < 100 else f'{seconds / 60:.0f} min'} left"

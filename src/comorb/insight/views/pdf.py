@@ -1,0 +1,248 @@
+"""The report in print: a PDF of a few pages, drawn by Matplotlib without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, BinaryIO
+
+from comorb.insight.profile.outcomes import YES
+from comorb.insight.profile.parts import Cluster, Outcome
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.relevance import LAMBDA
+from comorb.insight.views import charts
+from comorb.insight.views.palette import colours, palette
+from comorb.records.ledger import Line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDE, TALL = 11.69, 8.27
+_PER_PAGE, _FIGURES = 8, 6
+_LEFT = 0.06
+_NO_CODE = "without a usable code"
+_SURE = "Confidence: the mean probability that a record belongs where it was put."
+_STABLE = (
+    "Stability: how much of the cluster comes back when others of the same records are clustered; "
+    "1 is all."
+)
+
+
+def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
+    """Write a profile as a PDF: a summary, the charts and the table of relevance.
+
+    Parameters
+    ----------
+    profile : Profile
+        The clusters; suppress it first where small counts must not be seen.
+    path : str, Path or open binary file
+        Where to write. The same profile gives the same bytes.
+    """
+    from matplotlib.backends.backend_pdf import PdfPages
+
+    about = {"Title": profile.source.title, "Creator": f"comorb {profile.source.version}"}
+    with PdfPages(path, metadata={**about, "CreationDate": None}) as pages:
+        parts = (_summary, _charts, _tables, _outcomes, _closing)
+        for figure in (figure for part in parts for figure in part(profile)):
+            pages.savefig(figure)
+
+
+def _page() -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(WIDE, TALL), facecolor="white")
+
+
+def _charts(profile: Profile) -> list[Figure]:
+    return [_chart(profile, draw) for draw in (charts.frequency, charts.heatmap)]
+
+
+def _chart(profile: Profile, draw: Callable[..., Axes]) -> Figure:
+    figure = _page()
+    figure.set_layout_engine("constrained", rect=(0.02, 0.02, 0.96, 0.96))
+    draw(profile, ax=figure.add_subplot())
+    return figure
+
+
+def _summary(profile: Profile) -> list[Figure]:
+    """Return what was clustered, with the sizes below it or, without room, on the next page."""
+    source, figure = profile.source, _page()
+    title = wrap(source.title, 54, max_lines=2, placeholder="…")
+    height = 0.92 - 0.045 * (len(title) - 1)
+    figure.text(_LEFT, height, "\n".join(title), fontsize=20, fontweight="bold")
+    facts = [f"{source.records:,} records", f"{source.features:,} codes", f"{profile.k} clusters"]
+    if source.weight is not None:
+        facts.append(f"standing for {source.weight:,.0f} patients")
+    figure.text(_LEFT, height - 0.045, "   ·   ".join(facts), fontsize=12)
+    blocks = {
+        "Number of clusters": [source.reason],
+        "Data": _ledger(source.lines),
+        "Notes": source.notes,
+        "Hidden": _hidden(profile),
+    }
+    height = _write(figure, blocks, height - 0.1)
+    room = min(0.1 + 0.045 * profile.k, height - 0.09)
+    if room < 0.1 + 0.034 * profile.k:
+        return [figure, _chart(profile, charts.sizes)]
+    charts.sizes(profile, ax=figure.add_axes((0.36, 0.06, 0.58, room)))
+    return [figure]
+
+
+def _closing(profile: Profile) -> list[Figure]:
+    source, figure = profile.source, _page()
+    made = [source.command, f"comorb {source.version}", f"SHA-256 of the data: {source.digest}"]
+    _write(figure, {"How to do it again": made}, 0.92)
+    return [figure]
+
+
+def _write(figure: Figure, blocks: Mapping[str, Sequence[str]], height: float) -> float:
+    """Write blocks of text one below the other, from a height on; return where they end."""
+    for title, lines in blocks.items():
+        texts = [part for line in lines for part in wrap(line, 135)]
+        if not texts:
+            continue
+        figure.text(_LEFT, height, title, fontsize=11, fontweight="bold")
+        for text in texts[:12]:
+            height -= 0.026
+            figure.text(_LEFT, height, text, fontsize=9, color=palette()["ink"])
+        height -= 0.05
+    return height
+
+
+def _ledger(lines: Sequence[Line]) -> list[str]:
+    """Return each line in words, a rule next to what it describes.
+
+    A rule about records tells which are kept, unless they had no usable code; any other tells
+    what is left out.
+    """
+    told, begun = [], set()
+    for line in lines:
+        left, out = _units(line.after, line.unit), _units(line.removed, line.unit)
+        if line.unit not in begun and not line.removed:
+            told.append(f"{left} {line.rule}")
+        elif line.unit == "records" and line.rule != _NO_CODE:
+            told.append(f"{line.rule}: {left} kept, {line.removed:,} left out")
+        else:
+            told.append(f"{line.rule}: {out} left out, {line.after:,} remain")
+        begun.add(line.unit)
+    return told
+
+
+def _units(count: int, unit: str) -> str:
+    return f"{count:,} {unit.removesuffix('s') if count == 1 else unit}"
+
+
+def _hidden(profile: Profile) -> list[str]:
+    if not profile.min_cell:
+        return []
+    least = profile.min_cell
+    return [f"Counts below {least} are not shown, nor those from which they could be worked out."]
+
+
+def _tables(profile: Profile) -> list[Figure]:
+    """Return the table of relevance, eight clusters to a page in two rows of four."""
+    figures = []
+    for first in range(0, profile.k, _PER_PAGE):
+        figure = _page()
+        title = f"Most relevant diagnoses of each cluster (λ = {LAMBDA:g})"
+        figure.text(_LEFT, 0.94, title, fontsize=13, fontweight="bold")
+        for place, cluster in enumerate(range(first, min(first + _PER_PAGE, profile.k))):
+            _column(
+                profile, cluster, figure, _LEFT + 0.23 * (place % 4), 0.88 - 0.44 * (place // 4)
+            )
+        terms = f"{_SURE} {_STABLE}" if _stable(profile) else _SURE
+        figure.text(_LEFT, 0.03, terms, fontsize=8, color=palette()["muted"])
+        figures.append(figure)
+    return figures
+
+
+def _stable(profile: Profile) -> bool:
+    return any(cluster.stability is not None for cluster in profile.clusters)
+
+
+def _column(profile: Profile, cluster: int, figure: Figure, left: float, top: float) -> None:
+    from matplotlib.lines import Line2D
+
+    about = profile.clusters[cluster]
+    colour = colours([about.number])[0]
+    ends = [left, left + 0.2]
+    figure.add_artist(Line2D(ends, [top + 0.02] * 2, color=colour, lw=4, solid_capstyle="butt"))
+    names = wrap(f"{about.number}  {about.name}", 34, max_lines=3, placeholder="…")
+    for row, text in enumerate(names):
+        figure.text(left, top - 0.008 - 0.021 * row, text, fontsize=8.5, fontweight="bold")
+    height = top - 0.013 - 0.021 * max(len(names), 2)
+    for row, text in enumerate(_measures(about)):
+        figure.text(left, height - 0.021 * row, text, fontsize=8, color=palette()["muted"])
+    height -= 0.05
+    shown = [
+        (text, "" if row else f"{profile.prevalence[cluster, code]:.0%}")
+        for code in profile.top(cluster)
+        for row, text in enumerate(
+            wrap(profile.labels[code], 34, max_lines=2, placeholder="…", subsequent_indent="   ")
+        )
+    ]
+    step = min(0.026, (height - top + 0.4) / max(len(shown), 1))
+    for row, (text, share) in enumerate(shown):
+        figure.text(left, height - step * row, text, fontsize=8)
+        figure.text(left + 0.2, height - step * row, share, fontsize=8, ha="right")
+
+
+def _measures(about: Cluster) -> list[str]:
+    """Return the size of a cluster and how sure it is."""
+    if about.size is None:
+        return ["too few records to show"]
+    sure = [] if about.top is None else [f"confidence {about.top:.0%}"]
+    stable = [] if about.stability is None else [f"stability {about.stability:.2f}"]
+    return [f"{about.size:,} records, {about.share:.1%}", ", ".join([*sure, *stable])]
+
+
+def _outcomes(profile: Profile) -> list[Figure]:
+    """Return the outcomes of each cluster with their intervals, six to a page."""
+    every = [
+        (outcome, v)
+        for outcome in profile.outcomes
+        for v, estimates in enumerate(outcome.estimate)
+        if not all(isnan(estimate) for estimate in estimates)
+    ]
+    figures = []
+    for first in range(0, len(every), _FIGURES):
+        figure = _page()
+        title = "Outcomes and patients (with 95% intervals)"
+        figure.text(_LEFT, 0.94, title, fontsize=13, fontweight="bold")
+        step = min(0.05, 0.8 / (profile.k + 1))
+        rows = 2 if step > 0.035 else 1
+        for row, name in enumerate([*(f"{c.number}  {c.name}" for c in profile.clusters), "All"]):
+            for part, text in enumerate(wrap(name, 46, max_lines=rows, placeholder="…")):
+                figure.text(_LEFT, 0.84 - step * row - 0.017 * part, text, fontsize=8)
+        for place, (outcome, v) in enumerate(every[first : first + _FIGURES]):
+            left = 0.4 + 0.1 * place
+            head = wrap(_heading(outcome, v), 15)
+            for row, text in enumerate(reversed(head[:2])):
+                figure.text(
+                    left, 0.875 + 0.022 * row, text, fontsize=8, fontweight="bold", ha="right"
+                )
+            for row in range(profile.k + 1):
+                text = _estimate(outcome, v, row)
+                figure.text(left, 0.84 - step * row, text, fontsize=7.5, ha="right")
+        figures.append(figure)
+    return figures
+
+
+def _heading(outcome: Outcome, v: int) -> str:
+    name = outcome.name.replace("_", " ").capitalize()
+    value = outcome.values[v].replace("_", " ")
+    only = len(outcome.values) == 1 and value.lower() in YES
+    return name if only else f"{name}: {value}"
+
+
+def _estimate(outcome: Outcome, v: int, place: int) -> str:
+    values = (outcome.estimate[v, place], outcome.low[v, place], outcome.high[v, place])
+    if isnan(values[0]):
+        return "–"
+    scale = 100 if outcome.kind == "share" else 1
+    centre, low, high = (f"{scale * value:.1f}" for value in values)
+    unit = "%" if outcome.kind == "share" else ""
+    return f"{centre}{unit}" if isnan(values[1]) else f"{centre}{unit} ({low}–{high})"

@@ -1,0 +1,1 @@
+"""Coding systems: what a code looks like, what it means, and what it becomes."""

@@ -1,0 +1,216 @@
+"""Built-in and simulated data."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import sparse
+
+from comorb.errors import RecordsError
+from comorb.model.mixture import draw
+from comorb.records.codes.features import name
+from comorb.records.cohort import Cohort
+from comorb.records.datasets.recipes import HEART_FAILURE, TERTIARY, Pattern, Study
+from comorb.records.ledger import Ledger
+
+FEWEST, MOST = 3, 10
+_TAIL = 2.5
+_BLOCK = 65_536
+
+
+def heart_failure() -> Cohort:
+    """Simulate a cohort after the paper's heart-failure study (its table 1).
+
+    Returns
+    -------
+    Cohort
+        23,154 records in 5 clusters, 3 to 10 ICD-9 categories each, with age, sex,
+        length_of_stay, died and the true_cluster as covariates. Always the same.
+
+    Examples
+    --------
+    >>> len(heart_failure())
+    23154
+    """
+    return _cohort(HEART_FAILURE, seed=428)
+
+
+def tertiary() -> Cohort:
+    """Simulate a cohort after the paper's study of tertiary patients (its table 2).
+
+    Returns
+    -------
+    Cohort
+        16,311 records in 6 clusters, as in `heart_failure`.
+
+    Examples
+    --------
+    >>> len(tertiary())
+    16311
+    """
+    return _cohort(TERTIARY, seed=410)
+
+
+def region(n: int, layout: Literal["wide", "long"] = "wide") -> Iterator[pa.RecordBatch]:
+    """Simulate the visits of a region, block by block.
+
+    The records are a mixture of the eleven clusters of `heart_failure` and `tertiary`. A
+    block depends on its position alone, so that a smaller region is the beginning of a
+    larger one and a block is the same whoever asks for it.
+
+    Parameters
+    ----------
+    n
+        Number of records; memory does not grow with it.
+    layout
+        'wide': record_id, the covariates and dx1 to dx10; 'long': record_id and code.
+
+    Returns
+    -------
+    iterator of pyarrow.RecordBatch
+        Each holds the visits of at most 65,536 records.
+
+    Examples
+    --------
+    >>> sum(batch.num_rows for batch in region(100_000))
+    100000
+    """
+    if n < 1 or layout not in ("wide", "long"):
+        raise RecordsError(
+            "Expected a positive number of records and the layout 'wide' or 'long'; "
+            f"got n={n}, layout={layout!r}."
+        )
+    return (_block(start, min(n - start, _BLOCK), layout) for start in range(0, n, _BLOCK))
+
+
+def _cohort(study: Study, seed: int) -> Cohort:
+    rng = np.random.default_rng(seed)
+    codes, means = _parameters(study)
+    labels = rng.permutation(
+        np.repeat(np.arange(len(study.patterns)), [pattern.size for pattern in study.patterns])
+    )
+    matrix = _records(labels, means, rng)
+    seen = np.flatnonzero(np.bincount(matrix.indices, minlength=len(codes)))
+    kept = tuple(codes[column] for column in seen)
+    ledger = Ledger.start(labels.size, len(kept), f"simulated: {study.name}")
+    truth = "; ".join(f"{i} {p.name}" for i, p in enumerate(study.patterns, start=1))
+    return Cohort(
+        matrix=matrix[:, seen],
+        ids=pa.array([str(number) for number in range(1, labels.size + 1)]),
+        codes=kept,
+        names=tuple(name(code, "icd9cm") for code in kept),
+        system="icd9cm",
+        level="category",
+        covariates=pa.table(_covariates(study.patterns, labels, rng)),
+        ledger=replace(ledger, notes=(f"true clusters: {truth}",)),
+    )
+
+
+def _block(start: int, length: int, layout: str) -> pa.RecordBatch:
+    rng = np.random.default_rng([2016, start // _BLOCK])
+    patterns, codes, means = _region_parameters()
+    sizes = np.array([pattern.size for pattern in patterns])
+    labels = rng.choice(len(patterns), size=_BLOCK, p=sizes / sizes.sum())
+    matrix = _records(labels, means, rng)[:length]
+    ids = pa.array([str(number) for number in range(start + 1, start + length + 1)])
+    vocabulary = pa.array(codes)
+    if layout == "long":
+        rows = pa.array(np.repeat(np.arange(length), np.diff(matrix.indptr)))
+        return pa.record_batch(
+            {"record_id": ids.take(rows), "code": vocabulary.take(pa.array(matrix.indices))}
+        )
+    covariates = _covariates(patterns, labels, rng)
+    columns = {"record_id": ids} | {key: whole[:length] for key, whole in covariates.items()}
+    for place, slot in enumerate(_slots(matrix).T, start=1):
+        columns[f"dx{place}"] = vocabulary.take(pa.array(slot, mask=slot < 0))
+    return pa.record_batch(columns)
+
+
+@lru_cache(maxsize=1)
+def _region_parameters() -> tuple[tuple[Pattern, ...], list[str], NDArray[np.float64]]:
+    """Return the patterns of both studies over the union of their codes."""
+    studies = (HEART_FAILURE, TERTIARY)
+    parameters = [_parameters(study) for study in studies]
+    codes = sorted({code for own, _ in parameters for code in own})
+    means = []
+    for own, rates in parameters:
+        wide = np.zeros((len(rates), len(codes)))
+        wide[:, np.searchsorted(codes, own)] = rates
+        means.append(wide)
+    return tuple(p for study in studies for p in study.patterns), codes, np.vstack(means)
+
+
+def _parameters(study: Study) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the codes of a study and the (k, d) probability of each in each cluster.
+
+    A category of a cluster's pattern has the pattern's probability, one of another cluster's
+    pattern half its background rate; the long tail is scaled to 2.5 codes a record. A
+    category too rare in the study's own column has a fifth of its rate among all adults.
+    """
+    table = resources.files("comorb.records.datasets").joinpath("background_rates.csv")
+    rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    rates = {
+        row["code"]: float(row[study.background] or 0.2 * float(row["adults"] or 0)) for row in rows
+    }
+    leading = {code for pattern in study.patterns for code in pattern.codes}
+    scale = _TAIL / sum(rate for code, rate in rates.items() if code not in leading)
+    codes = sorted(rates | dict.fromkeys(leading, 0.0))
+    shared = [0.5 if code in leading else scale for code in codes]
+    base = np.array([rates.get(code, 0.0) for code in codes]) * shared
+    means = np.array(
+        [
+            [pattern.codes.get(code, rate) for code, rate in zip(codes, base, strict=True)]
+            for pattern in study.patterns
+        ]
+    )
+    return codes, means
+
+
+def _records(
+    labels: NDArray[np.int64], means: NDArray[np.float64], rng: np.random.Generator
+) -> sparse.csr_array[Any]:
+    """Draw a record for each label, again and again until each has 3 to 10 codes."""
+    matrix = draw(labels, means, rng)
+    while True:
+        counts = np.diff(matrix.indptr)
+        wrong = np.flatnonzero((counts < FEWEST) | (counts > MOST))
+        if not wrong.size:
+            return matrix
+        right = np.flatnonzero((counts >= FEWEST) & (counts <= MOST))
+        drawn = sparse.vstack([matrix[right], draw(labels[wrong], means, rng)], format="csr")
+        matrix = drawn[np.argsort(np.concatenate([right, wrong]))]
+
+
+def _slots(matrix: sparse.csr_array[Any]) -> NDArray[np.int32]:
+    """Return the (n, 10) columns of each record's codes, −1 where a record has no more."""
+    counts = np.diff(matrix.indptr)
+    slots = np.full((counts.size, MOST), -1, dtype=np.int32)
+    slots[np.arange(MOST) < counts[:, None]] = matrix.indices
+    return slots
+
+
+def _covariates(
+    patterns: tuple[Pattern, ...], labels: NDArray[np.int64], rng: np.random.Generator
+) -> dict[str, pa.Array]:
+    n = labels.size
+    age, female, stay, died = (
+        np.array([getattr(pattern, field) for pattern in patterns])[labels]
+        for field in ("age", "female", "stay", "died")
+    )
+    years = np.clip(np.rint(rng.normal(age, 10)), 18, 104).astype(np.int16)
+    days = 1 + rng.poisson(rng.gamma(1.5, (stay - 1) / 1.5))
+    return {
+        "age": pa.array(years),
+        "sex": pa.array(np.where(rng.random(n) < female, "female", "male")),
+        "length_of_stay": pa.array(days.astype(np.int16)),
+        "died": pa.array(rng.random(n) < died),
+        "true_cluster": pa.array((labels + 1).astype(np.int16)),
+    }

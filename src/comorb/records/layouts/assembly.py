@@ -1,0 +1,145 @@
+"""Assembly: (record, feature) keys become a sorted 0/1 matrix, and the records without any go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from comorb.records.codes.vocabulary import Raw, Vocabulary
+from comorb.records.ledger import Ledger
+
+Encode = Callable[[dict[Raw, int]], Vocabulary]
+Pairs = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What a table of records holds: the parts of a cohort, before their weights are known."""
+
+    matrix: csr_array[np.uint8]
+    ids: pa.Array
+    vocabulary: Vocabulary
+    covariates: pa.Table
+    ledger: Ledger
+
+    def holding(self, held: NDArray[np.bool_]) -> Assembly:
+        """Return the assembly with the ids and covariates of the records that are held."""
+        if held.all():
+            return self
+        kept = pa.array(held)
+        table = self.covariates
+        covariates = table.filter(kept) if table.num_columns else table
+        return replace(self, ids=self.ids.filter(kept), covariates=covariates)
+
+
+def build_matrix(
+    vocabulary: Vocabulary, records: int, mentions: int, pairs: Iterable[Pairs]
+) -> tuple[csr_array[np.uint8], int]:
+    """Return the matrix of all levels, and how many distinct codes records have at the first.
+
+    ``pairs`` are blocks of (record, raw code), of at most so many mentions in all.
+    """
+    levels = vocabulary.places.shape[1]
+    keys = _Keys(len(vocabulary.codes), mentions * levels)
+    first = _Keys(len(vocabulary.codes), mentions if levels > 1 else 0)
+    for at, raws in pairs:
+        for places in vocabulary.places.T:
+            keys.add(at, places[raws])
+        if levels > 1:
+            first.add(at, vocabulary.places[raws, 0])
+    matrix = keys.matrix(records)
+    return matrix, first.matrix(records).nnz if levels > 1 else matrix.nnz
+
+
+def matrix_of_grids(
+    vocabulary: Vocabulary, grids: Sequence[NDArray[np.int32]]
+) -> tuple[csr_array[np.uint8], int]:
+    """Return what `build_matrix` does, of grids with a row a record: each row is sorted by itself.
+
+    A cell of a grid is the number of a raw code, or -1.
+    """
+    indices, counts, once = [], [], 0
+    levels = vocabulary.places.shape[1]
+    lookups = [np.append(places, np.int32(-1)) for places in vocabulary.places.T]
+    for grid in grids:
+        found = np.concatenate([lookup[grid] for lookup in lookups], axis=1)
+        found.sort(axis=1)
+        fresh = _fresh(found)
+        indices.append(found[fresh])
+        counts.append(np.count_nonzero(fresh, axis=1))
+        if levels > 1:
+            once += int(np.count_nonzero(_fresh(np.sort(lookups[0][grid], axis=1))))
+    matrix = _csr(np.concatenate(indices), np.concatenate(counts), len(vocabulary.codes))
+    return matrix, once if levels > 1 else matrix.nnz
+
+
+def _fresh(found: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Mark what is a feature and not the same as its neighbour in a sorted row."""
+    fresh = found >= 0
+    fresh[:, 1:] &= found[:, 1:] != found[:, :-1]
+    return fresh
+
+
+def _csr(
+    indices: NDArray[np.int32], counts: NDArray[np.int64], features: int
+) -> csr_array[np.uint8]:
+    small = np.int32 if len(indices) < 2**31 else np.int64
+    indptr: NDArray[Any] = np.zeros(len(counts) + 1, dtype=small)
+    np.cumsum(counts, out=indptr[1:])
+    ones = np.ones(len(indices), dtype=np.uint8)
+    matrix: csr_array[np.uint8] = csr_array((ones, indices, indptr), shape=(len(counts), features))
+    matrix.has_sorted_indices = True
+    return matrix
+
+
+class _Keys:
+    """(record, feature) pairs as integers, record in the high bits, feature in the low ones."""
+
+    def __init__(self, features: int, room: int) -> None:
+        self.features = features
+        self.bits = max(1, int(features - 1).bit_length()) if features else 1
+        self.values = np.empty(room, dtype=np.int64)
+        self.filled = 0
+
+    def add(self, records: NDArray[Any], features: NDArray[np.int32]) -> None:
+        """Add pairs; a negative feature means none."""
+        if len(features) and features.min() < 0:
+            held = features >= 0
+            records, features = records[held], features[held]
+        block = self.values[self.filled : self.filled + len(features)]
+        np.left_shift(records, self.bits, out=block, dtype=np.int64)
+        np.bitwise_or(block, features, out=block)
+        self.filled += len(features)
+
+    def matrix(self, records: int) -> csr_array[np.uint8]:
+        """Return the pairs as a matrix, each of them once; the keys are used up."""
+        keys = self.values[: self.filled]
+        keys.sort()
+        if len(keys):
+            first = np.empty(len(keys), dtype=bool)
+            first[0] = True
+            np.not_equal(keys[1:], keys[:-1], out=first[1:])
+            keys = keys[first]
+        self.values = keys[:0]
+        indices = (keys & ((1 << self.bits) - 1)).astype(np.int32)
+        keys >>= self.bits
+        return _csr(indices, np.bincount(keys, minlength=records), self.features)
+
+
+def without_empty(matrix: csr_array[np.uint8]) -> tuple[csr_array[Any], NDArray[np.bool_]]:
+    """Return a matrix without its empty rows, and which rows were kept."""
+    held = np.diff(matrix.indptr) > 0
+    if held.all():
+        return matrix, held
+    indptr = np.concatenate((matrix.indptr[:1], matrix.indptr[1:][held]))
+    smaller = csr_array(
+        (matrix.data, matrix.indices, indptr), shape=(int(held.sum()), matrix.shape[1])
+    )
+    smaller.has_sorted_indices = True
+    return smaller, held

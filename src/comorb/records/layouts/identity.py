@@ -1,0 +1,126 @@
+"""Identity: which record each row of a row-wise table belongs to, and the ids of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from comorb.errors import RecordsError
+from comorb.model.arrays import Ints
+from comorb.records.layouts.layout import Layout
+from comorb.records.ledger import Ledger
+from comorb.records.sources.duck import Table
+
+Mentions = tuple[Ints, NDArray[np.int32]]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The number of each row's record (-1: none), the ids of the records, and from which column.
+
+    Records keep the order of the rows; where rows are united, they are in the order of their ids.
+    """
+
+    place: Ints
+    ids: pa.Array
+    column: str | None
+    united: bool
+    ledger: Ledger
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each row is the record of its number."""
+        return not self.united and len(self.ids) == len(self.place)
+
+
+def identify(
+    table: Table,
+    layout: Layout,
+    unit: str,
+    others: pa.Table,
+    mentions: Callable[[], Mentions],
+    n: int,
+) -> Identity:
+    """Tell the records of a table's n rows apart.
+
+    A repeated visit id is one record when a column numbers its parts, a duplicate when the rows
+    are the same, and an error when they are not.
+    """
+    column = id_column(table, layout, unit)
+    ledger = Ledger().open("rows", "read", n)
+    if column is not None:
+        values = others[column].combine_chunks()
+        if _ascending(values):
+            return Identity(np.arange(n), values, column, False, ledger)
+        codes = pc.dictionary_encode(values)
+        distinct = len(codes.dictionary)
+        stranger = column == layout.patient and unit == "visit"
+        if not (stranger and distinct < n):
+            ledger = ledger.less("rows", "without an id", values.null_count)
+            numbers = pc.fill_null(codes.indices, -1).to_numpy().astype(np.int64)
+            known = Identity(numbers, codes.dictionary, column, False, ledger)
+            if distinct == n:
+                return known
+            if unit == "patient" or layout.part is not None:
+                return _unite(known)
+            return _distinct(table, others, mentions(), known)
+    ids = pa.array(np.arange(1, n + 1)).cast(pa.string())
+    ledger = Ledger(ledger.lines, notes=("no column holds a unique id: records go by row number",))
+    return Identity(np.arange(n), ids, None, False, ledger)
+
+
+def id_column(table: Table, layout: Layout, unit: str) -> str | None:
+    """Return the column that identifies a record of the unit, or None."""
+    if unit == "patient" and layout.patient is None:
+        raise RecordsError(
+            f"{table.label} has no column that was recognised as the patient's id, which "
+            "unit='patient' needs; name it."
+        )
+    return layout.patient if unit == "patient" else layout.record or layout.patient
+
+
+def _ascending(values: pa.Array) -> bool:
+    """Tell whether each id is above the one before, as in a sorted export: then all differ."""
+    ordered = pc.less(values.slice(0, len(values) - 1), values.slice(1))
+    return not values.null_count and bool(pc.all(ordered, min_count=0).as_py())
+
+
+def _unite(known: Identity) -> Identity:
+    order = pc.sort_indices(known.ids).to_numpy()
+    rank = np.empty(len(order) + 1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    rank[-1] = -1
+    return replace(known, place=rank[known.place], ids=known.ids.take(pa.array(order)), united=True)
+
+
+def _distinct(table: Table, others: pa.Table, mentions: Mentions, known: Identity) -> Identity:
+    """Leave out the rows that repeat an earlier one, or refuse an id with unequal rows."""
+    numbers = known.place
+    order = np.argsort(numbers, kind="stable")
+    again = np.flatnonzero((np.diff(numbers[order]) == 0) & (numbers[order][1:] >= 0))
+    earlier, later = order[again], order[again + 1]
+    at, raws = mentions
+    by_row = np.argsort(at, kind="stable")
+    at, raws = at[by_row], raws[by_row]
+
+    def codes(row: int) -> list[int]:
+        start, end = np.searchsorted(at, (row, row + 1))
+        return sorted(raws[start:end].tolist())
+
+    for one, two in zip(earlier.tolist(), later.tolist(), strict=True):
+        if codes(one) != codes(two) or not others.slice(one, 1).equals(others.slice(two, 1)):
+            first = table.first_row
+            raise RecordsError(
+                f"{table.label}: the ids in column {known.column!r} must be unique, but rows "
+                f"{one + first:,} and {two + first:,} have the same id and unequal contents. Name "
+                "the column that is unique, or read with unit='patient' to unite them."
+            )
+    place = numbers.copy()
+    place[later] = -1
+    ledger = known.ledger.less("rows", "the same row again", len(later))
+    return replace(known, place=place, ledger=ledger)

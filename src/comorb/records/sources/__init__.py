@@ -1,0 +1,1 @@
+"""Sources: files, databases and frames, opened as tables that DuckDB reads."""

@@ -1,0 +1,1 @@
+"""The server: routes, access, the queue of runs. It computes nothing itself."""

@@ -1,0 +1,154 @@
+"""Access: who may come in, by token, one-time link or cookie, and what each role may do."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from comorb.errors import InputError
+from comorb.web.server.store import Store
+
+ROLES = ("viewer", "analyst", "exporter")
+LOCAL = "local"
+COOKIE = "comorb_session"
+_HOURS = 12
+_NAME = re.compile(r"[\w.@-]{1,64}")
+_TRIES, _MINUTE = 5, 60.0
+
+
+@dataclass(frozen=True)
+class User:
+    """Who asks.
+
+    Attributes
+    ----------
+    name, role : str
+        The role is one of ``ROLES``, each of which may do what those before it may.
+    session : str
+        The session's secret, empty for a bearer token.
+    """
+
+    name: str
+    role: str
+    session: str = ""
+
+    def may(self, role: str) -> bool:
+        """Whether this user may do what a role may."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+    @property
+    def csrf(self) -> str:
+        """What a page of ours sends along with a change, and a page of others can't know."""
+        return hmac.new(self.session.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+class Access:
+    """Users with tokens, sessions, the one-time link, and a limit on wrong tries."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._link = ""
+        self._tries: dict[str, deque[float]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def has_users(self) -> bool:
+        """Whether anyone was given a token."""
+        return bool(self._store.query("SELECT 1 FROM users LIMIT 1"))
+
+    def add_user(self, name: str, role: str) -> str:
+        """Add a user, or give one a new token and role; return the token, which is not kept."""
+        if not _NAME.fullmatch(name) or name == LOCAL:
+            raise InputError(
+                f"expected a name of up to 64 letters, digits and . _ - @ other than {LOCAL!r}, "
+                f"got {name!r}"
+            )
+        if role not in ROLES:
+            raise InputError(f"expected a role out of {', '.join(ROLES)}, got {role!r}")
+        token = secrets.token_urlsafe(32)
+        self.remove_user(name)
+        self._store.query(
+            "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
+        )
+        return token
+
+    def remove_user(self, name: str) -> bool:
+        """Remove a user with all sessions; say whether there was one."""
+        self._store.query("DELETE FROM sessions WHERE user = ?", name)
+        return bool(self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name))
+
+    def users(self) -> list[tuple[str, str]]:
+        """Return the name and role of each user."""
+        rows = self._store.query("SELECT name, role FROM users ORDER BY name")
+        return [(row["name"], row["role"]) for row in rows]
+
+    def new_link(self) -> str:
+        """Return a key that opens one session of the local user, once."""
+        self._link = secrets.token_urlsafe(24)
+        return self._link
+
+    def use_link(self, key: str) -> str | None:
+        """Return a session for the key of the link, which is then used up."""
+        with self._lock:
+            if not self._link or not hmac.compare_digest(key.encode(), self._link.encode()):
+                return None
+            self._link = ""
+        return self.open_session(LOCAL)
+
+    def user_of_token(self, token: str) -> User | None:
+        """Return the user of a token."""
+        rows = self._store.query("SELECT name, role FROM users WHERE token = ?", _hash(token))
+        return User(rows[0]["name"], rows[0]["role"]) if rows else None
+
+    def open_session(self, name: str) -> str:
+        """Return the secret of a new session."""
+        self._store.query("DELETE FROM sessions WHERE expires < ?", time.time())
+        session = secrets.token_urlsafe(32)
+        expires = time.time() + 3600 * _HOURS
+        self._store.query("INSERT INTO sessions VALUES (?, ?, ?)", _hash(session), name, expires)
+        return session
+
+    def user_of_session(self, session: str) -> User | None:
+        """Return the user of a session; the local one only as long as there are no others."""
+        rows = self._store.query(
+            "SELECT user, role FROM sessions LEFT JOIN users ON name = user "
+            "WHERE sessions.token = ? AND expires > ?",
+            _hash(session),
+            time.time(),
+        )
+        if not rows:
+            return None
+        name, role = rows[0]["user"], rows[0]["role"]
+        if name == LOCAL:
+            return None if self.has_users else User(LOCAL, ROLES[-1], session)
+        return User(name, role, session) if role else None
+
+    def close_session(self, session: str) -> None:
+        """End a session."""
+        self._store.query("DELETE FROM sessions WHERE token = ?", _hash(session))
+
+    def may_try(self, client: str) -> bool:
+        """Whether a client has had fewer than five wrong tries within a minute."""
+        with self._lock:
+            tries = self._tries.get(client, deque())
+            while tries and tries[0] < time.monotonic() - _MINUTE:
+                tries.popleft()
+            if not tries:
+                self._tries.pop(client, None)
+            return len(tries) < _TRIES
+
+    def failed(self, client: str) -> None:
+        """Count a wrong try."""
+        with self._lock:
+            self._tries.setdefault(client, deque(maxlen=_TRIES)).append(time.monotonic())
+
+
+def _hash(token: str) -> str:
+    """Return what is stored of a token: it is random and long, so that a plain hash is enough."""
+    return hashlib.sha256(token.encode()).hexdigest()

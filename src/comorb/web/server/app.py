@@ -1,0 +1,150 @@
+"""The explorer's application: settings, what it is made of, and what happens at start and end."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+
+from comorb import __version__
+from comorb.web.server import data_api, pages, results_api, runs_api
+from comorb.web.server.access import Access
+from comorb.web.server.guard import Guard
+from comorb.web.server.jobs import Jobs
+from comorb.web.server.refusals import RefusedError, answer, refuse
+from comorb.web.server.session import EVERYONE
+from comorb.web.server.store import Store
+from comorb.web.worker.process import StoppedError, TaskError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_BUILT_IN = {
+    "heart-failure": ("heart_failure", "Heart failure (simulated)"),
+    "tertiary": ("tertiary", "Tertiary care (simulated)"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a server is set up.
+
+    Attributes
+    ----------
+    workspace : Path
+        Where data, runs and users are kept.
+    records : tuple of Path
+        Files that everyone may open.
+    hosts : tuple of str
+        The names that the server answers to.
+    min_cell : int
+        The smallest count that is shown.
+    upload_limit : int
+        The most bytes of one upload.
+    """
+
+    workspace: Path
+    records: tuple[Path, ...] = ()
+    hosts: tuple[str, ...] = LOOPBACK
+    min_cell: int = 11
+    upload_limit: int = 500_000_000
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """Return the application.
+
+    Parameters
+    ----------
+    settings : Settings
+        How it is set up.
+
+    Returns
+    -------
+    FastAPI
+        Its state holds the settings, the store, access and jobs.
+    """
+    store = Store(settings.workspace)
+    jobs = Jobs(store, settings.min_cell)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        _clean(store)
+        _mount(store, settings.records)
+        jobs.start()
+        yield
+        jobs.close()
+        store.close()
+
+    app = FastAPI(
+        title="comorb",
+        version=__version__,
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
+    app.state.access = Access(store)
+    for router in (data_api.router, runs_api.router, results_api.router, pages.router):
+        app.include_router(router)
+    page = Path(str(resources.files("comorb.insight.views"))) / "page"
+    app.mount("/page", StaticFiles(directory=page))
+    app.mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "static"))
+    app.add_exception_handler(RefusedError, refuse)
+    app.add_exception_handler(TaskError, _impossible)
+    app.add_exception_handler(StoppedError, _stopped)
+    app.add_exception_handler(HTTPException, _plainly)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_middleware(Guard, hosts=settings.hosts)
+    return app
+
+
+def _mount(store: Store, records: Sequence[Path]) -> None:
+    """Make the built-in cohorts and the given files known to everyone, and forget earlier ones."""
+    wanted = {key: ("builtin", name, title) for key, (name, title) in _BUILT_IN.items()}
+    for path in records:
+        whole = str(path.absolute())
+        key = hashlib.sha256(whole.encode()).hexdigest()[:12]
+        wanted[key] = ("mounted", whole, path.name.partition(".")[0])
+    for row in store.list("data"):
+        if row["kind"] == "mounted" and row["id"] not in wanted:
+            store.remove("data", row["id"])
+    for key, (kind, source, title) in wanted.items():
+        if store.get("data", key) is None:
+            body = {"kind": kind, "source": source, "title": title, "reading": {}}
+            store.add("data", EVERYONE, body, key)
+
+
+def _clean(store: Store) -> None:
+    """Remove what an interrupted upload left."""
+    for row in store.list("data"):
+        if row["kind"] == "upload" and "about" not in row:
+            store.remove("data", row["id"])
+
+
+async def _impossible(request: Request, error: Exception) -> Response:
+    return answer(request.url.path, RefusedError(422, str(error)))
+
+
+async def _stopped(request: Request, error: Exception) -> Response:
+    return answer(request.url.path, RefusedError(503, str(error)))
+
+
+async def _plainly(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    said = {404: "There is no such page; it may have been deleted."}
+    return answer(request.url.path, RefusedError(status, said.get(status, "This can't be done.")))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    places = error.errors() if isinstance(error, RequestValidationError) else []
+    told = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
+    return answer(request.url.path, RefusedError(422, f"The request was not understood: {told}"))

@@ -1,0 +1,201 @@
+"""The API of data: upload, what was understood, its codes, and the size of a cohort."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+from comorb.web.server.jobs import Jobs
+from comorb.web.server.refusals import RefusedError
+from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, owned, visible
+from comorb.web.server.store import Row, Store
+from comorb.web.worker.process import TaskError
+
+router = APIRouter(prefix="/api/v1/data", tags=["data"])
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson")
+_FOUND = 30
+
+Text = Annotated[str, Field(max_length=200)]
+Code = Annotated[str, Field(max_length=40)]
+
+
+class Rules(BaseModel):
+    """Which records are kept, and which codes."""
+
+    having: list[Code] = Field(default=[], max_length=200)
+    without: list[Code] = Field(default=[], max_length=200)
+    age: tuple[float | None, float | None] | None = None
+    sex: list[Code] = Field(default=[], max_length=20)
+    dates: tuple[Code | None, Code | None] | None = None
+    at_least: int = Field(default=3, ge=1, le=100)
+    level: list[Code] = Field(default=["category"], min_length=1, max_length=3)
+    drop_codes: list[Code] = Field(default=[], max_length=500)
+    drop_rare: int = Field(default=0, ge=0)
+
+
+class Sized(BaseModel):
+    """The rules whose cohort is to be measured, maybe inside a cluster of a run."""
+
+    rules: Rules
+
+
+class Correction(BaseModel):
+    """What is to be read otherwise than it was understood; None leaves it."""
+
+    title: Text | None = None
+    layout: dict[Code, Any] | None = None
+    unit: Code | None = None
+    system: Code | None = None
+    outcomes: list[Text] | None = None
+
+
+@router.get("")
+def list_data(user: Viewer, store: TheStore) -> list[Row]:
+    """Return the data that you may open."""
+    return [_public(row) for row in store.list("data") if row["owner"] in (user.name, "*")]
+
+
+@router.put("", status_code=201)
+async def upload(request: Request, user: Analyst, name: Text) -> Row:
+    """Store the body as a file of records and say what was understood."""
+    ending = next(
+        (end for end in sorted(ENDINGS, key=len, reverse=True) if name.lower().endswith(end)), None
+    )
+    if ending is None:
+        raise RefusedError(415, f"Expected a file that ends with {', '.join(ENDINGS)}.")
+    store: Store = request.app.state.store
+    body = {"kind": "upload", "title": Path(name).name.removesuffix(ending)[:120] or "Records"}
+    row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
+    try:
+        await receive(request, store.folder("data", row["id"]) / row["source"])
+        row = await run_in_threadpool(understood, request.app.state.jobs, row)
+    except BaseException:
+        store.remove("data", row["id"])
+        raise
+    store.audit(user.name, "upload", row["id"])
+    return _public(row)
+
+
+@router.get("/{key}")
+def get_data(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
+    """Return what was understood."""
+    row = visible(store, "data", key, user)
+    store.audit(user.name, "open data", key)
+    return _public(row if "about" in row else understood(jobs, row))
+
+
+@router.patch("/{key}")
+def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+    """Read the data otherwise, or give them another title."""
+    row = owned(store, "data", key, user)
+    fields = change.model_dump(exclude_none=True)
+    asked = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
+    if asked:
+        reading = {name: value for name, value in (row["reading"] | asked).items() if value}
+        row = understood(jobs, row | {"reading": reading})
+        fields["reading"] = reading
+    store.change("data", key, fields)
+    return _public(store.get("data", key) or row)
+
+
+@router.delete("/{key}", status_code=204)
+def delete_data(key: str, user: Analyst, store: TheStore) -> None:
+    """Delete uploaded data; runs on them stay."""
+    if owned(store, "data", key, user)["kind"] != "upload":
+        raise RefusedError(403, "Only uploaded data can be deleted here.")
+    store.remove("data", key)
+    store.audit(user.name, "delete data", key)
+
+
+@router.get("/{key}/codes")
+def search_codes(
+    key: str,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    q: Text = "",
+    level: Annotated[list[Code] | None, Query()] = None,
+) -> list[dict[str, Any]]:
+    """Return the codes that match every word of a query, by code or by name."""
+    row = visible(store, "data", key, user)
+    levels = level or ["category"]
+    found = _codes(jobs, row, levels)
+    plain = q.lower().replace(".", "")
+    words = q.lower().split()
+    hits = [
+        entry
+        for entry in found
+        if entry[0].lower().startswith(plain)
+        or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
+    ]
+    hits.sort(key=lambda entry: not entry[0].lower().startswith(plain))
+    return [
+        dict(zip(("code", "label", "name", "records"), hit, strict=True)) for hit in hits[:_FOUND]
+    ]
+
+
+@router.post("/{key}/size")
+def size(key: str, asked: Sized, user: Viewer, store: TheStore, jobs: TheJobs) -> dict[str, Any]:
+    """Return how many records and codes the rules leave."""
+    row = visible(store, "data", key, user)
+    task = {"data": jobs.data_of(row), "rules": plain_rules(asked.rules), "min_cell": jobs.min_cell}
+    found: dict[str, Any] = jobs.ask("size", task)
+    return found
+
+
+def plain_rules(rules: Rules) -> dict[str, Any]:
+    """Return rules as a task takes them."""
+    return rules.model_dump(exclude_defaults=True) | {"at_least": rules.at_least}
+
+
+def understood(jobs: Jobs, row: Row) -> Row:
+    """Have data read, and return their row with what was understood."""
+    task = {"data": jobs.data_of(row), "min_cell": jobs.min_cell}
+    try:
+        about = jobs.ask("understand", task)
+    except TaskError as error:
+        own = "".join([row["title"], *Path(row["source"]).suffixes])
+        raise TaskError(str(error).replace(row["source"], own)) from None
+    for old in jobs.store.folder("data", row["id"]).glob("codes-*.json"):
+        old.unlink()
+    return jobs.store.change("data", row["id"], {"about": about}) or row
+
+
+async def receive(request: Request, path: Path) -> None:
+    """Write the body of a request to a file, up to the limit in bytes that really come."""
+    limit = request.app.state.settings.upload_limit
+    if int(request.headers.get("content-length") or 0) > limit:
+        raise RefusedError(413, _too_large(limit))
+    received = 0
+    with path.open("xb") as file:
+        async for chunk in request.stream():
+            received += len(chunk)
+            if received > limit:
+                raise RefusedError(413, _too_large(limit))
+            file.write(chunk)
+    if not received:
+        raise RefusedError(422, "The file is empty; choose another.")
+
+
+def _too_large(limit: int) -> str:
+    return f"The file is larger than {limit / 1e6:,.0f} MB; ask for it to be mounted instead."
+
+
+def _codes(jobs: Jobs, row: Row, levels: list[str]) -> list[list[Any]]:
+    name = "-".join(part for part in levels if part.isalpha())
+    path = jobs.store.folder("data", row["id"]) / f"codes-{name}.json"
+    if not path.exists():
+        task = {"data": jobs.data_of(row), "rules": {"level": levels}, "min_cell": jobs.min_cell}
+        path.write_text(json.dumps(jobs.ask("codes", task)), encoding="utf-8")
+    found: list[list[Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _public(row: Row) -> Row:
+    hidden = ("source",) if row["kind"] != "builtin" else ()
+    return {name: value for name, value in row.items() if name not in hidden}

@@ -1,0 +1,228 @@
+"""Jobs: runs wait in one queue, are fitted one after the other, and can be watched and cancelled.
+
+Fits have a process of their own. Everything else that needs numbers is asked of a second one,
+so that a fit never keeps a page waiting; how stable clusters are is measured later, in a third.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from comorb.web.server.store import Row, Store
+from comorb.web.worker.process import StoppedError, TaskError, Worker
+
+STAGES = ("reading", "finding", "describing")
+_RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
+_EARLIER = 5  # runs back that a cluster's number and name are looked for
+_SHOWN = "shown-{}.json"
+
+
+class Jobs:
+    """The queue of runs and the processes that do the work."""
+
+    def __init__(self, store: Store, min_cell: int) -> None:
+        self.store, self.min_cell = store, min_cell
+        self._fits, self._asks, self._later = Worker(), Worker(), Worker(nice=10)
+        self._waiting: queue.Queue[str | None] = queue.Queue()
+        self._unmeasured: queue.Queue[str | None] = queue.Queue()
+        self._progress: dict[str, dict[str, Any]] = {}
+        self._cancelled: set[str] = set()
+        self._records: dict[str, str] = {}
+        self._threads = [
+            threading.Thread(target=self._serve, args=job, daemon=True)
+            for job in ((self._waiting, self._fit), (self._unmeasured, self._measure))
+        ]
+
+    def start(self) -> None:
+        """Warm the processes up and take up what an earlier server left undone."""
+        for row in reversed(self.store.list("runs")):
+            if row["state"] in ("queued", "running"):
+                self.put(row["id"])
+            elif row["state"] == "done" and not row.get("measured"):
+                self._unmeasured.put(row["id"])
+        for thread in self._threads:
+            thread.start()
+        for worker in (self._fits, self._asks):
+            worker.warm()
+
+    def close(self) -> None:
+        """End the processes; runs that are not done are taken up at the next start."""
+        for worker in (self._fits, self._asks, self._later):
+            worker.close()
+        for waiting in (self._waiting, self._unmeasured):
+            waiting.put(None)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(10)
+
+    def put(self, key: str, record: str = "") -> None:
+        """Put a run in the queue; the id of a record to move is never written to the store."""
+        self._records[key] = record
+        self.store.change("runs", key, {"state": "queued"})
+        self._waiting.put(key)
+
+    def cancel(self, key: str) -> None:
+        """Stop a run that is waiting or running."""
+        self._cancelled.add(key)
+        row = self.store.get("runs", key)
+        if row and row["state"] == "running":
+            self._fits.stop()
+        elif row and row["state"] == "queued":
+            self.store.change("runs", key, {"state": "cancelled"})
+
+    def ask(self, task: str, arguments: dict[str, Any]) -> Any:
+        """Ask something of the second process and wait for the answer."""
+        return self._asks.ask(task, arguments)
+
+    def progress(self, key: str) -> dict[str, Any]:
+        """Return the state of a run: its stage, the share done, the seconds left if known."""
+        row = self.store.get("runs", key) or {"state": "gone"}
+        told = self._progress.get(key, {})
+        plain: dict[str, Any] = {"state": row["state"], "measured": bool(row.get("measured"))}
+        if row["state"] == "failed":
+            plain["message"] = row["message"]
+        if row["state"] == "running" and told:
+            spent = time.monotonic() - told["started"]
+            plain |= {
+                "stage": told["stage"],
+                "records": told.get("records"),
+                "done": round(min(spent / told["expected"], 0.98), 3),
+                "left": max(round(told["expected"] - spent, 1), 0) or None,
+            }
+        return plain
+
+    def data_of(self, row: Row) -> dict[str, Any]:
+        """Return what a task needs to know to read some data."""
+        folder = self.store.folder("data", row["id"])
+        source = row["source"] if row["kind"] != "upload" else str(folder / row["source"])
+        return {
+            "source": source,
+            "kind": row["kind"],
+            "folder": str(folder),
+            "reading": row["reading"],
+            "title": row["title"],
+            "outcomes": row.get("outcomes"),
+        }
+
+    def shown(self, key: str) -> Path:
+        """Return the profile of a run without small counts, as a file of JSON."""
+        folder = self.store.folder("runs", key)
+        path = folder / _SHOWN.format(self.min_cell)
+        if not path.exists():
+            self.ask("show", {"folder": str(folder), "min_cell": self.min_cell})
+        return path
+
+    def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
+        while (key := waiting.get()) is not None and not self._fits.closed:
+            try:
+                job(key)
+            except (StoppedError, TaskError):
+                continue
+
+    def _fit(self, key: str) -> None:
+        row = self.store.get("runs", key)
+        if row is None or row["state"] != "queued":
+            return
+        data = self.store.get("data", row["data"])
+        automatic = row["k"] == "auto"
+        started = time.monotonic()
+        told = {"stage": "reading", "started": started, "expected": self._expected(automatic)}
+        self._progress[key] = told
+        self.store.change("runs", key, {"state": "running"})
+
+        def tell(what: dict[str, Any]) -> None:
+            told.update(what)
+            if key in self._cancelled:
+                self._fits.stop()
+            if "records" in what:
+                told["expected"] = self._expected(automatic, what["records"])
+
+        try:
+            if data is None:
+                raise TaskError("The data of this run were deleted; open them again.")
+            if row.get("cluster") is not None and not self._records.get(key):
+                raise TaskError("The move was interrupted; move the record again.")
+            done = self._fits.ask("fit", self.task(row, data), tell)
+        except StoppedError:
+            if key in self._cancelled:
+                self.store.change("runs", key, {"state": "cancelled"})
+            elif self._fits.closed:
+                self.store.change("runs", key, {"state": "queued"})
+            else:
+                message = "The fit ended early, maybe for want of memory; run it again."
+                self.store.change("runs", key, {"state": "failed", "message": message})
+            return
+        except TaskError as error:
+            self.store.change("runs", key, {"state": "failed", "message": str(error)})
+            return
+        finally:
+            self._progress.pop(key, None)
+            self._cancelled.discard(key)
+            self._records.pop(key, None)
+        seconds = round(time.monotonic() - started, 2)
+        self.store.change("runs", key, {"state": "done", "seconds": seconds, **done})
+        self._unmeasured.put(key)
+
+    def task(self, row: Row, data: Row) -> dict[str, Any]:
+        """Return what a task needs to know about a run."""
+
+        def of(run: str | None) -> str | None:
+            return str(self.store.folder("runs", run)) if run else None
+
+        parent = self.store.get("runs", row["parent"] or "")
+        within = row["within"]
+        return {
+            "data": self.data_of(data),
+            "rules": row["rules"],
+            "k": row["k"],
+            "title": row["title"],
+            "merge": row["merge"],
+            "record": self._records.get(row["id"], ""),
+            "cluster": row.get("cluster"),
+            "parent": of(row["parent"]) if parent else None,
+            "groups": parent.get("groups") if parent else None,
+            "earlier": [str(self.store.folder("runs", key)) for key in self._earlier(row)],
+            "within": {"folder": of(within["run"]), "cluster": within["cluster"]}
+            if within
+            else None,
+            "folder": str(self.store.folder("runs", row["id"])),
+            "min_cell": self.min_cell,
+        }
+
+    def _earlier(self, row: Row) -> list[str]:
+        """Return the runs that a run goes on from, the last one first."""
+        keys: list[str] = []
+        before = self.store.get("runs", row["parent"] or "")
+        while before and before["within"] == row["within"] and len(keys) < _EARLIER:
+            keys += [before["id"]] if before["state"] == "done" else []
+            before = self.store.get("runs", before["parent"] or "")
+        return keys
+
+    def _measure(self, key: str) -> None:
+        row = self.store.get("runs", key)
+        data = self.store.get("data", row["data"]) if row else None
+        if row is None or data is None:
+            return
+        if row.get("groups") or row.get("moved"):
+            self.store.change("runs", key, {"measured": True})
+            return
+        task = self.task(row, data)
+        try:
+            found = self._later.ask("measure", task)
+            self.ask("note_stability", task | {"stability": found})
+        finally:
+            if not self._later.closed:
+                self.store.change("runs", key, {"measured": True})
+
+    def _expected(self, automatic: bool, records: int | None = None) -> float:
+        """Return how many seconds a run may take, from the last one of its kind."""
+        rate, size = _RATE[automatic], 20_000
+        for row in self.store.list("runs"):
+            if row["state"] == "done" and (row["k"] == "auto") == automatic:
+                rate, size = row["seconds"] / row["records"], row["records"]
+                break
+        return max(rate * (records or size), 1.0) + 0.5

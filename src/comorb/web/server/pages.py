@@ -1,0 +1,163 @@
+"""Pages: the frame of each, filled by its module in the browser; signing in; the API's page."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from comorb import __version__
+from comorb.web.server.access import COOKIE, Access
+from comorb.web.server.refusals import TEMPLATES, RefusedError
+from comorb.web.server.session import TheStore, Viewer, client_of, current_user, visible
+
+router = APIRouter(include_in_schema=False)
+LANGUAGES = {"en": "English", "es": "Español", "ca": "Català"}
+_LONGEST_FORM = 10_000
+
+
+@lru_cache(maxsize=1)
+def texts() -> dict[str, dict[str, str]]:
+    """Return the report's texts and the explorer's, by language."""
+    page = resources.files("comorb.insight.views").joinpath("page", "texts.json")
+    own = Path(__file__).parents[1] / "static" / "texts.json"
+    parts = [json.loads(path.read_text(encoding="utf-8")) for path in (page, own)]
+    return {lang: {**parts[0].get(lang, {}), **parts[1][lang]} for lang in LANGUAGES}
+
+
+@router.get("/texts.json")
+def all_texts() -> JSONResponse:
+    """Return every text in every language."""
+    return JSONResponse(texts())
+
+
+@router.get("/")
+def home(request: Request, user: Viewer) -> HTMLResponse:
+    """Show the data and the runs."""
+    return _frame(request, "home")
+
+
+@router.get("/data/{key}")
+def data(request: Request, key: str, user: Viewer, store: TheStore) -> HTMLResponse:
+    """Show what was understood, and choose the cohort."""
+    visible(store, "data", key, user)
+    return _frame(request, "data", key)
+
+
+@router.get("/runs/{key}")
+def run(request: Request, key: str, user: Viewer, store: TheStore) -> HTMLResponse:
+    """Show a run, or how far it is."""
+    visible(store, "runs", key, user)
+    return _frame(request, "run", key)
+
+
+@router.get("/compare/{one}/{two}")
+def compare(request: Request, one: str, two: str, user: Viewer, store: TheStore) -> HTMLResponse:
+    """Show two runs side by side."""
+    for key in (one, two):
+        visible(store, "runs", key, user)
+    return _frame(request, "compare", f"{one}/{two}")
+
+
+@router.get("/docs")
+def docs(request: Request, user: Viewer) -> HTMLResponse:
+    """Show what the API can do."""
+    paths = request.app.openapi()["paths"]
+    calls = [
+        {"method": method.upper(), "path": path, "about": call.get("description", "")}
+        for path, methods in paths.items()
+        for method, call in methods.items()
+    ]
+    return _page(request, "docs.html", {"calls": calls, "version": __version__})
+
+
+@router.get("/open")
+def open_link(request: Request, store: TheStore, key: str = "", data: str = "") -> Response:
+    """Begin a session with the one-time link, on some data when they are named."""
+    access: Access = request.app.state.access
+    _check_tries(request, access)
+    session = access.use_link(key)
+    if session is None:
+        access.failed(client_of(request))
+        raise RefusedError(403, "This link was used already or is not valid. Start comorb again.")
+    to = f"/data/{data}" if data and store.get("data", data) else "/"
+    return _with_cookie(_page(request, "open.html", {"to": to}), session)
+
+
+@router.get("/login")
+def login(request: Request) -> HTMLResponse:
+    """Ask for a token."""
+    return _page(request, "login.html", {"wrong": False})
+
+
+@router.post("/login")
+async def sign_in(request: Request) -> Response:
+    """Begin a session with a token."""
+    access: Access = request.app.state.access
+    _check_tries(request, access)
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _LONGEST_FORM:
+            raise RefusedError(413, "That is too long for a token.")
+    fields = parse_qs(body.decode("ascii", "replace"))
+    user = access.user_of_token(fields.get("token", [""])[0].strip())
+    if user is None:
+        access.failed(client_of(request))
+        page = _page(request, "login.html", {"wrong": True})
+        page.status_code = 401
+        return page
+    request.app.state.store.audit(user.name, "sign in", "")
+    return _with_cookie(RedirectResponse("/", 303), access.open_session(user.name))
+
+
+@router.post("/api/v1/logout", status_code=204)
+def sign_out(request: Request, user: Viewer) -> Response:
+    """End the session."""
+    request.app.state.access.close_session(user.session)
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+def _check_tries(request: Request, access: Access) -> None:
+    if not access.may_try(client_of(request)):
+        raise RefusedError(429, "Too many wrong tries; wait a minute.")
+
+
+def _with_cookie(response: Response, session: str) -> Response:
+    response.set_cookie(COOKIE, session, httponly=True, samesite="strict", max_age=12 * 3600)
+    return response
+
+
+def _frame(request: Request, page: str, key: str = "") -> HTMLResponse:
+    user = current_user(request)
+    settings = request.app.state.settings
+    about: dict[str, Any] = {
+        "page": page,
+        "key": key,
+        "user": user,
+        "min_cell": settings.min_cell,
+        "limit": settings.upload_limit,
+        "languages": LANGUAGES,
+    }
+    return _page(request, "frame.html", about)
+
+
+def _page(request: Request, template: str, values: dict[str, Any]) -> HTMLResponse:
+    language = _language(request)
+    catalogue = {**texts()["en"], **texts()[language]}
+    text = TEMPLATES.get_template(template).render(lang=language, t=catalogue, **values)
+    return HTMLResponse(text)
+
+
+def _language(request: Request) -> str:
+    asked = request.cookies.get("comorb_lang", "")
+    wanted = [asked, *request.headers.get("accept-language", "").split(",")]
+    return next((part[:2] for part in wanted if part[:2] in LANGUAGES), "en")

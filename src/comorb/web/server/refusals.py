@@ -1,0 +1,39 @@
+"""Refusals: the right status with a sentence, as JSON for programs and as a page for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from jinja2 import Environment, FileSystemLoader
+
+from comorb.errors import ComorbError
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parents[1] / "templates"), autoescape=True
+)
+
+
+class RefusedError(ComorbError):
+    """A request that is not granted, with its status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def answer(path: str, error: RefusedError) -> Response:
+    """Return what a refused request gets: JSON under /api/, else a page."""
+    if path.startswith("/api/"):
+        return JSONResponse({"error": str(error)}, error.status)
+    page = TEMPLATES.get_template("error.html").render(status=error.status, message=str(error))
+    return HTMLResponse(page, error.status)
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """Answer a request that met a `RefusedError`."""
+    assert isinstance(error, RefusedError)  # noqa: S101 - for the type checker: it is registered so
+    if error.status == 401 and not request.url.path.startswith("/api/"):
+        return Response(status_code=303, headers={"location": "/login"})
+    return answer(request.url.path, error)

@@ -1,0 +1,187 @@
+"""The API of what a run found: read, name, explain, move, assign, compare and download."""
+
+from __future__ import annotations
+
+import filecmp
+import secrets
+import shutil
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, Field
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+
+from comorb.web.server.data_api import Code, Text, receive
+from comorb.web.server.jobs import Jobs
+from comorb.web.server.refusals import RefusedError
+from comorb.web.server.session import (
+    Analyst,
+    Exporter,
+    TheJobs,
+    TheStore,
+    Viewer,
+    finished,
+    owned,
+    visible,
+)
+from comorb.web.server.store import Row, Store
+
+router = APIRouter(prefix="/api/v1", tags=["results"])
+PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
+AGGREGATES = ("profile.csv", "profile.json", "report.html", "report.pdf")
+CHARTS = tuple(
+    f"{name}.{end}" for name in ("frequency", "heatmap", "sizes") for end in ("svg", "png")
+)
+
+
+class Asked(BaseModel):
+    """The codes of one record, as they are written in the records."""
+
+    codes: list[Code] = Field(min_length=1, max_length=200)
+
+
+class Record(BaseModel):
+    """A record of a run by its id, which goes into no log and no address."""
+
+    record: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Move(Record):
+    """A record and the number of the cluster that a person puts it in."""
+
+    cluster: int = Field(ge=1)
+
+
+@router.get("/runs/{key}/profile")
+def profile(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> FileResponse:
+    """Return the profile of a run without small counts."""
+    finished(store, key, user)
+    store.audit(user.name, "open run", key)
+    return FileResponse(jobs.shown(key), media_type="application/json")
+
+
+@router.get("/runs/{key}/relevance")
+def relevance(
+    key: str,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    lam: Annotated[float, Query(alias="lambda", ge=0, le=1)] = 0.6,
+    n: Annotated[int, Query(ge=1, le=100)] = 10,
+) -> Any:
+    """Return the most relevant diagnoses of each cluster for a λ."""
+    finished(store, key, user)
+    return jobs.ask("relevance", _task(jobs, key) | {"lambda": lam, "n": n})
+
+
+@router.put("/runs/{key}/names")
+def name_clusters(
+    key: str, names: dict[int, Text], user: Analyst, store: TheStore, jobs: TheJobs
+) -> dict[int, str]:
+    """Give clusters other names, by their numbers."""
+    owned(store, "runs", key, user)
+    finished(store, key, user)
+    stripped = {number: name.strip() for number, name in names.items()}
+    jobs.ask("name_clusters", _task(jobs, key) | {"names": stripped})
+    return stripped
+
+
+@router.post("/runs/{key}/explain")
+def explain(key: str, asked: Asked, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
+    """Say where a record with these codes belongs, and which codes speak for and against."""
+    finished(store, key, user)
+    return jobs.ask("explain", _task(jobs, key) | {"codes": asked.codes})
+
+
+@router.post("/runs/{key}/record")
+def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, jobs: TheJobs) -> Any:
+    """Say where a record of the run belongs, by its id, and which of its codes speak for it."""
+    row = finished(store, key, user)
+    data = visible(store, "data", row["data"], user)
+    store.audit(user.name, "look at a record", key)
+    asked_for = {"codes": [], "record": asked.record}
+    return jobs.ask("explain", jobs.task(row, data) | asked_for)
+
+
+@router.post("/runs/{key}/move", status_code=201)
+def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) -> Row:
+    """Move a record to another cluster by hand, in a new run that is marked so."""
+    row = finished(store, key, user)
+    kept = ("data", "k", "rules", "title", "within")
+    body = {name: row[name] for name in kept} | {"parent": key, "merge": None, "shared": False}
+    made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})
+    store.audit(user.name, "move a record", made["id"])
+    jobs.put(made["id"], asked.record)
+    return made
+
+
+@router.post("/runs/{key}/assign")
+async def assign(request: Request, key: str, user: Exporter, name: Text) -> FileResponse:
+    """Assign the records in the body to the clusters of a run; the answer is a CSV file."""
+    store: Store = request.app.state.store
+    jobs: Jobs = request.app.state.jobs
+    row = finished(store, key, user)
+    folder = store.folder("runs", key) / f"assign-{secrets.token_hex(4)}"
+    folder.mkdir(mode=0o700)
+    try:
+        records = folder / f"records{''.join(Path(name).suffixes[-2:])}"
+        await receive(request, records)
+        task = _task(jobs, key) | {"records": str(records), "path": str(folder / "out.csv")}
+        await run_in_threadpool(jobs.ask, "assign", task)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    store.audit(user.name, "assign", row["id"])
+    done = BackgroundTask(shutil.rmtree, folder)
+    return FileResponse(folder / "out.csv", filename="assignments.csv", background=done)
+
+
+@router.get("/compare/{one}/{two}")
+def compare(one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
+    """Put two runs side by side."""
+    rows = [finished(store, key, user) for key in (one, two)]
+    task = {
+        "folders": [str(store.folder("runs", row["id"])) for row in rows],
+        "same_data": rows[0]["data"] == rows[1]["data"] or _same_file(jobs, rows),
+        "min_cell": jobs.min_cell,
+    }
+    return jobs.ask("compare", task) | {"runs": rows}
+
+
+def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
+    """Tell whether two data sets are one file, read in one way."""
+    data = [jobs.store.get("data", row["data"]) for row in rows]
+    if None in data:
+        return False
+    told = [jobs.data_of(each) for each in data if each]
+    paths = [Path(each["source"]) for each in told]
+    return (
+        told[0]["reading"] == told[1]["reading"]
+        and all(path.is_file() for path in paths)
+        and filecmp.cmp(paths[0], paths[1], shallow=False)
+    )
+
+
+@router.get("/runs/{key}/download/{name}")
+def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) -> FileResponse:
+    """Send a run as a file; the cluster of each record only to exporters."""
+    row = finished(store, key, user)
+    if name not in (*PATIENTS, *AGGREGATES, *CHARTS):
+        raise RefusedError(404, "There is no such download.")
+    if name in PATIENTS and not user.may("exporter"):
+        raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")
+    store.audit(user.name, f"export {name}", key)
+    folder = store.folder("runs", key)
+    if name == "model.comorb":
+        return FileResponse(folder / name, filename=name)
+    path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
+    task = _task(jobs, key) | {"path": str(path), "name": name, "title": row["title"]}
+    jobs.ask("download", task)
+    return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
+
+
+def _task(jobs: Jobs, key: str) -> dict[str, Any]:
+    return {"folder": str(jobs.store.folder("runs", key)), "min_cell": jobs.min_cell}

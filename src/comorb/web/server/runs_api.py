@@ -1,0 +1,152 @@
+"""The API of runs: create, watch, cancel, change, duplicate and delete."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from comorb.web.server.data_api import Code, Rules, Text, plain_rules
+from comorb.web.server.jobs import Jobs
+from comorb.web.server.refusals import RefusedError
+from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, finished, owned, visible
+from comorb.web.server.store import Row, Store
+
+router = APIRouter(prefix="/api/v1", tags=["runs"])
+_SECONDS = 0.25
+
+
+class Within(BaseModel):
+    """A cluster of a run, by its number."""
+
+    run: Code
+    cluster: int = Field(ge=1)
+
+
+class Wanted(BaseModel):
+    """A run to make: of data, or after another run whose clusters keep numbers and names."""
+
+    data: Code
+    k: int | Literal["auto"] = Field(default="auto")
+    rules: Rules = Rules()
+    title: Text = ""
+    parent: Code | None = None
+    within: Within | None = None
+    merge: tuple[int, int] | None = None
+
+
+class Change(BaseModel):
+    """What of a run is to be changed; None leaves it."""
+
+    title: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    shared: bool | None = None
+
+
+@router.get("/runs")
+def list_runs(user: Viewer, store: TheStore) -> list[Row]:
+    """Return your runs and those that others share."""
+    return [row for row in store.list("runs") if row["owner"] == user.name or row.get("shared")]
+
+
+@router.post("/runs", status_code=201)
+def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+    """Put a new run in the queue; no other run is changed."""
+    data = visible(store, "data", wanted.data, user)
+    if wanted.k != "auto" and not 1 <= wanted.k <= 50:
+        raise RefusedError(422, f"Expected 1 to 50 clusters, or auto; got {wanted.k}.")
+    for key in {wanted.parent, wanted.within and wanted.within.run} - {None}:
+        if visible(store, "runs", str(key), user)["state"] != "done":
+            raise RefusedError(409, "The run that this one builds on is not done yet.")
+    if wanted.merge and not wanted.parent:
+        raise RefusedError(422, "Two clusters are merged of a run; say which run as its parent.")
+    body = wanted.model_dump() | {
+        "rules": plain_rules(wanted.rules),
+        "title": wanted.title.strip() or data["title"],
+        "state": "queued",
+        "shared": False,
+    }
+    row = store.add("runs", user.name, body)
+    store.audit(user.name, "run", row["id"])
+    jobs.put(row["id"])
+    return row
+
+
+@router.get("/runs/{key}")
+def get_run(key: str, user: Viewer, store: TheStore) -> Row:
+    """Return what is known about a run, with the runs it is inside of."""
+    row = visible(store, "runs", key, user)
+    return row | {"path": _path(store, row), "mine": row["owner"] == user.name}
+
+
+@router.patch("/runs/{key}")
+def change_run(key: str, change: Change, user: Analyst, store: TheStore) -> Row:
+    """Give a run another title, or share it with everyone who may sign in."""
+    owned(store, "runs", key, user)
+    fields = change.model_dump(exclude_none=True)
+    if fields.get("shared"):
+        store.audit(user.name, "share", key)
+    return store.change("runs", key, fields) or {}
+
+
+@router.post("/runs/{key}/duplicate", status_code=201)
+def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+    """Copy a finished run, with its files, to one of your own."""
+    row = finished(store, key, user)
+    body = {name: value for name, value in row.items() if name not in ("id", "owner", "created")}
+    copy = store.add("runs", user.name, body | {"shared": False, "title": f"{row['title']} (2)"})
+    source, target = (store.folder("runs", each["id"]) for each in (row, copy))
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    return copy
+
+
+@router.delete("/runs/{key}", status_code=204)
+def delete_run(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> None:
+    """Delete a run with its files."""
+    owned(store, "runs", key, user)
+    jobs.cancel(key)
+    store.remove("runs", key)
+    store.audit(user.name, "delete run", key)
+
+
+@router.post("/runs/{key}/cancel", status_code=202)
+def cancel(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> dict[str, Any]:
+    """Stop a run that is waiting or running."""
+    owned(store, "runs", key, user)
+    jobs.cancel(key)
+    return jobs.progress(key)
+
+
+@router.get("/runs/{key}/events")
+def watch(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> StreamingResponse:
+    """Send the state of a run as server-sent events until it is done."""
+    visible(store, "runs", key, user)
+    return StreamingResponse(_events(jobs, key), media_type="text/event-stream")
+
+
+def _path(store: Store, row: Row) -> list[dict[str, Any]]:
+    """Return the clusters that a run is inside of, outermost first, with the runs they are of."""
+    path: list[dict[str, Any]] = []
+    while row.get("within"):
+        above = store.get("runs", row["within"]["run"])
+        if above is None:
+            break
+        path.insert(0, {"run": above["id"], "title": above["title"], **row["within"]})
+        row = above
+    return path
+
+
+async def _events(jobs: Jobs, key: str) -> AsyncIterator[str]:
+    while True:
+        told = jobs.progress(key)
+        yield f"data: {json.dumps(told)}\n\n"
+        if told["state"] not in ("queued", "running") and (
+            told["measured"] or told["state"] != "done"
+        ):
+            return
+        await asyncio.sleep(_SECONDS)

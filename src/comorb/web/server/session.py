@@ -1,0 +1,98 @@
+"""Session: who asks, by cookie or bearer token, and what of the store they may see and change."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from comorb.web.server.access import COOKIE, Access, User
+from comorb.web.server.guard import SAFE
+from comorb.web.server.jobs import Jobs
+from comorb.web.server.refusals import RefusedError
+from comorb.web.server.store import Row, Store, Table
+
+EVERYONE = "*"
+
+
+def client_of(request: Request) -> str:
+    """Return the address that a request came from."""
+    return request.client.host if request.client else "unknown"
+
+
+def current_user(request: Request) -> User:
+    """Return who asks; a change through a cookie must bring the page's secret along."""
+    access: Access = request.app.state.access
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        client = client_of(request)
+        if not access.may_try(client):
+            raise RefusedError(429, "Too many wrong tokens; wait a minute.")
+        user = access.user_of_token(token)
+        if user is None:
+            access.failed(client)
+            raise RefusedError(401, "That token is not known here.")
+        return user
+    user = access.user_of_session(request.cookies.get(COOKIE, ""))
+    if user is None:
+        raise RefusedError(401, "Sign in first.")
+    if request.method not in SAFE and not hmac.compare_digest(
+        request.headers.get("x-csrf-token", ""), user.csrf
+    ):
+        raise RefusedError(
+            403, "This request did not come from a page of ours; reload and try again."
+        )
+    return user
+
+
+def _with_role(role: str) -> object:
+    def check(user: Annotated[User, Depends(current_user)]) -> User:
+        if not user.may(role):
+            raise RefusedError(403, f"This needs the role {role}; ask whoever runs this server.")
+        return user
+
+    return Depends(check)
+
+
+Viewer = Annotated[User, Depends(current_user)]
+Analyst = Annotated[User, _with_role("analyst")]
+Exporter = Annotated[User, _with_role("exporter")]
+
+
+def _store(request: Request) -> Store:
+    store: Store = request.app.state.store
+    return store
+
+
+def _jobs(request: Request) -> Jobs:
+    jobs: Jobs = request.app.state.jobs
+    return jobs
+
+
+TheStore = Annotated[Store, Depends(_store)]
+TheJobs = Annotated[Jobs, Depends(_jobs)]
+
+
+def visible(store: Store, table: Table, key: str, user: User) -> Row:
+    """Return data or a run that a user may see."""
+    row = store.get(table, key)
+    if row is None or not (row["owner"] in (user.name, EVERYONE) or row.get("shared")):
+        raise RefusedError(404, "There is no such page; it may have been deleted.")
+    return row
+
+
+def owned(store: Store, table: Table, key: str, user: User) -> Row:
+    """Return data or a run that a user may change."""
+    row = visible(store, table, key, user)
+    if row["owner"] not in (user.name, EVERYONE):
+        raise RefusedError(403, "Only its owner may change this; duplicate it to work on a copy.")
+    return row
+
+
+def finished(store: Store, key: str, user: User) -> Row:
+    """Return a run that a user may see and that is done."""
+    row = visible(store, "runs", key, user)
+    if row["state"] != "done":
+        raise RefusedError(409, "This run is not done yet.")
+    return row

@@ -1,0 +1,1 @@
+"""The worker: a process that reads, fits and describes, one task after the other."""

@@ -1,0 +1,87 @@
+"""Downloads, in the worker: a run as tables, charts and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from matplotlib.axes import Axes
+
+from comorb.insight.profile.profile import Profile
+from comorb.insight.runs.folder import load_profile, names_of, places_of, write_text
+from comorb.insight.views import charts
+from comorb.insight.views.pdf import report_pdf
+from comorb.insight.views.report import report
+from comorb.records.export import export
+from comorb.storage import write_whole
+from comorb.web.worker.cohorts import Plain, assignments
+from comorb.web.worker.manual import moves
+
+_CHARTS: dict[str, Callable[[Profile], Axes]] = {
+    "frequency": charts.frequency,
+    "heatmap": charts.heatmap,
+    "sizes": charts.sizes,
+}
+
+
+def write(task: Plain) -> None:
+    """Write one download of a run to a file; its name says which."""
+    folder, path = Path(task["folder"]), Path(task["path"])
+    full = load_profile(folder)
+    full = replace(full, source=replace(full.source, title=task["title"]))
+    name, _, kind = task["name"].rpartition(".")
+    if name == "assignments":
+        export(_assignments(full, folder).to_batches(max_chunksize=1 << 16), path)
+        return
+    shown = full.suppressed(task["min_cell"])
+    if name == "profile" and kind == "json":
+        write_text(shown.to_json(), path)
+    elif name == "profile":
+        export(_table(shown).to_batches(), path)
+    elif name == "report" and kind == "html":
+        write_text(report(shown), path)
+    else:
+        with write_whole(path) as file:
+            if name == "report":
+                report_pdf(shown, file)
+            else:
+                drawn = _CHARTS[name](shown).figure
+                drawn.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+
+
+def _assignments(about: Profile, folder: Path) -> pa.Table:
+    """Return the cluster of each record with its name, and whether it was moved by hand."""
+    table = assignments(folder)
+    places = pa.array(places_of(about, table["cluster"].to_numpy()))
+    table = table.append_column("name", pa.array(names_of(about)).take(places))
+    moved = moves(folder)
+    if moved:
+        by_hand = pc.is_in(table["id"], pa.array(list(moved), pa.string()))
+        table = table.append_column("manual", by_hand)
+    return table
+
+
+def _table(about: Profile) -> pa.Table:
+    """Return a line for each cluster and code; what is hidden is empty."""
+    k, d = about.counts.shape
+    relevance, lift = about.relevance(), about.lift
+
+    def plain(values: object) -> pa.Array:
+        return pa.array(values, from_pandas=True)
+
+    return pa.table(
+        {
+            "cluster": pa.array([number for number in about.numbers for _ in range(d)]),
+            "name": pa.array([name for name in names_of(about) for _ in range(d)]),
+            "code": pa.array(about.codes * k),
+            "diagnosis": pa.array(about.labels * k),
+            "records": plain(about.counts.ravel()),
+            "share": plain(about.prevalence.ravel()),
+            "overall": plain(list(about.overall) * k),
+            "lift": plain(lift.ravel()),
+            "relevance": plain(relevance.ravel()),
+        }
+    )

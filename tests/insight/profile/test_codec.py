@@ -1,0 +1,79 @@
+"""The document: there and back, and every way in which it can be wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from comorb.errors import StorageError
+from comorb.insight.profile.profile import Profile, profile
+from tests.insight.conftest import MODEL, make_cohort
+
+
+@pytest.mark.parametrize("min_cell", [0, 11])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_there_and_back(min_cell: int, weighted: bool) -> None:
+    made = profile(MODEL, make_cohort(weighted=weighted)).suppressed(min_cell)
+    text = made.to_json()
+    again = Profile.from_json(text)
+    assert again.to_json() == text
+    assert again.source == made.source
+    assert again.clusters == made.clusters
+    assert again.heatmap == made.heatmap
+
+
+def _drop(plain: dict[str, Any]) -> None:
+    del plain["means"]
+
+
+def _cut(plain: dict[str, Any]) -> None:
+    plain["means"][0].pop()
+
+
+def _texts(plain: dict[str, Any]) -> None:
+    plain["names"][0] = 4
+
+
+def _bits(plain: dict[str, Any]) -> None:
+    plain["heatmap"]["lines"][0] += 1
+
+
+def _cluster(plain: dict[str, Any]) -> None:
+    plain["clusters"][0]["colour"] = "red"
+
+
+def _numbers(plain: dict[str, Any]) -> None:
+    plain["clusters"][1]["number"] = 1
+
+
+@pytest.mark.parametrize("damage", [_drop, _cut, _texts, _bits, _cluster, _numbers])
+def test_a_damaged_document_is_refused(
+    full: Profile, damage: Callable[[dict[str, Any]], None]
+) -> None:
+    plain = json.loads(full.to_json())
+    damage(plain)
+    with pytest.raises(StorageError, match=r"the profile is damaged: .* make it again"):
+        Profile.from_json(json.dumps(plain))
+
+
+def test_a_document_without_numbers_counts_from_1(full: Profile) -> None:
+    plain = json.loads(full.to_json())
+    for cluster in plain["clusters"]:
+        del cluster["number"]
+    assert Profile.from_json(json.dumps(plain)).to_json() == full.to_json()
+
+
+def test_a_document_cut_short_is_refused(full: Profile) -> None:
+    with pytest.raises(StorageError, match="it ends or breaks off at character"):
+        Profile.from_json(full.to_json()[:-10])
+
+
+def test_another_format_or_version_is_refused(full: Profile) -> None:
+    with pytest.raises(StorageError, match="expected a document of format 'comorb-profile'"):
+        Profile.from_json("[]")
+    newer = full.to_json().replace('"version":1', '"version":2', 1)
+    with pytest.raises(StorageError, match="expected version 1 of a profile, got 2"):
+        Profile.from_json(newer)

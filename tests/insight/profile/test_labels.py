@@ -1,0 +1,76 @@
+"""Short names of codes and clusters."""
+
+from __future__ import annotations
+
+import pytest
+
+from comorb.insight.profile.labels import cluster_names, label, shorten
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "system", "expected"),
+    [
+        ("585", "Chronic kidney disease (CKD)", "icd9cm", "Chronic kidney disease"),
+        (
+            "733",
+            "Other disorders of bone and cartilage",
+            "icd9cm",
+            "Disorders of bone and cartilage",
+        ),
+        ("XYZ", "Fever, not elsewhere classified", "icd9cm", "Fever"),
+        ("V10", "Personal history of malignant neoplasm", "icd9cm", "History of cancer"),
+        ("V10", "Pedal cyclist injured", "icd10", "Pedal cyclist injured"),
+        ("E11", "Type 2 diabetes mellitus", "icd10cm", "Type 2 diabetes"),
+        ("428", "A word of one's own", "opaque", "A word of one's own"),
+        ("Q1", "Other", "opaque", "Other"),
+        ("Q2", "", "opaque", "Q2"),
+    ],
+)
+def test_label(code: str, name: str, system: str, expected: str) -> None:
+    assert label(code, name, system) == expected
+
+
+@pytest.mark.parametrize("width", range(1, 60))
+def test_shorten_never_cuts_a_word(width: int) -> None:
+    text = "Disorders of fluid, electrolyte, and acid-base balance"
+    short = shorten(text, width)
+    assert len(short) <= max(width, len("Disorders…"))
+    if short != text:
+        assert short.endswith("…")
+        kept = short[:-1]
+        assert text.startswith(kept)
+        assert text[len(kept)] in " ,"
+        assert not kept.endswith((" of", " and"))
+
+
+CODES = ("585", "403", "250", "V45", "780", "401")
+LABELS = ("Chronic kidney disease", "Hypertensive kidney disease", "Diabetes", "Implants",
+          "General symptoms", "COPD")  # fmt: skip
+
+
+def test_a_name_does_not_say_kidney_twice_and_prefers_diseases() -> None:
+    assert cluster_names({1: [3, 0, 1, 2]}, CODES, LABELS, "icd9cm") == (
+        "Chronic kidney disease, diabetes",
+    )
+
+
+def test_symptoms_stand_in_when_there_are_too_few_diseases() -> None:
+    assert cluster_names({1: [4, 0], 2: [4]}, CODES, LABELS, "icd9cm") == (
+        "Chronic kidney disease, general symptoms",
+        "General symptoms",
+    )
+
+
+def test_acronyms_keep_their_capitals() -> None:
+    assert cluster_names({1: [2, 5]}, CODES, LABELS, "icd9cm") == ("Diabetes, COPD",)
+
+
+def test_no_two_names_are_alike() -> None:
+    assert cluster_names(
+        {1: [0, 2, 5], 2: [0, 2, 5], 3: [0, 2], 4: []}, CODES, LABELS, "icd9cm"
+    ) == (
+        "Chronic kidney disease, diabetes",
+        "Chronic kidney disease, diabetes, COPD",
+        "Chronic kidney disease, diabetes (3)",
+        "Cluster 4",
+    )

@@ -1,0 +1,72 @@
+"""Saved runs: read, renamed, reported and compared."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from comorb.errors import InputError, StorageError
+from comorb.insight.runs.folder import compare_runs, load_profile, rename, write_report
+from comorb.insight.runs.run import run
+from comorb.records.datasets import region
+from comorb.storage import load_model
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    table = pa.Table.from_batches(list(region(1000)))
+    for k in (2, 3):
+        run(table, k, title=f"{k} clusters", repeats=0).save(folder / str(k))
+    run(table.slice(0, 900), 3, repeats=0).save(folder / "fewer")
+    return folder
+
+
+def test_a_profile_is_read_from_the_folder_or_the_file(runs):
+    one, two = load_profile(runs / "2"), load_profile(runs / "2" / "profile.json")
+    assert one.to_json() == two.to_json()
+    assert one.source.title == "2 clusters"
+
+
+def test_a_profile_that_is_none_is_named(tmp_path):
+    (tmp_path / "profile.json").write_text("{}")
+    with pytest.raises(StorageError, match=r"profile\.json: expected a document of format"):
+        load_profile(tmp_path)
+    (tmp_path / "profile.json").write_bytes(b"\xff")
+    with pytest.raises(StorageError, match=r"profile\.json can't be read as a profile; give the"):
+        load_profile(tmp_path)
+    with pytest.raises(
+        StorageError, match=r"There is no profile .*absent; give the folder of a run"
+    ):
+        load_profile(tmp_path / "absent")
+
+
+def test_a_new_name_is_in_every_file(runs):
+    assert rename(runs / "3", {2: "Hearts"}).clusters[1].name == "Hearts"
+    assert load_profile(runs / "3").clusters[1].name == "Hearts"
+    assert load_model(runs / "3" / "model.comorb").clusters[1] == "Hearts"
+    assert "Hearts" in (runs / "3" / "report.html").read_text()
+    with pytest.raises(InputError, match="expected one of the clusters 1, 2, 3, got 9"):
+        rename(runs / "3", {9: "Nowhere"})
+
+
+def test_runs_on_the_same_records_are_compared_record_by_record(runs):
+    found = compare_runs(runs / "2", runs / "3").comparison
+    assert found.flows is not None
+    assert found.flows.sum() == 1000
+    assert compare_runs(runs / "2", runs / "2").comparison.ari == 1
+
+
+def test_runs_on_other_records_are_compared_by_their_codes(runs):
+    found = compare_runs(runs / "fewer", runs / "3").comparison
+    assert found.flows is None
+    assert len(found.pairs) == 3
+
+
+def test_a_report_hides_small_counts_on_request(runs, tmp_path):
+    write_report(runs / "2", tmp_path / "all.html")
+    write_report(runs / "2", tmp_path / "shared.html", min_cell=11)
+    assert '"min_cell":11' in (tmp_path / "shared.html").read_text()
+    assert '"min_cell":0' in (tmp_path / "all.html").read_text()
+    with pytest.raises(StorageError, match=r"all\.html is there already; name another file"):
+        write_report(runs / "2", tmp_path / "all.html")

@@ -1,0 +1,107 @@
+"""Charts from 2 to 33 clusters: every number is drawn, no word is cut, no global state."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from comorb.errors import InputError
+from comorb.insight.profile.compare import compare
+from comorb.insight.profile.profile import Profile
+from comorb.insight.views import charts
+from comorb.insight.views.palette import colours
+from comorb.model.choose import Choice, Row
+from tests.insight.conftest import sampled
+
+PROFILES = {k: sampled(k) for k in (2, 5, 33)}
+
+
+def drawn(ax: Axes) -> None:
+    """Draw the figure for good: a layout that doesn't fit is a warning, and so an error."""
+    figure = ax.figure
+    assert isinstance(figure, Figure)
+    figure.savefig(BytesIO(), dpi=40)
+
+
+@pytest.fixture(params=[2, 33])
+def some(request: pytest.FixtureRequest) -> Profile:
+    return PROFILES[request.param]
+
+
+def test_every_chart_draws(some: Profile) -> None:
+    for ax in (
+        charts.frequency(some),
+        charts.heatmap(some),
+        charts.relevance(some, some.k - 1),
+        charts.sizes(some),
+        charts.compare(some, PROFILES[5]),
+    ):
+        drawn(ax)
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_every_chart_draws_a_suppressed_profile() -> None:
+    shown = PROFILES[5].suppressed(300)
+    assert shown.clusters[-1].size is None
+    for ax in (charts.frequency(shown), charts.heatmap(shown), charts.sizes(shown)):
+        drawn(ax)
+
+
+def test_a_long_name_is_wrapped() -> None:
+    name = "Chronic kidney disease, disorders of fluids and electrolytes"
+    ax = charts.sizes(PROFILES[2].renamed({0: name}))
+    first = ax.get_yticklabels()[0].get_text()
+    assert first.split("\n") == [
+        "1  Chronic kidney disease, disorders of fluids",
+        "and electrolytes",
+    ]
+
+
+def test_a_chart_draws_where_it_is_told() -> None:
+    ax = Figure().add_subplot()
+    assert charts.sizes(PROFILES[2], ax=ax) is ax
+    assert charts.frequency(PROFILES[2], ax=Figure().add_subplot(), n=3).get_yticks().size == 3
+
+
+def test_the_bars_are_the_prevalences(full: Profile) -> None:
+    ax = charts.frequency(full, n=5)
+    rows = full.common(5)
+    boxes = [path for bars in ax.collections[1:6:2] for path in bars.get_paths()]
+    widths = [np.ptp(box.vertices[:, 0]) for box in boxes]
+    expected = 0.86 * np.concatenate([full.overall[rows], full.prevalence[:, rows].ravel()])
+    assert widths == pytest.approx(expected.tolist())
+    assert "Heart failure: in every record" in ax.get_title(loc="left")
+
+
+def test_relevant_codes_are_in_their_order(full: Profile) -> None:
+    ax = charts.relevance(full, 0, lam=1.0, n=3)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == [full.labels[i] for i in full.top(0, 1.0, 3)]
+    with pytest.raises(InputError, match="expected a cluster from 0 to 1, got 7"):
+        charts.relevance(full, 7)
+
+
+@pytest.mark.parametrize("most", [1, 33])
+def test_choice_of_k(most: int) -> None:
+    rows = tuple(Row(k, -3.0 / k, 10.0 * k, 12.0 * k, -3.0, 0.8, 5) for k in range(1, most + 1))
+    ax = charts.choice_of_k(Choice(rows, 1, "1 group is recommended", {}, ()))
+    drawn(ax)
+    assert ax.get_title(loc="left") == "1 group is recommended"
+
+
+def test_no_two_clusters_share_a_colour() -> None:
+    assert len(set(colours(range(1, 34)))) == 33
+    assert colours([3, 12]) == [colours(range(1, 13))[place] for place in (2, 11)]
+
+
+def test_the_pairs_of_a_comparison_are_those_drawn() -> None:
+    one, two = PROFILES[2], PROFILES[5]
+    found = replace(compare(one, two), pairs=((0, 4), (1, 2)))
+    ax = charts.compare(one, two, comparison=found)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["1→5", "2→3"]

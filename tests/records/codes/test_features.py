@@ -1,0 +1,276 @@
+import csv
+import gzip
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from comorb.errors import RecordsError
+from comorb.records.codes import features as codes
+from comorb.records.codes.titles import full_titles, group_of
+
+SHARED = Path(__file__).parents[4] / "shared/data"
+systems = st.sampled_from(codes.SYSTEMS)
+code_like = st.one_of(
+    st.text(max_size=12),
+    st.from_regex(r"\A[ \xa0]?[A-Za-z0-9]{0,4}[.,]?[A-Z0-9]{0,4}[-+*! ]{0,2}\Z"),
+    st.floats(allow_nan=True).map(str),
+)
+
+
+@pytest.mark.parametrize(
+    ("raw", "code", "state"),
+    [
+        ("250.00", "25000", "ok"),
+        ("25000", "25000", "ok"),
+        ("001.0", "0010", "ok"),
+        ("250.0", "2500", "ok"),
+        ("v45.81", "V4581", "ok"),
+        ("E849.0", "E8490", "ok"),
+        ("\xa0401.9 ", "4019", "ok"),
+        ("250--", "250", "ok"),
+        ("250 -", "250", "ok"),
+        ("250.", "250", "ok"),
+        ("'0389", "0389", "ok"),
+        ("38", "038", "repaired"),
+        ("8", "008", "repaired"),
+        ("38.9", "0389", "repaired"),
+        ("4280.0", "4280", "repaired"),
+        ("", "", "missing"),
+        (" ? ", "", "missing"),
+        ("NULL", "", "missing"),
+        ("n/a", "", "missing"),
+        ("nan", "", "missing"),
+        ("---", "", "missing"),
+        ("1E11", "", "malformed"),
+        ("000", "", "malformed"),
+        ("25.000", "", "malformed"),
+        ("250 401", "", "malformed"),
+        ("E119", "", "malformed"),
+        ("V00", "", "malformed"),
+        ("２５０", "", "malformed"),
+    ],
+)
+def test_icd9_codes_are_normalised(raw, code, state):
+    assert codes.normalise(raw, "icd9cm") == (code, state)
+
+
+@pytest.mark.parametrize(
+    ("raw", "european", "american"),
+    [
+        ("I10", "I10", "I10"),
+        ("e11.9", "E119", "E119"),
+        ("E11,9", "E119", "E119"),
+        ("C34.1+", "C341", "C341"),
+        ("A00.9*", "A009", "A009"),
+        ("A17.0†", "A170", "A170"),
+        ("I10.-", "I10", "I10"),
+        ("I10X", "I10", "I10"),
+        ("G01XA", "G01", "G01XA"),
+        ("A170D", "A170", "A170D"),
+        ("T36.0X1A", "", "T360X1A"),
+        ("M1A.00X0", "", "M1A00X0"),
+        ("QA0", "", "QA0"),
+        ("1E11", "", ""),
+        ("250.00", "", ""),
+    ],
+)
+def test_icd10_codes_are_normalised(raw, european, american):
+    assert codes.normalise(raw, "icd10").code == european
+    assert codes.normalise(raw, "icd10cm").code == american
+
+
+def test_opaque_codes_keep_all_but_their_padding():
+    assert codes.normalise(" a.1E11 ", "opaque") == ("a.1E11", "ok")
+    assert codes.normalise("44054006.0", "opaque", floats=True) == ("44054006", "repaired")
+
+
+@given(code_like, systems)
+def test_normalising_twice_changes_nothing(raw, system):
+    code, state = codes.normalise(raw, system)
+    assert bool(code) == (state in ("ok", "repaired"))
+    if code:
+        assert codes.normalise(code, system) == (code, "ok")
+
+
+@given(code_like, st.sampled_from(["icd9cm", "icd10cm", "icd10"]))
+def test_a_canonical_code_is_made_of_the_letters_that_were_written(raw, system):
+    code, state = codes.normalise(raw, system)
+    written = raw.upper()
+    assert code.isalnum() or not code
+    assert state != "ok" or all(letter in written for letter in code)
+
+
+@given(code_like, systems, st.sampled_from(codes.LEVELS))
+def test_every_well_formed_code_rolls_up_and_has_a_name(raw, system, level):
+    code = codes.normalise(raw, system).code
+    if code:
+        feature = codes.roll_up(code, system, level)
+        assert feature
+        assert codes.name(feature, system)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["428.0", "250.00", "V45.81", "?"], ("icd9cm", 3, 3, 1)),
+        (["38", "4280", "E8490"], ("icd9cm", 3, 3, 1)),
+        (["I50.9", "E11.9", "I10", ""], ("icd10cm", 3, 3, 0)),
+        (["T36.0X1A", "I10", "E871"], ("icd10cm", 3, 3, 1)),
+        (["I25.1", "C34.1+", "E11.9"], ("icd10", 3, 3, 0)),
+        (["I25.1", "I64", "I48.9", "E11.9"], ("icd10", 4, 4, 0)),
+        (["44054006", "73211009"], ("opaque", 2, 2, 0)),
+        (["A10BA02", "C07AB02", "B01AC"], ("opaque", 3, 3, 0)),
+        (["1E11", "5A11"], ("opaque", 2, 2, 0)),
+        (["I10", "I50.9", "x", "y"], ("opaque", 4, 4, 0)),
+        ([], ("opaque", 0, 0, 0)),
+    ],
+)
+def test_columns_are_recognised(values, expected):
+    assert codes.recognise(values) == codes.Recognition(*expected)
+
+
+def test_recognition_counts_occurrences_and_shows_a_mixed_column():
+    found = codes.recognise({"428.0": 90, "I50.9": 9, "V45": 3, "NA": 50})
+    assert found == codes.Recognition("icd9cm", matched=93, total=102, ambiguous=3)
+
+
+@pytest.mark.parametrize(
+    ("code", "system", "category", "group", "chapter"),
+    [
+        ("42823", "icd9cm", "428", "CCS108", "390-459"),
+        ("001", "icd9cm", "001", "CCS135", "001-139"),
+        ("E8490", "icd9cm", "E849", "CCS2621", "E000-E999"),
+        ("V4581", "icd9cm", "V45", "CCS101", "V01-V91"),
+        ("428", "icd9cm", "428", "CCS108", "390-459"),
+        ("250", "icd9cm", "250", "250", "240-279"),
+        ("I509", "icd10cm", "I50", "CIR019", "I00-I99"),
+        ("I489", "icd10", "I48", "CIR017", "I00-I99"),
+        ("D49", "icd10cm", "D49", "NEO072", "C00-D49"),
+        ("D50", "icd10cm", "D50", "BLD001", "D50-D89"),
+        ("E11", "icd10", "E11", "E11", "E00-E90"),
+    ],
+)
+def test_codes_roll_up(code, system, category, group, chapter):
+    assert codes.roll_up(code, system, "full") == code
+    assert codes.roll_up(code, system, "category") == category
+    assert codes.roll_up(code, system, "group") == group
+    assert codes.roll_up(code, system, "chapter") == chapter
+
+
+@pytest.mark.parametrize(
+    ("code", "system", "title"),
+    [
+        ("428", "icd9cm", "Heart failure"),
+        ("42823", "icd9cm", "Acute on chronic systolic heart failure"),
+        ("42899", "icd9cm", "Heart failure"),
+        ("E849", "icd9cm", "Place of occurrence"),
+        ("CCS108", "icd9cm", "Congestive heart failure; nonhypertensive"),
+        ("390-459", "icd9cm", "Diseases of the circulatory system"),
+        ("38600", "icd9cm", "Ménière's disease, unspecified"),
+        ("I50", "icd10cm", "Heart failure"),
+        ("I489", "icd10", "Unspecified atrial fibrillation and atrial flutter"),
+        ("I5099", "icd10", "Heart failure"),
+        ("CIR019", "icd10cm", "Heart failure"),
+        ("I00-I99", "icd10", "Diseases of the circulatory system"),
+        ("019", "icd9cm", "019"),
+        ("X99Z", "icd10cm", "Assault by sharp object"),
+        ("73211009", "opaque", "73211009"),
+    ],
+)
+def test_names(code, system, title):
+    assert codes.name(code, system) == title
+
+
+def test_features_at_several_levels():
+    found = codes.featurise(
+        ["428.0", "38", "250", "486", "zzz", "NA"], "icd9cm", ["full", "category", "group"]
+    )
+    assert found.of == {
+        "428.0": ("4280", "428", "CCS108"),
+        "38": ("038", "CCS2"),
+        "250": ("250",),
+        "486": ("486", "CCS122"),
+        "zzz": (),
+        "NA": (),
+    }
+    assert set(found.repaired) == {"38"}
+    assert set(found.malformed) == {"zzz"}
+    assert set(found.missing) == {"NA"}
+    assert set(found.mixed) == {"250"}
+
+
+def test_a_column_written_as_numbers_loses_its_decimals():
+    assert codes.featurise(["250.0", "8.0", "V27"], "icd9cm", ["full"]).of == {
+        "250.0": ("250",),
+        "8.0": ("008",),
+        "V27": ("V27",),
+    }
+    assert codes.featurise(["250.0", "401.9"], "icd9cm", ["full"]).of["250.0"] == ("2500",)
+    assert codes.featurise(["001.0", "002.0"], "icd9cm", ["full"]).of["001.0"] == ("0010",)
+
+
+def test_an_unknown_system_or_level_is_refused():
+    with pytest.raises(RecordsError, match="coding system out of icd9cm, icd10cm, icd10, opaque"):
+        codes.normalise("428", "icd11")
+    with pytest.raises(RecordsError, match="level out of category, full, group, chapter; got 'x'"):
+        codes.roll_up("428", "icd9cm", "x")
+
+
+def _own_categories():
+    table = resources.files("comorb.records.codes").joinpath("icd9_categories.csv")
+    return list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+
+
+def test_the_icd9_table_holds_every_category_once_with_its_chapter():
+    rows = _own_categories()
+    every = {codes.roll_up(code, "icd9cm", "category") for code in full_titles("icd9cm")}
+    assert [row["code"] for row in rows] == sorted(every)
+    assert len(rows) == 1234
+    for row in rows:
+        assert row["title"]
+        assert row["chapter"] == codes.roll_up(row["code"], "icd9cm", "chapter")
+
+
+def test_the_groups_within_255_categories_differ():
+    categories = [row["code"] for row in _own_categories()]
+    assert len(codes.featurise(categories, "icd9cm", ["group"]).mixed) == 255
+
+
+def test_categories_without_subdivisions_have_the_official_title():
+    official = full_titles("icd9cm")
+    undivided = {row["code"]: row["title"] for row in _own_categories() if row["code"] in official}
+    assert len(undivided) == 137
+    assert undivided == {code: official[code] for code in undivided}
+
+
+@pytest.mark.parametrize("system", ["icd9cm", "icd10cm"])
+def test_every_group_has_a_title(system):
+    groups = {group for code in full_titles(system) if (group := group_of(code, system))}
+    assert len(groups) > 250
+    for group in groups:
+        assert codes.name(group, system) != group
+
+
+@pytest.mark.parametrize(
+    ("file", "column", "categories"),
+    [("nhds2010.csv.gz", "dx", 1116), ("synpuf_inpatient.csv.gz", "ICD9_DGNS_CD", 715)],
+)
+def test_every_category_of_real_files_has_a_title(file, column, categories):
+    if not (SHARED / file).exists():
+        pytest.skip(f"{file} is not in ../shared/data")
+    with gzip.open(SHARED / file, "rt", encoding="utf-8") as lines:
+        raw = {
+            value
+            for row in csv.DictReader(lines)
+            for name, value in row.items()
+            if name.startswith(column)
+        }
+    found = codes.featurise(raw, "icd9cm", ["category"])
+    features = {feature for features in found.of.values() for feature in features}
+    assert codes.recognise(raw).system == "icd9cm"
+    assert not found.malformed
+    assert len(features) == categories
+    assert all(codes.name(feature, "icd9cm") != feature for feature in features)

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from comorb.records.codes.vocabulary import Vocabulary
+from comorb.records.layouts.assembly import build_matrix, matrix_of_grids, without_empty
+
+
+def vocabulary(places, features):
+    none = np.zeros(len(places), dtype=bool)
+    names = tuple(str(j) for j in range(features))
+    places = np.asarray(places, dtype=np.int32)
+    return Vocabulary(names, names, "opaque", places, none, none, (), None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 2), st.integers(1, 6))
+def test_pairs_and_grids_agree_with_a_dense_matrix(seed, levels, width):
+    rng = np.random.default_rng(seed)
+    words = vocabulary(rng.integers(-1, 7, (9, levels)), 7)
+    grid = rng.integers(-1, 9, (12, width)).astype(np.int32)
+    dense, first = np.zeros((12, 7), dtype=int), set()
+    for row, column in zip(*np.nonzero(grid >= 0), strict=True):
+        for level, place in enumerate(words.places[grid[row, column]]):
+            if place >= 0:
+                dense[row, place] = 1
+                if level == 0:
+                    first.add((row, place))
+    at, columns = np.nonzero(grid >= 0)
+    pairs = [(at[::2], grid[at, columns][::2]), (at[1::2], grid[at, columns][1::2])]
+    for matrix, once in (
+        build_matrix(words, 12, len(at), pairs),
+        matrix_of_grids(words, [grid[:5], grid[5:]]),
+    ):
+        assert np.array_equal(matrix.toarray(), dense)
+        assert once == len(first)
+        assert matrix.has_canonical_format
+        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+        held = without_empty(matrix)
+        assert np.array_equal(held[0].toarray(), dense[dense.any(axis=1)])
+        assert np.array_equal(held[1], dense.any(axis=1))
+
+
+def test_no_mentions_at_all():
+    matrix, once = build_matrix(vocabulary(np.empty((0, 1)), 0), 3, 0, [])
+    assert matrix.shape == (3, 0)
+    assert once == 0
+
+
+@pytest.mark.parametrize("features", [1, 2, 255, 256, 257])
+def test_the_last_feature_fits_its_bits(features):
+    words = vocabulary([[features - 1]], features)
+    matrix, _ = build_matrix(words, 2, 2, [(np.array([0, 1]), np.array([0, 0]))])
+    assert matrix.indices.tolist() == [features - 1, features - 1]

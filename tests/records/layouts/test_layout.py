@@ -1,0 +1,126 @@
+import pytest
+
+from comorb.errors import RecordsError
+from comorb.records.layouts.layout import Layout, edition, recognise_layout
+
+
+def recognise(columns, given=None):
+    return recognise_layout("file.csv", list(columns), columns, given or Layout())
+
+
+def test_wide_with_the_columns_of_national_surveys():
+    layout = recognise(
+        {
+            "record_id": ["1", "2"],
+            "age_years": ["19", "20"],
+            "sex": ["female", "male"],
+            "discharge": ["home", "dead"],
+            "dx1": ["64403", "29623"],
+            "dx2": ["2809", "V3000"],
+            "dx3": [],
+            "drg": ["778", "885"],
+        }
+    )
+    assert layout == Layout(
+        "wide", ("dx1", "dx2", "dx3"), record="record_id", age="age_years", sex="sex"
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [("diag_1", "diag_2"), ("ICD9_DGNS_CD_1", "ICD9_DGNS_CD_2"), ("I10_DX1", "I10_DX2")]
+)
+def test_wide_whatever_the_columns_are_called(names):
+    layout = recognise({"CLM_ID": ["1"], **{name: ["428.0"] for name in names}})
+    assert layout.kind == "wide"
+    assert layout.codes == names
+
+
+def test_procedures_admitting_diagnoses_and_dates_hold_no_codes():
+    layout = recognise(
+        {
+            "CLM_ID": ["1"],
+            "ADMTNG_ICD9_DGNS_CD": ["7866"],
+            "ICD9_DGNS_CD_1": ["1970"],
+            "ICD9_DGNS_CD_2": ["4019"],
+            "ICD9_PRCDR_CD_1": ["7092"],
+            "diagnosis_date": ["2009-04-12"],
+            "diagnosis_description": ["heart failure, unspecified"],
+        }
+    )
+    assert layout.codes == ("ICD9_DGNS_CD_1", "ICD9_DGNS_CD_2")
+
+
+def test_long_with_a_version():
+    columns = {
+        "subject_id": ["1", "1"],
+        "hadm_id": ["7", "7"],
+        "seq_num": ["1", "2"],
+        "icd_code": ["4280", "I10"],
+        "icd_version": ["9", "10"],
+    }
+    assert recognise(columns) == Layout(
+        "long", ("icd_code",), record="hadm_id", patient="subject_id", version="icd_version"
+    )
+
+
+def test_a_version_column_that_names_no_edition_is_left_alone():
+    layout = recognise({"id": ["1"], "code": ["I10"], "version": ["draft"]})
+    assert layout.version is None
+
+
+def test_delimited():
+    layout = recognise({"visit": ["1"], "diagnoses": ["I10; E11.9; N18.3"]})
+    assert (layout.kind, layout.codes, layout.separator) == ("delimited", ("diagnoses",), ";")
+
+
+@pytest.mark.parametrize(("text", "mark"), [("I10|E11", "|"), ("I10,E11", ","), ("I10 E11", " ")])
+def test_what_stands_between_codes(text, mark):
+    assert recognise({"id": ["1"], "codes": [text]}).separator == mark
+
+
+def test_binary_leaves_outcomes_out():
+    layout = recognise(
+        {"id": ["7", "8"], "CHF": ["1", "0"], "COPD": ["0", "0"], "died": ["0", "1"]}
+    )
+    assert (layout.kind, layout.codes, layout.record) == ("binary", ("CHF", "COPD"), "id")
+
+
+def test_binary_with_codes_as_names():
+    layout = recognise({"id": ["7"], "428": ["1"], "250.0": ["0"], "elective": ["1"]})
+    assert layout.codes == ("428", "250.0")
+
+
+def test_codes_in_unnamed_columns_are_known_by_their_look():
+    layout = recognise({"id": ["1", "2"], "a": ["I10", "E11.9"], "b": ["J44.1", "N18.3"]})
+    assert (layout.kind, layout.codes) == ("wide", ("a", "b"))
+
+
+def test_what_is_given_stands():
+    columns = {"x": ["1"], "y": ["2"], "w": ["1.5"]}
+    layout = recognise(columns, Layout(codes=("x", "y"), weight="w"))
+    assert layout == Layout("wide", ("x", "y"), weight="w")
+
+
+def test_a_single_code_column_without_an_id_is_a_row_a_record():
+    assert recognise({"icd": ["I10"]}).kind == "wide"
+
+
+def test_a_wrong_column_names_the_nearest():
+    with pytest.raises(RecordsError, match=r"file.csv has no column 'dx_1'; the nearest are 'dx1'"):
+        recognise({"dx1": ["I10"], "dx2": ["I10"]}, Layout(codes=("dx_1",)))
+
+
+def test_no_codes_at_all():
+    with pytest.raises(
+        RecordsError,
+        match=r"no column was recognised as holding diagnosis codes. Its columns are 'id', 'town';",
+    ):
+        recognise({"id": ["1"], "town": ["Barcelona"]})
+
+
+@pytest.mark.parametrize(
+    ("value", "system"),
+    [("9", "icd9cm"), ("09", "icd9cm"), ("ICD-9-CM", "icd9cm"), ("10", "icd10cm"), ("x", None)],
+)
+def test_editions(value, system):
+    assert edition(value) == system

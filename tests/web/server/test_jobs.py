@@ -1,0 +1,50 @@
+"""The queue: what an earlier server left undone is taken up again."""
+
+import time
+
+from comorb.web.server.jobs import Jobs
+from comorb.web.server.store import Store
+
+BODY = {
+    "data": "built",
+    "title": "Left",
+    "k": 2,
+    "rules": {"at_least": 3},
+    "parent": None,
+    "within": None,
+    "merge": None,
+}
+DATA = {"kind": "builtin", "source": "tertiary", "title": "T", "reading": {}}
+
+
+def test_a_run_that_was_not_done_is_taken_up_and_its_time_is_foreseen(tmp_path):
+    store = Store(tmp_path)
+    store.add("data", "*", DATA, "built")
+    keys = [
+        store.add("runs", "ana", BODY | {"state": state})["id"] for state in ("running", "queued")
+    ]
+    lost = store.add("runs", "ana", BODY | {"state": "queued", "data": "gone"})["id"]
+    jobs = Jobs(store, 11)
+    jobs.start()
+    seen = set()
+    for _ in range(900):
+        told = jobs.progress(keys[0])
+        seen.add(told.get("stage"))
+        if told["state"] == "running":
+            assert 0 <= told["done"] < 1
+            assert told["left"] is None or told["left"] > 0
+        if all(jobs.progress(key)["state"] == "done" for key in keys):
+            break
+        time.sleep(0.05)
+    rows = [store.get("runs", key) for key in keys]
+    assert [row["state"] for row in rows] == ["done", "done"]
+    assert "finding" in seen
+    while jobs.progress(lost)["state"] in ("queued", "running"):
+        time.sleep(0.05)
+    assert "were deleted" in jobs.progress(lost)["message"]
+    assert jobs.progress("none")["state"] == "gone"
+    shown = jobs.shown(keys[0])
+    shown.unlink()
+    assert jobs.shown(keys[0]).exists()
+    jobs.close()
+    store.close()

@@ -1,0 +1,279 @@
+"""Runs: made, watched, read, tuned, compared, kept, and kept from those who may not."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from comorb.insight.profile.profile import Profile
+from comorb.storage import load_model
+from tests.web.conftest import mounted, new_run, wait
+
+
+def test_a_run_tells_its_clusters_without_small_counts(client, run, app):
+    eva = client("eva")
+    told = eva.get(f"/api/v1/runs/{run['id']}/profile").json()
+    assert run["clusters"] == len(told["clusters"]) == 3
+    assert told["min_cell"] == 11
+    counts = [n for row in told["counts"] for n in row if n is not None]
+    assert all(n == 0 or n >= 11 for n in counts)
+    assert json.loads((app.state.store.folder("runs", run["id"]) / "profile.json").read_text())
+
+
+def test_a_run_says_which_command_does_the_same(client):
+    rules = {"having": ["428"], "age": [50, None], "sex": ["female"], "drop_codes": ["401"]}
+    row = new_run(client("eva"), rules=rules)
+    source = client("eva").get(f"/api/v1/runs/{row['id']}/profile").json()["source"]
+    assert source["command"] == (
+        "comorb fit visits.csv -k 3 --having 428 --drop-codes 401 --where age=50: "
+        "--where sex=female --at-least 3"
+    )
+
+
+def test_a_run_can_be_watched_until_it_is_done(client, run):
+    with client("eva").stream("GET", f"/api/v1/runs/{run['id']}/events") as events:
+        told = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
+    assert told[-1] == {"state": "done", "measured": True}
+    clusters = client("eva").get(f"/api/v1/runs/{run['id']}/profile").json()["clusters"]
+    assert all(0 <= cluster["stability"] <= 1 for cluster in clusters)
+
+
+def test_others_see_a_run_once_it_is_shared_and_only_its_owner_changes_it(client, run):
+    path = f"/api/v1/runs/{run['id']}"
+    vera, bea, eva = client("vera"), client("bea"), client("eva")
+    assert vera.get(path).status_code == 404
+    assert run["id"] not in [row["id"] for row in vera.get("/api/v1/runs").json()]
+    eva.patch(path, json={"shared": True})
+    assert vera.get(path).status_code == 200
+    assert run["id"] in [row["id"] for row in vera.get("/api/v1/runs").json()]
+    assert bea.patch(path, json={"title": "mine"}).status_code == 403
+    assert bea.delete(path).status_code == 403
+    assert bea.put(f"{path}/names", json={"0": "x"}).status_code == 403
+    assert vera.patch(path, json={"title": "mine"}).status_code == 403
+    assert eva.patch(path, json={"shared": False}).json()["shared"] is False
+    assert vera.get(path).status_code == 404
+
+
+def test_relevance_follows_lambda(client, run):
+    path = f"/api/v1/runs/{run['id']}/relevance"
+    specific, frequent = (
+        client("eva").get(path, params={"lambda": lam, "n": 5}).json() for lam in (0, 1)
+    )
+    assert specific != frequent
+    assert len(specific) == 3
+    shares = [each["share"] for each in frequent[0]["diagnoses"]]
+    assert shares == sorted(shares, reverse=True)
+    assert client("eva").get(path, params={"lambda": 2}).status_code == 422
+
+
+def test_codes_that_no_cluster_knows_are_refused(client, run):
+    path = f"/api/v1/runs/{run['id']}/explain"
+    told = client("eva").post(path, json={"codes": ["heart", "xyz"]})
+    assert told.status_code == 422
+    assert "None of these is a diagnosis" in told.json()["error"]
+
+
+def test_names_last_and_go_on_to_the_next_run(client, run):
+    eva = client("eva")
+    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"1": " Kidneys "}).status_code == 200
+    told = eva.get(f"/api/v1/runs/{run['id']}/profile").json()
+    assert told["clusters"][0]["name"] == "Kidneys"
+    rules = {"having": ["428"], "drop_codes": ["401"]}
+    after = new_run(eva, parent=run["id"], rules=rules)
+    clusters = eva.get(f"/api/v1/runs/{after['id']}/profile").json()["clusters"]
+    assert clusters[0]["name"] == "Kidneys"
+    assert [cluster["number"] for cluster in clusters] == [1, 3, 4]  # the second is no more
+    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"9": "x"}).status_code == 422
+    assert eva.put(f"/api/v1/runs/{run['id']}/names", json={"1": " "}).status_code == 422
+
+
+def test_two_clusters_are_merged_in_a_new_run(client, run):
+    eva = client("eva")
+    merged = new_run(eva, parent=run["id"], merge=[1, 3])
+    sizes = [
+        [c["size"] for c in eva.get(f"/api/v1/runs/{key}/profile").json()["clusters"]]
+        for key in (run["id"], merged["id"])
+    ]
+    assert sizes[1][0] == pytest.approx(sizes[0][0] + sizes[0][2], rel=0.05)
+    assert merged["clusters"] == 2
+    assert merged["groups"] == [1, 2, 1]
+    again = new_run(eva, parent=merged["id"], merge=[1, 2])
+    assert again["clusters"] == 1
+    assert again["groups"] == [1, 1, 1]
+    alone = {"data": mounted(eva)["id"], "merge": [1, 2]}
+    assert eva.post("/api/v1/runs", json=alone).status_code == 422
+
+
+def test_a_cluster_is_looked_into_and_says_where_it_is(client, run):
+    eva = client("eva")
+    within = {"run": run["id"], "cluster": 1}
+    inside = new_run(eva, parent=run["id"], within=within, k=2)
+    assert inside["state"] == "done", inside
+    size = eva.get(f"/api/v1/runs/{run['id']}/profile").json()["clusters"][0]["size"]
+    assert inside["records"] == size
+    assert inside["path"] == [{"run": run["id"], "title": "Heart failure", "cluster": 1}]
+
+
+def test_compare_follows_the_records_that_both_have(client, run):
+    eva = client("eva")
+    other = new_run(eva, parent=run["id"], rules={"having": ["428"], "drop_codes": ["401"]})
+    told = eva.get(f"/api/v1/compare/{run['id']}/{other['id']}").json()
+    assert told["shared"] == run["records"]
+    assert 0 < told["ari"] <= 1
+    assert all(n is None or n == 0 or n >= 11 for row in told["flows"] for n in row)
+    assert len(told["pairs"]) == 3
+    apart = new_run(eva, data="heart-failure", rules={})
+    told = eva.get(f"/api/v1/compare/{run['id']}/{apart['id']}").json()
+    assert told["flows"] is told["ari"] is None
+    assert told["codes"]
+
+
+def test_a_file_that_was_uploaded_again_holds_the_same_records(client, run, records):
+    eva = client("eva")
+    sent = eva.put("/api/v1/data", params={"name": "again.csv"}, content=records.read_bytes())
+    other = new_run(eva, data=sent.json()["id"])
+    told = eva.get(f"/api/v1/compare/{run['id']}/{other['id']}").json()
+    assert told["shared"] == run["records"]
+    assert told["ari"] == 1
+
+
+def test_a_record_is_explained_from_its_codes(client, run):
+    told = client("eva").post(
+        f"/api/v1/runs/{run['id']}/explain", json={"codes": ["428.0", "585.6", "zzz"]}
+    )
+    answer = told.json()
+    assert sum(answer["posterior"]) == pytest.approx(1)
+    assert [one["code"] for one in answer["codes"]] == ["428", "585"]
+    assert answer["unknown"] == ["zzz"]
+    assert (
+        client("eva").post(f"/api/v1/runs/{run['id']}/explain", json={"codes": []}).status_code
+        == 422
+    )
+
+
+def test_a_record_is_moved_by_hand_in_a_new_run_that_says_so(client, run):
+    eva = client("eva")
+    path = f"/api/v1/runs/{run['id']}"
+
+    def rows(key):
+        text = eva.get(f"/api/v1/runs/{key}/download/assignments.csv").text
+        return {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
+
+    before = rows(run["id"])
+    record, told = next(iter(before.items()))
+    target = int(told["cluster"]) % 3 + 1
+    assert sum(eva.post(f"{path}/record", json={"record": record}).json()["posterior"]) > 0.99
+    made = eva.post(f"{path}/move", json={"record": record, "cluster": target}).json()
+    moved = wait(eva, made["id"])
+    assert (moved["state"], moved["moved"], moved["clusters"]) == ("done", 1, 3), moved
+    after = rows(made["id"])
+    assert (after[record]["cluster"], after[record]["manual"]) == (str(target), "true")
+    assert sum(before[key]["cluster"] != after[key]["cluster"] for key in before) == 1
+    assert sum(row["manual"] == "true" for row in after.values()) == 1
+    assert "record" not in moved
+    assert eva.post(f"{path}/record", json={"record": "nobody"}).status_code == 422
+    assert client("ana").post(f"{path}/record", json={"record": record}).status_code == 403
+
+
+def test_new_records_are_assigned_for_exporters(client, run, records):
+    path = f"/api/v1/runs/{run['id']}/assign?name=new.csv"
+    told = client("eva").post(path, content=records.read_bytes())
+    rows = list(csv.DictReader(io.StringIO(told.text)))
+    assert len(rows) == run["records"]
+    assert {row["cluster"] for row in rows} == {"1", "2", "3"}
+    assert client("ana").post(path, content=b"x").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("assignments.csv", b'"id","cluster","confidence","name"'),
+        ("assignments.parquet", b"PAR1"),
+        ("profile.csv", b'"cluster","name","code"'),
+        ("profile.json", b'{"format":"comorb-profile"'),
+        ("report.html", b"<!doctype html>"),
+        ("report.pdf", b"%PDF"),
+        ("frequency.svg", b"<?xml"),
+        ("heatmap.png", b"\x89PNG"),
+        ("sizes.svg", b"<?xml"),
+        ("model.comorb", b""),
+    ],
+)
+def test_a_run_is_downloaded(client, run, app, name, start):
+    folder = app.state.store.folder("runs", run["id"])
+    before = {path.name for path in folder.iterdir()}
+    told = client("eva").get(f"/api/v1/runs/{run['id']}/download/{name}")
+    assert told.status_code == 200
+    assert told.content.startswith(start)
+    assert {path.name for path in folder.iterdir()} == before
+    log = app.state.store.query("SELECT action, target FROM audit")
+    assert {"action": f"export {name}", "target": run["id"]} in log
+
+
+def test_what_is_downloaded_holds_no_small_counts(client, run):
+    told = client("eva").get(f"/api/v1/runs/{run['id']}/download/profile.csv")
+    counts = [row["records"] for row in csv.DictReader(io.StringIO(told.text))]
+    assert all(n == "" or float(n) == 0 or float(n) >= 11 for n in counts)
+    document = client("eva").get(f"/api/v1/runs/{run['id']}/download/profile.json").text
+    assert Profile.from_json(document).min_cell == 11
+
+
+def test_a_model_that_is_downloaded_can_be_used(client, run, tmp_path):
+    told = client("eva").get(f"/api/v1/runs/{run['id']}/download/model.comorb")
+    (tmp_path / "model.comorb").write_bytes(told.content)
+    assert load_model(tmp_path / "model.comorb").mixture.n_components == 3
+
+
+def test_patients_leave_only_with_the_role_for_it(client, run):
+    client("eva").patch(f"/api/v1/runs/{run['id']}", json={"shared": True})
+    for name in ("assignments.csv", "assignments.parquet", "model.comorb"):
+        told = client("bea").get(f"/api/v1/runs/{run['id']}/download/{name}")
+        assert (told.status_code, "needs the role exporter" in told.text) == (403, True)
+    assert client("bea").get(f"/api/v1/runs/{run['id']}/download/report.html").status_code == 200
+    assert client("bea").get(f"/api/v1/runs/{run['id']}/download/secrets.txt").status_code == 404
+    client("eva").patch(f"/api/v1/runs/{run['id']}", json={"shared": False})
+
+
+def test_a_run_is_duplicated_renamed_and_deleted(client, run, app):
+    eva = client("eva")
+    copy = eva.post(f"/api/v1/runs/{run['id']}/duplicate").json()
+    assert copy["id"] != run["id"]
+    assert eva.get(f"/api/v1/runs/{copy['id']}/profile").status_code == 200
+    renamed = eva.patch(f"/api/v1/runs/{copy['id']}", json={"title": "Copy"}).json()
+    assert renamed["title"] == "Copy"
+    assert eva.delete(f"/api/v1/runs/{copy['id']}").status_code == 204
+    assert not app.state.store.folder("runs", copy["id"]).exists()
+    assert eva.get(f"/api/v1/runs/{run['id']}/profile").status_code == 200
+
+
+def test_a_run_that_cannot_be_says_why(client):
+    ana = client("ana")
+    row = new_run(ana, rules={"having": ["nothing"]})
+    assert row["state"] == "failed"
+    assert "'nothing'" in row["message"]
+    assert ana.get(f"/api/v1/runs/{row['id']}/profile").status_code == 409
+    few = new_run(ana, rules={"age": [150, 151]})
+    assert few["state"] == "failed"
+
+
+def test_what_was_asked_wrongly_is_refused_at_once(client):
+    ana = client("ana")
+    key = mounted(ana)["id"]
+    assert ana.post("/api/v1/runs", json={"data": key, "k": 0}).status_code == 422
+    assert ana.post("/api/v1/runs", json={"data": key, "k": 51}).status_code == 422
+    assert ana.post("/api/v1/runs", json={"data": "none"}).status_code == 404
+    assert ana.post("/api/v1/runs", json={"data": key, "parent": "none"}).status_code == 404
+    assert client("vera").post("/api/v1/runs", json={"data": key}).status_code == 403
+
+
+def test_a_run_is_cancelled_and_the_next_one_goes_on(client):
+    ana = client("ana")
+    body = {"data": "heart-failure", "k": "auto"}
+    long = ana.post("/api/v1/runs", json=body).json()["id"]
+    waiting = ana.post("/api/v1/runs", json=body).json()["id"]
+    wait(ana, long, "running")
+    assert ana.post(f"/api/v1/runs/{waiting}/cancel").json()["state"] == "cancelled"
+    ana.post(f"/api/v1/runs/{long}/cancel")
+    assert wait(ana, long)["state"] == "cancelled"
+    assert new_run(ana)["state"] == "done"

@@ -1,0 +1,32 @@
+"""The port: who may be listened to, and how soon the first page can come."""
+
+import subprocess
+import sys
+
+import pytest
+
+from comorb.errors import InputError
+from comorb.web.server.serving import check_address, listen
+
+
+def test_only_this_machine_is_listened_to_without_users():
+    check_address("127.0.0.1", False)
+    check_address("0.0.0.0", True)
+    with pytest.raises(InputError, match=r"expected users before listening on 0\.0\.0\.0"):
+        check_address("0.0.0.0", False)
+
+
+def test_a_port_that_is_taken_is_told():
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match="choose another with --port"):
+            listen("127.0.0.1", port)
+
+
+def test_the_web_process_starts_without_numpy():
+    heavy = "{'numpy', 'pyarrow', 'scipy', 'matplotlib'} & sys.modules.keys()"
+    script = f"import sys, comorb.web.server.serving; print(list({heavy}))"
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "[]"

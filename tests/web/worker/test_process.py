@@ -1,0 +1,58 @@
+"""The process that does the work: errors without data, stopping, starting again."""
+
+import threading
+import time
+
+import pytest
+
+from comorb.web.worker.process import StoppedError, TaskError, Worker
+
+DATA = {"kind": "builtin", "source": "heart_failure", "reading": {}, "folder": "", "title": ""}
+SLOW = {"data": DATA, "rules": {}, "min_cell": 11}
+
+
+@pytest.fixture(scope="module")
+def worker():
+    worker = Worker()
+    yield worker
+    worker.close()
+
+
+def test_a_task_is_done_again_and_again(worker):
+    worker.warm()
+    assert worker.ask("codes", SLOW) == worker.ask("codes", SLOW)
+
+
+def test_an_error_of_ours_is_told_whole(worker):
+    with pytest.raises(TaskError, match="There is no profile"):
+        worker.ask("show", {"folder": "nowhere", "min_cell": 11})
+
+
+def test_an_error_that_nobody_foresaw_is_told_without_what_it_holds(worker):
+    with pytest.raises(TaskError, match=r"^This can't be done: an unexpected KeyError\.$"):
+        worker.ask("explain", {"secret": "patient 7"})
+
+
+def test_a_stopped_task_says_so_and_the_next_one_is_done(worker):
+    errors = []
+
+    def ask():
+        try:
+            worker.ask("codes", SLOW)
+        except (StoppedError, TaskError) as error:
+            errors.append(type(error))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    time.sleep(0.05)
+    worker.stop()
+    thread.join(30)
+    assert errors == [StoppedError]
+    assert worker.ask("codes", SLOW)[0][0] == "428"
+
+
+def test_a_closed_worker_takes_no_more_tasks():
+    worker = Worker()
+    worker.close()
+    with pytest.raises(StoppedError, match="closing"):
+        worker.ask("codes", SLOW)
