@@ -12,6 +12,7 @@ from scipy import sparse
 
 from comorb import __version__
 from comorb.errors import InputError, StorageError
+from comorb.model.blocks import Rows
 from comorb.model.mixture import Mixture
 from comorb.storage import (
     SavedModel,
@@ -299,5 +300,6 @@ def test_the_fingerprint_of_parts_is_that_of_the_whole():
     matrix = sparse.csr_array((rng.random((90, 4)) < 0.5).astype(np.uint8))
     weights = rng.random(90)
     codes = ["250", "272", "401", "427"]
-    parts = [(matrix[i : i + 40], weights[i : i + 40]) for i in range(0, 90, 40)]
+    cuts = [(matrix[i : i + 40], weights[i : i + 40]) for i in range(0, 90, 40)]
+    parts = [Rows(part.indptr.astype(np.int64), part.indices, heavy) for part, heavy in cuts]
     assert fingerprint_of(parts, codes) == fingerprint(matrix, codes, weights)

@@ -29,6 +29,8 @@ from scipy import sparse
 from comorb import __version__
 from comorb.errors import InputError, StorageError
 from comorb.model.arrays import Floats
+from comorb.model.blocks import Rows
+from comorb.model.kernels import row_keys
 from comorb.model.mixture import Mixture
 
 VERSION = 1
@@ -184,6 +186,12 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
 
 
+def write_text(text: str, path: str | Path) -> None:
+    """Write a text as UTF-8, whole or not at all."""
+    with write_whole(path) as file:
+        file.write(text.encode())
+
+
 @contextmanager
 def write_folder(directory: str | Path, force: bool = False) -> Iterator[Path]:
     """Yield a folder whose files move to ``directory`` when the block ends well.
@@ -256,30 +264,32 @@ def fingerprint(
     >>> fingerprint(one, ["250", "428"]) == fingerprint(one[::-1, ::-1], ["428", "250"])
     True
     """
-    return fingerprint_of([(matrix, weights)], codes)
+    none = np.empty(0)
+    rows = Rows(
+        matrix.indptr.astype(np.int64), matrix.indices, none if weights is None else weights
+    )
+    return fingerprint_of([rows], codes)
 
 
-def fingerprint_of(
-    parts: Iterable[tuple[sparse.csr_array[Any], Floats | None]], codes: Sequence[str]
-) -> str:
+def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:
     """Return the `fingerprint` of records that come in parts.
 
     A record's hash is Σ hash(code), mixed; four other mixes of it are each added up over all
     records modulo 2⁶⁴, and the sums go through SHA-256. O(ones).
     """
     digests = b"".join(hashlib.blake2b(code.encode(), digest_size=8).digest() for code in codes)
-    keys = np.frombuffer(digests, "<u8")
+    keys = np.frombuffer(digests, "<u8").astype(np.uint64)
     total = np.zeros(5, dtype=np.uint64)
-    for matrix, weights in parts:
-        sums = matrix.astype(np.uint64) @ keys
-        if weights is not None:
-            sums = _mixed(sums) + np.asarray(weights, "<f8").view("<u8")
+    for part in parts:
+        sums = row_keys(part.indptr, part.indices, keys)
+        if part.weights.size:
+            sums = _mixed(sums) + np.asarray(part.weights, "<f8").view("<u8")
         rows = _mixed(sums)
-        found = [rows.size]
+        counted = [np.uint64(rows.size)]
         for place in range(1, 5):
             rows = _mixed(rows + np.uint64(place))
-            found.append(rows.sum(dtype=np.uint64))
-        total = total + np.array(found, dtype=np.uint64)
+            counted.append(rows.sum(dtype=np.uint64))
+        total = total + np.array(counted, dtype=np.uint64)
     return hashlib.sha256(total.astype("<u8").tobytes()).hexdigest()
 
 

@@ -9,13 +9,14 @@ import typer
 
 from comorb.cli.options import (
     Columns,
+    Engine,
     Force,
     Json,
     LayoutKind,
+    Memory,
     Quiet,
     Records,
     Table,
-    WholeMemory,
     layout_of,
 )
 
@@ -39,7 +40,8 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     table: Table = None,
     layout: LayoutKind = None,
     column: Columns = None,
-    memory: WholeMemory = None,
+    memory: Memory = None,
+    engine: Engine = None,
     force: Force = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -51,25 +53,27 @@ def assign(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb assign heart-failure new-visits.csv -o new-clusters.csv
     """
-    from comorb.cli.output import progress, show_assigned, show_json
+    from comorb.cli.output import show_assigned, show_json, show_notes, shown_progress
     from comorb.cli.summaries import assigned_summary
-    from comorb.insight.runs.assign import assign_records, assign_stream
-    from comorb.records.export import check_export
+    from comorb.insight.runs.assign import assign_records
     from comorb.records.preparation import Preparation
 
-    check_export(output, force)
     asked = table or layout or column
     reading = Preparation(table=table, layout=layout_of(layout, column)) if asked else None
-    with progress(quiet) as tell:
-        if memory:
-            tally = assign_stream(
-                model, records, output, reading, every=every, memory=memory, force=force, tell=tell
-            )
-        else:
-            found = assign_records(model, records, reading, every=every, tell=tell)
-            found.save(output, force)
-            tally = found.tally
+    with shown_progress(quiet) as tell:
+        tally = assign_records(
+            model,
+            records,
+            output,
+            reading,
+            every=every,
+            memory=memory,
+            engine=engine,
+            force=force,
+            tell=tell,
+        )
     summary = assigned_summary(tally) | {"file": str(output)}
+    show_notes(summary["notes"])
     if as_json:
         show_json(summary)
     elif not quiet:

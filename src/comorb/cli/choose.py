@@ -8,6 +8,7 @@ import typer
 
 from comorb.cli.options import (
     Chart,
+    Engine,
     Force,
     Json,
     Memory,
@@ -30,6 +31,7 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     chart: Chart = None,
     force: Force = False,
     memory: Memory = None,
+    engine: Engine = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -40,20 +42,28 @@ def choose(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb choose visits.csv --having 428 --chart choice.png
     """
-    from comorb.cli.output import progress, save_chart, show_choice, show_json
+    from comorb.cli.output import save_chart, show_choice, show_json, show_notes, shown_progress
     from comorb.cli.summaries import choice_summary
-    from comorb.insight.runs.run import sweep
+    from comorb.insight.runs.cohorts import open_cohort
+    from comorb.insight.runs.run import choose_number
     from comorb.insight.views.charts import choice_of_k
 
     ks = _range(clusters)
-    with progress(quiet) as tell:
-        found = sweep(records, ks, preparation, memory=memory, tell=tell)
+    with (
+        shown_progress(quiet) as tell,
+        open_cohort(
+            records, preparation, memory=memory, outside=engine is not None, tell=tell
+        ) as cohort,
+    ):
+        choice = choose_number(cohort, ks, engine, tell)
+    summary = choice_summary(choice, cohort.ledger)
+    show_notes(summary["notes"])
     if chart:
-        save_chart(choice_of_k(found), chart, force, quiet)
+        save_chart(choice_of_k(choice), chart, force, quiet)
     if as_json:
-        show_json(choice_summary(found))
+        show_json(summary)
     elif not quiet:
-        show_choice(choice_summary(found))
+        show_choice(summary)
 
 
 def _range(text: str) -> list[int]:

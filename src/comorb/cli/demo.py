@@ -35,14 +35,11 @@ def demo(
 
         run_explorer(Settings(output), "127.0.0.1", 8042, data="heart-failure")
         return
-    from comorb.cli.output import progress, show_run
-    from comorb.insight.runs.run import run
+    from comorb.cli.output import show_run, shown_progress
+    from comorb.insight.runs.run import Request, fit_records
     from comorb.records.datasets import heart_failure
 
-    with progress(quiet) as tell:
-        found = run(
-            heart_failure(), 5, title="Simulated heart failure", command="comorb demo", tell=tell
-        )
-        tell("Writing the results")
-        found.save(output, force=True)
-    show_run(found.profile, output, as_json, quiet)
+    request = Request(5, title="Simulated heart failure", command="comorb demo")
+    with shown_progress(quiet) as tell:
+        profile = fit_records(heart_failure(), output, request, force=True, tell=tell)
+    show_run(profile, output, as_json, quiet)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-import shlex
-import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from comorb.cli.options import (
     Clusters,
     Directory,
+    Engine,
     Force,
     Json,
+    Memory,
     Quiet,
     Records,
-    WholeMemory,
     cohort_options,
     number_of_clusters,
 )
@@ -53,15 +53,8 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             metavar="NAME", help="Sum up this column per cluster. Repeatable; all when left out."
         ),
     ] = None,
-    memory: WholeMemory = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ENGINE",
-            help="Who does the work: threads, dask, dask://HOST:PORT, spark, spark://HOST:PORT or "
-            "sc://HOST.",
-        ),
-    ] = None,
+    memory: Memory = None,
+    engine: Engine = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -73,31 +66,23 @@ def fit(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb fit visits.csv --having 428 -k 5 -o heart-failure
     """
-    from comorb.cli.output import progress, show_run
-    from comorb.storage import check_folder
+    from comorb.cli.output import show_run, shown_progress
+    from comorb.insight.runs.run import Request, fit_records
 
-    k = number_of_clusters(clusters)
-    check_folder(output, force)
-    asked: dict[str, Any] = {
-        "title": title or Path(_without_secrets(records)).name,
-        "command": shlex.join(["comorb", *map(_without_secrets, sys.argv[1:])]),
-        "outcomes": outcome,
-        "repeats": 3 if stable else 0,
-    }
-    with progress(quiet) as tell:
-        if memory or engine:
-            from comorb.insight.runs.large import run_large
-
-            asked |= {"memory": memory, "engine": engine or "threads", "force": force}
-            about = run_large(records, output, k, preparation, tell=tell, **asked)
-        else:
-            from comorb.insight.runs.run import run
-
-            found = run(records, k, preparation, tell=tell, **asked)
-            tell("Writing the results")
-            found.save(output, force)
-            about = found.profile
-    show_run(about, output, as_json, quiet)
+    source = _without_secrets(records)
+    request = Request(
+        number_of_clusters(clusters),
+        preparation,
+        title=title or Path(source).name,
+        outcomes=None if outcome is None else tuple(outcome),
+        repeats=3 if stable else 0,
+    )
+    request = replace(request, command=request.words(source))
+    with shown_progress(quiet) as tell:
+        profile = fit_records(
+            records, output, request, memory=memory, engine=engine, force=force, tell=tell
+        )
+    show_run(profile, output, as_json, quiet)
 
 
 def _without_secrets(text: str) -> str:

@@ -40,11 +40,12 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
     """
     from rich.console import Console
 
-    from comorb.cli.output import progress, show_json
+    from comorb.cli.output import show_json, shown_progress
+    from comorb.insight.runs.progress import Progress
     from comorb.records.reading import inspect_records
 
-    with progress() as tell:
-        tell("Reading the records")
+    with shown_progress() as tell:
+        tell(Progress("reading", "Reading the records"))
         found = inspect_records(
             records,
             table=table,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 from collections.abc import Callable
 from functools import wraps
@@ -38,15 +39,18 @@ Chart = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="The most that reading may hold, such as 2GB."),
-]
-WholeMemory = Annotated[
-    str | None,
     typer.Option(
-        "--memory",
         metavar="SIZE",
         help="About the most to hold, such as 2GB: the records are read in parts, and may be more "
         "than that.",
+    ),
+]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ENGINE",
+        help="Who does the work: threads, dask, dask://HOST:PORT, spark, spark://HOST:PORT or "
+        "sc://HOST.",
     ),
 ]
 Table = Annotated[
@@ -193,7 +197,7 @@ def layout_of(kind: str | None, columns: list[str] | None, weights: str | None =
                 f"expected ROLE=NAME with a role out of {', '.join(ROLES)}, got {text!r}",
                 param_hint="--column",
             )
-        given[role] = tuple(name.split(",")) if role == "codes" else name
+        given[role] = (*given.get(role, ()), *next(csv.reader([name]))) if role == "codes" else name
     return Layout(kind=kind, weight=weights, **given)  # type: ignore[arg-type]
 
 
@@ -219,7 +223,7 @@ def _bounds(rules: list[str]) -> dict[str, Any]:
             elif name == "dates" and colon:
                 bounds["dates"] = (_date(low), _date(high))
             elif name == "sex" and value:
-                bounds["sex"] = tuple(value.split(","))
+                bounds["sex"] = tuple(next(csv.reader([value])))
             else:
                 raise ValueError
         except ValueError:

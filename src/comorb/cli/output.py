@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from comorb.insight.profile.profile import Profile
+    from comorb.insight.runs.progress import Tell
 
 Item = TypeVar("Item")
-Tell = Callable[[str], None]
 _NUMBERS = (("In the cluster", "right"), ("In all", "right"), ("Likelier", "right"))
 
 
 @contextmanager
-def progress(quiet: bool = False) -> Iterator[Tell]:
+def shown_progress(quiet: bool = False) -> Iterator[Tell]:
     """Show what is being done and for how long, on a terminal, until the work is done."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -40,7 +40,7 @@ def progress(quiet: bool = False) -> Iterator[Tell]:
     )
     with shown:
         task = shown.add_task("", total=None)
-        yield lambda text: shown.update(task, description=text)
+        yield lambda progress: shown.update(task, description=progress.text)
 
 
 def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterable[Item]:
@@ -53,10 +53,17 @@ def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterab
     return track(items, text, total, console=console, transient=True, disable=hidden)
 
 
+def show_notes(notes: Iterable[str]) -> None:
+    """Print what a reader of the results should know, on standard error."""
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+
+
 def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> None:
     """Print the clusters of a run that was just written to a folder."""
     from comorb.cli.summaries import profile_summary
 
+    show_notes(profile.source.notes)
     summary: dict[str, Any] = profile_summary(profile) | {"directory": str(directory)}
     if as_json:
         show_json(summary)

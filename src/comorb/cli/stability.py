@@ -8,6 +8,7 @@ import typer
 
 from comorb.cli.options import (
     Clusters,
+    Engine,
     Json,
     Memory,
     Quiet,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @cohort_options
-def stability(
+def stability(  # noqa: PLR0913 - one parameter for each option
     records: Records,
     preparation: Preparation,
     clusters: Clusters = "auto",
@@ -29,6 +30,7 @@ def stability(
         int, typer.Option(min=1, metavar="N", help="How many pairs of overlapping parts.")
     ] = 3,
     memory: Memory = None,
+    engine: Engine = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -39,14 +41,22 @@ def stability(
 
     Example: comorb stability visits.csv --having 428 -k 5
     """
-    from comorb.cli.output import progress, show_json, show_stability
+    from comorb.cli.output import show_json, show_notes, show_stability, shown_progress
     from comorb.cli.summaries import stability_summary
-    from comorb.insight.runs.run import run
+    from comorb.insight.runs.cohorts import open_cohort
+    from comorb.insight.runs.run import Request, measure_stability
 
-    k = number_of_clusters(clusters)
-    with progress(quiet) as tell:
-        found = run(records, k, preparation, repeats=repeats, memory=memory, tell=tell)
+    request = Request(number_of_clusters(clusters), preparation, repeats=repeats)
+    with (
+        shown_progress(quiet) as tell,
+        open_cohort(
+            records, preparation, memory=memory, outside=engine is not None, tell=tell
+        ) as cohort,
+    ):
+        profile, measured = measure_stability(cohort, request, engine, tell)
+    summary = stability_summary(profile, measured)
+    show_notes(summary["notes"])
     if as_json:
-        show_json(stability_summary(found))
+        show_json(summary)
     elif not quiet:
-        show_stability(stability_summary(found))
+        show_stability(summary)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
     from comorb.insight.runs.assign import Tally
-    from comorb.insight.runs.folder import Compared
-    from comorb.insight.runs.run import Run
+    from comorb.insight.runs.comparing import Compared
+    from comorb.insight.runs.stability import Stability
     from comorb.model.choose import Choice
-    from comorb.records.ledger import Line
+    from comorb.records.ledger import Ledger, Line
 
 
 def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[str, Any]:
@@ -73,6 +73,7 @@ def assigned_summary(tally: Tally) -> dict[str, Any]:
     return {
         "records": records,
         "rules": _rules(tally.ledger.lines),
+        "notes": list(tally.ledger.notes),
         "clusters": clusters,
         "unknown": [vars(one) for one in tally.unknown],
     }
@@ -146,25 +147,25 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
     }
 
 
-def choice_summary(choice: Choice) -> dict[str, Any]:
+def choice_summary(choice: Choice, ledger: Ledger) -> dict[str, Any]:
     """Return what each number of clusters is worth, as plain values."""
     return {
         "best": choice.best,
         "reason": choice.reason,
+        "notes": list(ledger.notes),
         "rows": [vars(row) for row in choice.rows],
     }
 
 
-def stability_summary(found: Run) -> dict[str, Any]:
-    """Return how well the clusters of a run come out again, as plain values."""
-    measured = found.stability
-    places = range(found.profile.k)
+def stability_summary(profile: Profile, measured: Stability) -> dict[str, Any]:
+    """Return how well clusters come out again, as plain values."""
     return {
-        "ari": measured and measured.ari,
-        "aris": measured and list(measured.aris),
+        "ari": measured.ari,
+        "aris": list(measured.aris),
+        "notes": list(profile.source.notes),
         "clusters": [
-            _brief(found.profile, place) | {"stability": measured and measured.jaccard[place]}
-            for place in places
+            _brief(profile, place) | {"stability": overlap}
+            for place, overlap in enumerate(measured.jaccard)
         ],
     }
 

@@ -164,6 +164,16 @@ def taken(blocks: Blocks, chosen: Ints, executor: Executor | None = None) -> Blo
     return from_csr(indptr, indices, blocks.n_columns, weights if weights.size else None)
 
 
+def moved_ones(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints, Indices]:
+    """Return CSR rows whose ones are in new columns, ``place`` of the old; those at −1 are gone.
+
+    Each row is sorted as long as ``place`` ascends where it isn't −1.
+    """
+    new = place[indices]
+    ends = np.concatenate(([0], np.cumsum(new >= 0)))
+    return ends[indptr], new[new >= 0]
+
+
 def _identity(rows: Rows) -> Rows:
     return rows
 

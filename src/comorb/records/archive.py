@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,16 @@ from comorb.engines.blockfile import (
     WEIGHT,
     describe,
     ones_of,
+    open_blocks,
     read_group,
 )
 from comorb.errors import StorageError
+from comorb.model.blocks import Blocks, Rows
 from comorb.records.cohort import Cohort
+from comorb.records.layouts.covariates import typed
+from comorb.records.layouts.layout import Layout
 from comorb.records.ledger import Ledger
-from comorb.storage import write_whole
+from comorb.storage import fingerprint_of, write_whole
 
 
 def save_cohort(cohort: Cohort, path: str | Path) -> None:
@@ -51,6 +56,7 @@ def about(cohort: Cohort) -> dict[str, Any]:
         "names": cohort.names,
         "system": cohort.system,
         "level": cohort.level,
+        "left_out": cohort.left_out,
         "ledger": cohort.ledger.to_dict(),
     }
 
@@ -114,42 +120,118 @@ def load_cohort(path: str | Path, most: int | None = None) -> Cohort:
     StorageError
         When the file isn't there, is no cohort, is damaged or comes from a newer comorb.
     """
-    path = Path(path)
-    told = describe(path)
-    step = 1 if most is None else -(-told["records"] // most)
-    parts, start = [], 0
-    for number in range(pq.read_metadata(path).num_row_groups):
-        part = read_group(path, number)
-        parts.append(part if step == 1 else part.take(np.arange(-start % step, len(part), step)))
-        start += len(part)
-    ledger = Ledger.from_dict(told["ledger"])
-    if step > 1:
-        ledger = ledger.add("records", f"one in {step}", start, sum(map(len, parts)))
-    cohort = _restore(path.name, pa.concat_tables(parts), told, ledger)
-    if step == 1 and cohort.matrix.nnz != told["ones"]:
-        raise StorageError(f"{path.name} is damaged: it doesn't hold the codes it says it holds.")
-    return cohort
+    file = CohortFile.open(path)
+    return file.load(1 if most is None else file.step(most))
 
 
-def _restore(name: str, table: pa.Table, told: dict[str, Any], ledger: Ledger) -> Cohort:
-    indptr, indices = ones_of(table)
-    whole = len(table) == ledger.left("records")
-    if not whole or (len(indices) and not 0 <= indices.min() <= indices.max() < len(told["codes"])):
-        raise StorageError(f"{name} is damaged: it doesn't hold the codes it says it holds.")
-    small = np.int32 if len(indices) < 2**31 else np.int64
-    matrix = csr_array(
-        (np.ones(len(indices), np.uint8), indices, indptr.astype(small)),
-        shape=(len(table), len(told["codes"])),
-    )
-    own = [column for column in (ID, CODES, WEIGHT) if column in table.column_names]
-    return Cohort(
-        matrix,
-        table[ID].combine_chunks(),
-        tuple(told["codes"]),
-        tuple(told["names"]),
-        told["system"],
-        told["level"],
-        table.drop_columns(own).replace_schema_metadata(None),
-        ledger,
-        table[WEIGHT].to_numpy() if WEIGHT in own else None,
-    )
+@dataclass(frozen=True)
+class CohortFile:
+    """A cohort on the disk, which is read block by block and may be larger than memory.
+
+    It offers what a run asks of a `Cohort`: codes and names, blocks, ids, a sample, a digest.
+    """
+
+    path: Path
+    codes: tuple[str, ...]
+    names: tuple[str, ...]
+    system: str
+    level: str
+    ledger: Ledger
+    left_out: tuple[str, ...]
+    records: int
+    ones: int
+
+    @classmethod
+    def open(cls, path: str | Path) -> CohortFile:
+        """Read what the metadata of a cohort file say; `StorageError` when it is none."""
+        header = describe(path)
+        return cls(
+            Path(path),
+            tuple(header["codes"]),
+            tuple(header["names"]),
+            header["system"],
+            header["level"],
+            Ledger.from_dict(header["ledger"]),
+            tuple(header.get("left_out", ())),
+            header["records"],
+            header["ones"],
+        )
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return self.records
+
+    def blocks(self) -> Blocks:
+        """Return the row groups as blocks."""
+        return open_blocks(self.path)
+
+    def ids_of(self, block: int, start: int, size: int) -> pa.Array:
+        """Return the ids of the rows of a block."""
+        return read_group(self.path, block, [ID])[ID].combine_chunks()
+
+    def step(self, most: int) -> int:
+        """Return the least step between records with which at most ``most`` are read."""
+        return max(-(-self.records // most), 1)
+
+    def sample(self, most: int) -> tuple[Cohort, int]:
+        """Return evenly spread records, ``most`` at most, and the step between them."""
+        cohort = self.load(self.step(most))
+        return replace(cohort, covariates=typed(cohort.covariates, Layout())), self.step(most)
+
+    def digest(self) -> str:
+        """Return a hash of the records' codes and weights, as that of `Cohort.digest`."""
+        return fingerprint_of(map(self._rows, range(self._groups)), self.codes)
+
+    def load(self, step: int = 1) -> Cohort:
+        """Read every ``step``-th record into memory."""
+        parts, start = [], 0
+        for number in range(self._groups):
+            part = read_group(self.path, number)
+            places = np.arange(-start % step, len(part), step)
+            parts.append(part if step == 1 else part.take(places))
+            start += len(part)
+        ledger = self.ledger
+        if step > 1:
+            ledger = ledger.add("records", f"one in {step}", start, sum(map(len, parts)))
+        cohort = self._restored(pa.concat_tables(parts), ledger)
+        if step == 1 and cohort.matrix.nnz != self.ones:
+            raise self._damaged()
+        return cohort
+
+    @property
+    def _groups(self) -> int:
+        return int(pq.read_metadata(self.path).num_row_groups)
+
+    def _rows(self, number: int) -> Rows:
+        table = read_group(self.path, number)
+        weights = table[WEIGHT].to_numpy() if WEIGHT in table.column_names else np.empty(0)
+        return Rows(*ones_of(table), weights)
+
+    def _restored(self, table: pa.Table, ledger: Ledger) -> Cohort:
+        indptr, indices = ones_of(table)
+        known = not len(indices) or 0 <= indices.min() <= indices.max() < len(self.codes)
+        if not known or len(table) != ledger.left("records"):
+            raise self._damaged()
+        small = np.int32 if len(indices) < 2**31 else np.int64
+        matrix = csr_array(
+            (np.ones(len(indices), np.uint8), indices, indptr.astype(small)),
+            shape=(len(table), len(self.codes)),
+        )
+        own = [column for column in (ID, CODES, WEIGHT) if column in table.column_names]
+        return Cohort(
+            matrix,
+            table[ID].combine_chunks(),
+            self.codes,
+            self.names,
+            self.system,
+            self.level,
+            table.drop_columns(own).replace_schema_metadata(None),
+            ledger,
+            table[WEIGHT].to_numpy() if WEIGHT in own else None,
+            self.left_out,
+        )
+
+    def _damaged(self) -> StorageError:
+        return StorageError(
+            f"{self.path.name} is damaged: it doesn't hold the codes it says it holds."
+        )

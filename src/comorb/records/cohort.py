@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from comorb.errors import InputError, RecordsError
+from comorb.model.arrays import Floats, Indices, Ints, Mask
+from comorb.model.blocks import Blocks, from_csr, moved_ones
 from comorb.records.ledger import Ledger
+from comorb.storage import fingerprint
 
 Interval = tuple[float | None, float | None]
 Period = tuple[date | str | None, date | str | None]
@@ -44,6 +46,8 @@ class Cohort:
         What became of every input row on the way here.
     weights : numpy.ndarray of float64, optional
         A survey or frequency weight for each record.
+    left_out : tuple of str
+        Codes that these records have and that were left out on purpose.
     """
 
     matrix: csr_array[Any]
@@ -54,7 +58,8 @@ class Cohort:
     level: str
     covariates: pa.Table
     ledger: Ledger
-    weights: NDArray[np.float64] | None = None
+    weights: Floats | None = None
+    left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that the parts are of one size."""
@@ -148,11 +153,11 @@ class Cohort:
 
     def drop_codes(self, *codes: str) -> Cohort:
         """Drop codes, matched as in `having`, and keep every record."""
-        return self._drop(self._matching(codes), f"drop {' and '.join(codes)}")
+        return self._leave_out(self._matching(codes), f"drop {' and '.join(codes)}")
 
     def drop_rare(self, min_records: int) -> Cohort:
         """Drop the codes that fewer than so many records have."""
-        return self._drop(self.counts() < min_records, f"fewer than {min_records} records")
+        return self._leave_out(self.counts() < min_records, f"fewer than {min_records} records")
 
     def drop_universal(self) -> Cohort:
         """Drop the codes that every record has: they can't tell records apart."""
@@ -168,11 +173,27 @@ class Cohort:
             for value in sorted(pc.unique(column).to_pylist(), key=lambda v: (v is None, v or ""))
         }
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """Return how many records have each code."""
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
 
-    def _matching(self, codes: tuple[str, ...]) -> NDArray[np.bool_]:
+    def blocks(self) -> Blocks:
+        """Return the rows in blocks, for passes over them."""
+        return from_csr(self.matrix.indptr, self.matrix.indices, len(self.codes), self.weights)
+
+    def ids_of(self, block: int, start: int, size: int) -> pa.Array:
+        """Return the ids of the rows of a block, which begins with the row ``start``."""
+        return self.ids.slice(start, size)
+
+    def sample(self, most: int) -> tuple[Cohort, int]:
+        """Return the records that describe the cohort, and the step between them: here, all."""
+        return self, 1
+
+    def digest(self) -> str:
+        """Return a hash of the records' codes and weights; their order and ids don't enter."""
+        return fingerprint(self.matrix, self.codes, self.weights)
+
+    def _matching(self, codes: tuple[str, ...]) -> Mask:
         if not all(isinstance(code, str) for code in codes):
             raise InputError(
                 "expected codes as texts, one after the other, such as ('428', '585'), got "
@@ -195,7 +216,7 @@ class Cohort:
                 )
         return np.asarray(np.logical_or.reduce(hits))
 
-    def _has(self, codes: tuple[str, ...]) -> NDArray[np.bool_]:
+    def _has(self, codes: tuple[str, ...]) -> Mask:
         columns = self._matching(codes).astype(np.int32)
         return np.asarray(self.matrix.astype(np.int32) @ columns) > 0
 
@@ -208,14 +229,14 @@ class Cohort:
             )
         return self.covariates[name]
 
-    def _keep(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
+    def _keep(self, mask: Mask, rule: str) -> Cohort:
         if not mask.any():
             raise RecordsError(f"No record is left after the rule '{rule}'.")
         smaller = self._take(mask, rule)
         gone = smaller.counts() == 0
         return smaller._drop(gone, "in no record that is left") if gone.any() else smaller
 
-    def _take(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
+    def _take(self, mask: Mask, rule: str) -> Cohort:
         rows = np.flatnonzero(mask)
         return replace(
             self,
@@ -226,39 +247,40 @@ class Cohort:
             ledger=self.ledger.add("records", rule, len(self), len(rows)),
         )
 
-    def _drop(self, gone: NDArray[np.bool_], rule: str) -> Cohort:
+    def _leave_out(self, gone: Mask, rule: str) -> Cohort:
+        codes = {*self.left_out, *(self.codes[i] for i in np.flatnonzero(gone))}
+        return replace(self._drop(gone, rule), left_out=tuple(sorted(codes)))
+
+    def _drop(self, gone: Mask, rule: str) -> Cohort:
         kept = np.flatnonzero(~gone)
-        matrix = self.matrix if len(kept) == len(gone) else _columns(self.matrix, kept)
+        place = np.full(len(gone), -1, dtype=np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
         return replace(
             self,
-            matrix=matrix,
+            matrix=self.matrix if not gone.any() else moved(self.matrix, place, len(kept)),
             codes=tuple(self.codes[i] for i in kept),
             names=tuple(self.names[i] for i in kept),
             ledger=self.ledger.add("features", rule, len(gone), len(kept)),
         )
 
 
-def _columns(matrix: csr_array[Any], kept: NDArray[np.int64]) -> csr_array[Any]:
-    place = np.full(matrix.shape[1], -1, dtype=np.int32)
-    place[kept] = np.arange(len(kept), dtype=np.int32)
-    moved = place[matrix.indices]
-    ends = np.concatenate(([0], np.cumsum(moved >= 0)))
-    indices = moved[moved >= 0]
-    indptr = ends[matrix.indptr].astype(np.int32 if len(indices) < 2**31 else np.int64)
-    return csr_array(
-        (np.ones(len(indices), np.uint8), indices, indptr), shape=(matrix.shape[0], len(kept))
-    )
+def moved(matrix: csr_array[Any], place: Indices, width: int) -> csr_array[Any]:
+    """Return a 0/1 matrix of ``width`` columns: each one in its new place, or gone at −1."""
+    indptr, indices = moved_ones(matrix.indptr, matrix.indices, place)
+    small = np.int32 if len(indices) < 2**31 else np.int64
+    ones = np.ones(len(indices), np.uint8)
+    return csr_array((ones, indices, indptr.astype(small)), shape=(matrix.shape[0], width))
 
 
 def _plain(code: str) -> str:
     return code.replace(".", "").strip().upper()
 
 
-def _as_mask(found: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+def _as_mask(found: pa.Array | pa.ChunkedArray) -> Mask:
     return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
 
 
-def _between(column: pa.ChunkedArray, low: Any, high: Any) -> NDArray[np.bool_]:
+def _between(column: pa.ChunkedArray, low: Any, high: Any) -> Mask:
     inside = pc.is_valid(column)
     if low is not None:
         inside = pc.and_kleene(inside, pc.greater_equal(column, pa.scalar(low)))

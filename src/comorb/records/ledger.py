@@ -76,6 +76,10 @@ class Ledger:
         """Return a ledger with one more line."""
         return replace(self, lines=(*self.lines, Line(unit, rule, before, after)))
 
+    def noted(self, *notes: str) -> Ledger:
+        """Return a ledger with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
     def chain(self, unit: Unit) -> tuple[Line, ...]:
         """Return the lines of one unit."""
         return tuple(line for line in self.lines if line.unit == unit)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from comorb.errors import RecordsError
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.layouts.layout import Layout
-from comorb.records.reading import read_records
+from comorb.records.reading import Reading, open_records
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,11 @@ class Preparation:
 
     def read(self, source: Any, memory: str | None = None) -> Cohort:
         """Read every record of a source, whatever the rules."""
-        return read_records(
+        return self.open(source, memory).cohort
+
+    def open(self, source: Any, memory: str | None = None) -> Reading:
+        """Read every record of a source, with what was understood of it."""
+        return open_records(
             source,
             table=self.table,
             layout=self.layout,
@@ -78,23 +85,66 @@ class Preparation:
             )
         return cohort
 
+    def apply(self, cohort: Cohort) -> Cohort:
+        """Select and drop."""
+        return self.drop(self.select(cohort))
+
     def cohort(self, source: Any, memory: str | None = None) -> Cohort:
         """Read, select and drop."""
-        return self.drop(self.select(self.read(source, memory)))
+        return self.apply(self.read(source, memory))
 
-    def for_new_records(self, system: str, reading: Preparation | None = None) -> Preparation:
+    def for_new_records(
+        self, system: str, reading: Preparation | None = None, every: bool = False
+    ) -> Preparation:
         """Return how to prepare new records for a model of this preparation.
 
-        They are in the model's coding system, whatever they look like, and need no weights.
-        ``reading`` says in which table and layout they are, when it isn't the same.
+        They are in the model's coding system, whatever they look like, need no weights and keep
+        all their codes. ``reading`` says in which table and layout they are, when it isn't the
+        same; ``every`` keeps also the records that the rules would leave out.
         """
-        layout = (reading or self).layout
+        same = reading or self
+        chosen = Preparation(at_least=0) if every else self
         return replace(
-            self,
-            table=(reading or self).table,
-            layout=replace(layout, weight=None),
+            chosen,
+            table=same.table,
+            layout=replace(same.layout, weight=None),
+            unit=self.unit,
             system=None if "+" in system else system,
+            level=self.level,
+            drop_codes=(),
+            drop_rare=0,
         )
+
+    def words(self) -> list[str]:
+        """Return the words that ask the command line for this preparation.
+
+        >>> Preparation(having=("428",), age=(65, None)).words()
+        ['--having', '428', '--where', 'age=65:']
+        """
+        layout = self.layout
+        columns = {"codes": _listed(layout.codes or ()), "separator": layout.separator}
+        columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
+        where = {
+            "age": self.age and ":".join("" if end is None else _number(end) for end in self.age),
+            "sex": _listed(self.sex),
+            "dates": self.dates and ":".join("" if end is None else str(end) for end in self.dates),
+        }
+        options: list[tuple[str, Sequence[str]]] = [
+            ("--table", [self.table] if self.table else []),
+            ("--layout", [layout.kind] if layout.kind else []),
+            ("--column", [f"{role}={name}" for role, name in columns.items() if name]),
+            ("--weights", [layout.weight] if layout.weight else []),
+            ("--unit", [self.unit] if self.unit else []),
+            ("--system", [self.system] if self.system else []),
+            ("--level", self.level if self.level != ("category",) else []),
+            ("--having", self.having),
+            ("--without", self.without),
+            ("--where", [f"{name}={rule}" for name, rule in where.items() if rule]),
+            ("--at-least", [str(self.at_least)] if self.at_least != 3 else []),
+            ("--drop-codes", self.drop_codes),
+            ("--drop-rare", [str(self.drop_rare)] if self.drop_rare else []),
+        ]
+        return [word for option, values in options for value in values for word in (option, value)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the default, as plain lists and dictionaries, for JSON."""
@@ -112,3 +162,14 @@ class Preparation:
         if "codes" in layout:
             layout = layout | {"codes": tuple(layout["codes"])}
         return replace(cls(), **plain | lists | {"layout": Layout(**layout)})
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names between commas, in quotes where they hold one."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if float(f"{value:g}") == value else repr(float(value))

@@ -58,7 +58,9 @@ class Inspection:
 
 
 @dataclass(frozen=True)
-class _Read:
+class Reading:
+    """A cohort and what its source was understood to be."""
+
     cohort: Cohort
     source: str
     table: str
@@ -115,7 +117,9 @@ def read_records(
     >>> read_records(rows).codes
     ('250', '428')
     """
-    return _read(source, table, _as_layout(layout), unit, system, level, memory).cohort
+    return open_records(
+        source, table=table, layout=layout, unit=unit, system=system, level=level, memory=memory
+    ).cohort
 
 
 def inspect_records(
@@ -135,7 +139,9 @@ def inspect_records(
     Inspection
         The layout, the coding system, counts and problems.
     """
-    read = _read(source, table, _as_layout(layout), unit, system, level, memory)
+    read = open_records(
+        source, table=table, layout=layout, unit=unit, system=system, level=level, memory=memory
+    )
     cohort = read.cohort
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
@@ -162,18 +168,20 @@ def _as_layout(layout: Layout | Kind | None) -> Layout:
     return asked
 
 
-def _read(
+def open_records(
     source: Any,
-    table: str | None,
-    layout: Layout,
-    unit: str | None,
-    system: str | None,
-    level: str | Sequence[str],
-    memory: str | None,
-) -> _Read:
+    *,
+    table: str | None = None,
+    layout: Layout | Kind | None = None,
+    unit: str | None = None,
+    system: str | None = None,
+    level: str | Sequence[str] = "category",
+    memory: str | None = None,
+) -> Reading:
+    """Read records into a cohort, with what was understood; the parameters of `read_records`."""
     levels = (level,) if isinstance(level, str) else tuple(level)
     with open_source(source, memory) as opened:
-        plan = plan_reading(opened, table, layout, unit)
+        plan = plan_reading(opened, table, _as_layout(layout), unit)
 
         def encode(raws: dict[Raw, int]) -> Vocabulary:
             return plan.vocabulary(raws, system, levels)
@@ -181,4 +189,4 @@ def _read(
         assembly = plan.assemble(opened, encode)
         check_usable(plan, assembly.matrix.shape[0], assembly.vocabulary)
         cohort = plan.cohort(assembly, levels, Cohort)
-        return _Read(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
+        return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)

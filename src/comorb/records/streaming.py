@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from comorb.engines.blockfile import CODES, ones_of, read_group
 from comorb.errors import RecordsError
+from comorb.model.blocks import moved_ones
 from comorb.records.archive import as_table, write_parts
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
@@ -128,7 +129,5 @@ def _without(draft: Path, kept: NDArray[np.bool_]) -> Iterator[pa.Table]:
     for number in range(pq.read_metadata(draft).num_row_groups):
         table = read_group(draft, number)
         indptr, indices = ones_of(table)
-        moved = place[indices]
-        ends = np.concatenate(([0], np.cumsum(moved >= 0)))[indptr]
-        lists = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(moved[moved >= 0]))
+        lists = pa.LargeListArray.from_arrays(*map(pa.array, moved_ones(indptr, indices, place)))
         yield table.set_column(table.column_names.index(CODES), CODES, lists)

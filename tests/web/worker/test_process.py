@@ -5,10 +5,11 @@ import time
 
 import pytest
 
+from comorb.web.worker.messages import Data, ListCodes, ShowProfile
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
-DATA = {"kind": "builtin", "source": "heart_failure", "reading": {}, "folder": "", "title": ""}
-SLOW = {"data": DATA, "rules": {}, "min_cell": 11}
+DATA = Data("heart_failure", "builtin", "", {}, "")
+SLOW = ListCodes(DATA, ["category"], 11)
 
 
 @pytest.fixture(scope="module")
@@ -20,17 +21,29 @@ def worker():
 
 def test_a_task_is_done_again_and_again(worker):
     worker.warm()
-    assert worker.ask("codes", SLOW) == worker.ask("codes", SLOW)
+    assert worker.ask(SLOW) == worker.ask(SLOW)
 
 
 def test_an_error_of_ours_is_told_whole(worker):
     with pytest.raises(TaskError, match="There is no profile"):
-        worker.ask("show", {"folder": "nowhere", "min_cell": 11})
+        worker.ask(ShowProfile("nowhere", 11))
 
 
 def test_an_error_that_nobody_foresaw_is_told_without_what_it_holds(worker):
+    broken = ListCodes(Data("patient 7", "builtin", "", {}, ""), ["category"], 11)
     with pytest.raises(TaskError, match=r"^This can't be done: an unexpected KeyError\.$"):
-        worker.ask("explain", {"secret": "patient 7"})
+        worker.ask(broken)
+
+
+def test_an_error_that_nobody_foresaw_is_logged_with_its_frames_alone(capfd):
+    worker = Worker()
+    with pytest.raises(TaskError):
+        worker.ask(ListCodes(Data("patient 7", "builtin", "", {}, ""), ["category"], 11))
+    worker.close()
+    logged = capfd.readouterr().err
+    assert "KeyError in ListCodes" in logged
+    assert "cohorts.py:" in logged
+    assert "patient 7" not in logged
 
 
 def test_a_stopped_task_says_so_and_the_next_one_is_done(worker):
@@ -38,7 +51,7 @@ def test_a_stopped_task_says_so_and_the_next_one_is_done(worker):
 
     def ask():
         try:
-            worker.ask("codes", SLOW)
+            worker.ask(SLOW)
         except (StoppedError, TaskError) as error:
             errors.append(type(error))
 
@@ -48,11 +61,11 @@ def test_a_stopped_task_says_so_and_the_next_one_is_done(worker):
     worker.stop()
     thread.join(30)
     assert errors == [StoppedError]
-    assert worker.ask("codes", SLOW)[0][0] == "428"
+    assert worker.ask(SLOW)[0][0] == "428"
 
 
 def test_a_closed_worker_takes_no_more_tasks():
     worker = Worker()
     worker.close()
     with pytest.raises(StoppedError, match="closing"):
-        worker.ask("codes", SLOW)
+        worker.ask(SLOW)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Rows, from_csr, map_blocks
+from comorb.model.blocks import Rows, map_blocks
 from comorb.model.mixture import Mixture
 from comorb.model.threads import workers
 from comorb.records.cohort import Cohort
@@ -37,6 +38,17 @@ class Assignment:
     entropy: Floats
     soft: Floats
 
+    def every(self, step: int, first: int = 0) -> Assignment:
+        """Return the assignment of each ``step``-th record; ``soft`` shrinks in proportion."""
+        chosen = slice(first, None, step)
+        return Assignment(
+            self.labels[chosen],
+            self.top[chosen],
+            self.margin[chosen],
+            self.entropy[chosen],
+            self.soft / step,
+        )
+
 
 def assign(
     model: Mixture, cohort: Cohort, n_jobs: int = -1, groups: Sequence[int] | None = None
@@ -60,33 +72,40 @@ def assign(
     Assignment
         One entry for each record.
     """
-    matrix = cohort.matrix
     if model.n_columns != len(cohort.codes):
         raise InputError(
             f"expected a model over the {len(cohort.codes)} codes of the cohort, got one over "
             f"{model.n_columns}; fit it on this cohort, or bring the cohort to the model's codes"
         )
-
-    joined = None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
-
-    def read(rows: Rows) -> tuple[Ints, Floats, Floats, Floats, Floats]:
-        posterior = model.posterior(rows)[0]
-        return _judge(posterior if joined is None else posterior @ joined, rows.weights)
-
-    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], cohort.weights)
+    united = None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
     with workers(n_jobs) as executor:
-        parts = list(map_blocks(read, blocks, executor))
-    if not parts:
-        parts = [_judge(np.empty((0, model.n_components)), np.empty(0))]
-    labels, top, margin, entropy = (np.concatenate([part[i] for part in parts]) for i in range(4))
-    return Assignment(labels, top, margin, entropy, np.sum([part[4] for part in parts], axis=0))
+        parts = list(map_blocks(partial(assign_rows, model, united), cohort.blocks(), executor))
+    k = model.n_components if united is None else united.shape[1]
+    return joined(parts) if parts else _judge(np.empty((0, k)), np.empty(0))
 
 
-def _judge(posterior: Floats, weights: Floats) -> tuple[Ints, Floats, Floats, Floats, Floats]:
+def assign_rows(model: Mixture, united: Floats | None, rows: Rows) -> Assignment:
+    """Assign the rows of one block; ``united`` (k, groups) marks clusters that count as one."""
+    posterior = model.posterior(rows)[0]
+    return _judge(posterior if united is None else posterior @ united, rows.weights)
+
+
+def joined(parts: Sequence[Assignment]) -> Assignment:
+    """Return the assignment of the rows of several blocks, in their order."""
+    return Assignment(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.top for part in parts]),
+        np.concatenate([part.margin for part in parts]),
+        np.concatenate([part.entropy for part in parts]),
+        np.sum([part.soft for part in parts], axis=0),
+    )
+
+
+def _judge(posterior: Floats, weights: Floats) -> Assignment:
     n, k = posterior.shape
     labels = posterior.argmax(axis=1)
     top = posterior[np.arange(n), labels]
     second = np.partition(posterior, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
     entropy = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
     soft = posterior.T @ (weights if weights.size else np.ones(n))
-    return labels, top, top - second, entropy / max(np.log(k), 1e-300), soft
+    return Assignment(labels, top, top - second, entropy / max(np.log(k), 1e-300), soft)

@@ -95,6 +95,22 @@ class Profile:
         return tuple(cluster.number for cluster in self.clusters)
 
     @property
+    def cluster_names(self) -> tuple[str, ...]:
+        """The names of the clusters, in their order."""
+        return tuple(cluster.name for cluster in self.clusters)
+
+    def place_of(self, number: int) -> int:
+        """Return the place of the cluster of a number."""
+        if number not in self.numbers:
+            known = ", ".join(map(str, self.numbers))
+            raise InputError(f"expected one of the clusters {known}, got {number}")
+        return self.numbers.index(number)
+
+    def places_of(self, numbers: Ints) -> Ints:
+        """Return the places of the clusters of many numbers, all of them known."""
+        return np.searchsorted(self.numbers, numbers)
+
+    @property
     def lift(self) -> Floats:
         """How many times likelier each code is in each cluster than overall, (k, d)."""
         return np.asarray(self.prevalence / np.where(self.overall > 0, self.overall, np.nan))

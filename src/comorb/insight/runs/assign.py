@@ -1,33 +1,29 @@
-"""Scoring: new records to the clusters of a model, prepared as its training data were."""
+"""Assign: each record to its most probable cluster, block by block, to a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from comorb.errors import RecordsError
-from comorb.insight.profile.assignment import Assignment, assign
-from comorb.model.arrays import Floats, Ints
-from comorb.records.alignment import Unknown, align
-from comorb.records.cohort import Cohort
-from comorb.records.export import export
+from comorb.engines import open_engine
+from comorb.insight.profile.assignment import Assignment, assign_rows
+from comorb.insight.runs.alignment import Unknown, align, aligned
+from comorb.insight.runs.cohorts import AnyCohort, open_cohort
+from comorb.insight.runs.folder import load_run_model
+from comorb.insight.runs.progress import Progress, Tell, silent
+from comorb.model.arrays import Floats, Indices, Ints
+from comorb.model.blocks import Rows, map_blocks
+from comorb.model.mixture import Mixture
+from comorb.records.export import check_export, export
 from comorb.records.ledger import Ledger
-from comorb.records.parts import open_parts
 from comorb.records.preparation import Preparation
-from comorb.storage import SavedModel, load_model
-
-MODEL = "model.comorb"
-
-Tell = Callable[[str], None]
-
-
-def silent(_: str) -> None:
-    """Say nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,98 +50,7 @@ class Tally:
     unknown: tuple[Unknown, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Assigned:
-    """The cluster of each record.
-
-    Attributes
-    ----------
-    ids : pyarrow.Array of strings
-        The records.
-    assignment : Assignment
-        Their clusters, and how surely.
-    clusters, numbers : tuple of str and of int
-        The names and the numbers of the clusters.
-    ledger : Ledger
-        What became of the records that were read.
-    unknown : tuple of Unknown
-        Codes that the model doesn't know, which say nothing about a record's cluster.
-    """
-
-    ids: pa.Array
-    assignment: Assignment
-    clusters: tuple[str, ...]
-    numbers: tuple[int, ...]
-    ledger: Ledger
-    unknown: tuple[Unknown, ...] = ()
-
-    @property
-    def tally(self) -> Tally:
-        """How many records each cluster has, and what became of the others."""
-        sizes, sure = _counted(self.assignment, len(self.clusters))
-        return Tally(self.clusters, self.numbers, sizes, sure, self.ledger, self.unknown)
-
-    def save(self, path: str | Path, force: bool = False) -> None:
-        """Write id, cluster (its number) and confidence to a CSV or Parquet file."""
-        found = self.assignment
-        rows = pa.Table.from_batches([as_rows(self.ids, found.labels, found.top, self.numbers)])
-        export(rows.to_batches(max_chunksize=1 << 16), path, force)
-
-
-def as_rows(ids: pa.Array, labels: Ints, top: Floats, numbers: Sequence[int]) -> pa.RecordBatch:
-    """Return the rows of a file of assignments."""
-    return pa.record_batch(
-        {
-            "id": ids,
-            "cluster": pa.array(np.asarray(numbers)[labels]),
-            "confidence": pa.array(top.round(6)),
-        }
-    )
-
-
-def assign_records(
-    model: str | Path,
-    records: Any,
-    reading: Preparation | None = None,
-    *,
-    every: bool = False,
-    memory: str | None = None,
-    tell: Tell = silent,
-) -> Assigned:
-    """Assign new records to the clusters of a model file, prepared as its training data were.
-
-    Parameters
-    ----------
-    model : path
-        A model file, or the folder of a run.
-    records : anything that `read_records` reads
-        The new records.
-    reading : Preparation, optional
-        Their table and layout, when they differ from those of the training data.
-    every : bool, default=False
-        Whether to assign also the records that the model's cohort rules would leave out.
-    memory : str, optional
-        The most that reading may hold, such as '2GB'.
-    tell : callable, optional
-        Is told what is being done.
-
-    Returns
-    -------
-    Assigned
-        The cluster of each record, and the codes that the model doesn't know.
-    """
-    saved, preparation = _opened(model, reading)
-    tell("Reading the records")
-    cohort = preparation.read(records, memory)
-    if not every:
-        cohort = preparation.select(cohort)
-    aligned, unknown = align(cohort, saved.codes, saved.names, saved.left_out)
-    tell(f"Assigning {len(aligned):,} records")
-    assignment = assign(saved.mixture, aligned)
-    return Assigned(aligned.ids, assignment, saved.clusters, saved.numbers, aligned.ledger, unknown)
-
-
-def assign_stream(  # noqa: PLR0913 - what is told beside the data is told by name
+def assign_records(  # noqa: PLR0913 - what is told beside the data is told by name
     model: str | Path,
     records: Any,
     path: str | Path,
@@ -153,19 +58,26 @@ def assign_stream(  # noqa: PLR0913 - what is told beside the data is told by na
     *,
     every: bool = False,
     memory: str | None = None,
+    engine: str | None = None,
     force: bool = False,
     tell: Tell = silent,
 ) -> Tally:
-    """Assign new records of any number, and write them as they come, in bounded memory.
+    """Assign new records to the clusters of a model, prepared as its training data were.
 
     Parameters
     ----------
-    model, records, reading, every, tell
-        As in `assign_records`.
+    model : path
+        A model file, or the folder of a run.
+    records : anything that `read_records` reads
+        The new records.
     path : path
-        A .csv or .parquet file, as `Assigned.save` writes it: whole or not at all.
-    memory : str, optional
-        About the most to hold, such as '2GB'.
+        The .csv or .parquet file that gets id, cluster (its number) and confidence.
+    reading : Preparation, optional
+        Their table and layout, when they differ from those of the training data.
+    every : bool, default=False
+        Whether to assign also the records that the model's cohort rules would leave out.
+    memory, engine, tell
+        As in `comorb.insight.runs.run.fit_records`.
     force : bool, default=False
         Whether a file that is there may be replaced.
 
@@ -174,45 +86,54 @@ def assign_stream(  # noqa: PLR0913 - what is told beside the data is told by na
     Tally
         How many records went to each cluster, and the codes that the model doesn't know.
     """
-    saved, preparation = _opened(model, reading)
-    k = len(saved.clusters)
-    sizes, sure = np.zeros(k, dtype=np.int64), np.zeros(k)
-    strangers: dict[tuple[str, str], int] = {}
-    ledger = Ledger()
-
-    def scored(parts: Iterable[Cohort]) -> Iterator[pa.RecordBatch]:
-        nonlocal ledger
-        for part in parts:
-            chosen = part if every else preparation.select(part)
-            aligned, unknown = align(chosen, saved.codes, saved.names, saved.left_out)
-            for one in unknown:
-                key = one.code, one.name
-                strangers[key] = strangers.get(key, 0) + one.records
-            found = assign(saved.mixture, aligned)
-            counts, summed = _counted(found, k)
-            np.add(sizes, counts, out=sizes)
-            np.add(sure, summed, out=sure)
-            ledger = ledger + aligned.ledger
-            tell(f"{sizes.sum():,} records assigned")
-            yield as_rows(aligned.ids, found.labels, found.top, saved.numbers)
-        if not sizes.any():
-            raise RecordsError("No record is left after the rules of the model; see --all.")
-
-    tell("Reading the records")
-    with open_parts(records, preparation, memory) as parts:
-        export(scored(parts), path, force)
-    order = sorted((item for item in strangers.items() if item[1]), key=lambda one: (-one[1], one))
-    unknown = tuple(Unknown(code, name, count) for (code, name), count in order)
-    return Tally(saved.clusters, saved.numbers, sizes, sure, ledger, unknown)
-
-
-def _opened(model: str | Path, reading: Preparation | None) -> tuple[SavedModel, Preparation]:
-    """Return a model, and how to prepare new records for it."""
-    saved = load_model(Path(model) / MODEL if Path(model).is_dir() else model)
+    check_export(Path(path), force)
+    saved = load_run_model(model)
     fitted = Preparation.from_dict(saved.preparation)
-    return saved, fitted.for_new_records(saved.system, reading)
+    asked = fitted.for_new_records(saved.system, reading, every)
+    outside = engine is not None
+    with (
+        open_cohort(records, asked, memory=memory, outside=outside, tell=tell) as cohort,
+        open_engine(engine or "threads") as executor,
+    ):
+        tell(Progress("writing", f"Assigning {len(cohort):,} records"))
+        place, unknown = align(cohort, saved.codes, saved.left_out, executor)
+        sizes, sure = np.zeros(len(saved.clusters), np.int64), np.zeros(len(saved.clusters))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for ids, part in assigned_blocks(cohort, saved.mixture, executor, place):
+                np.add.at(sizes, part.labels, 1)
+                np.add.at(sure, part.labels, part.top)
+                yield assignment_rows(ids, part, saved.numbers)
+
+        export(batches(), path, force)
+        return Tally(saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown)
 
 
-def _counted(found: Assignment, k: int) -> tuple[Ints, Floats]:
-    sizes = np.bincount(found.labels, minlength=k)
-    return sizes, np.bincount(found.labels, found.top, k).astype(np.float64)
+def assigned_blocks(
+    cohort: AnyCohort,
+    mixture: Mixture,
+    executor: Executor | None,
+    place: Indices | None = None,
+) -> Iterator[tuple[pa.Array, Assignment]]:
+    """Yield the ids and the clusters of the records of each block; see `align` for ``place``."""
+    start = 0
+    assigned = map_blocks(partial(_assigned, mixture, place), cohort.blocks(), executor)
+    for number, part in enumerate(assigned):
+        yield cohort.ids_of(number, start, part.labels.size), part
+        start += part.labels.size
+
+
+def assignment_rows(ids: pa.Array, part: Assignment, numbers: Sequence[int]) -> pa.RecordBatch:
+    """Return the rows of a file of assignments."""
+    return pa.record_batch(
+        {
+            "id": ids,
+            "cluster": pa.array(np.asarray(numbers)[part.labels]),
+            "confidence": pa.array(part.top.round(6)),
+        }
+    )
+
+
+def _assigned(mixture: Mixture, place: Indices | None, rows: Rows) -> Assignment:
+    own = rows if place is None else aligned(place, mixture.n_columns, rows)
+    return assign_rows(mixture, None, own)

@@ -1,39 +1,116 @@
-"""Saved: what is done with the folder of a run: read, rename, report, compare."""
+"""The folder of a run: the names of its files, read and written in one place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from comorb.errors import InputError, StorageError
-from comorb.insight.profile.compare import Comparison, compare
+from comorb.errors import StorageError
 from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.assign import MODEL
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
-from comorb.model.arrays import Ints
-from comorb.storage import check_file, load_model, save_model, write_folder, write_whole
+from comorb.records.export import export
+from comorb.storage import (
+    SavedModel,
+    check_file,
+    load_model,
+    save_model,
+    write_folder,
+    write_text,
+    write_whole,
+)
 
-ASSIGNMENTS, PROFILE, REPORT = "assignments.csv", "profile.json", "report.html"
+PROFILE = "profile.json"
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """Two profiles and what sets them apart."""
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the files of a run are.
 
-    one: Profile
-    two: Profile
-    comparison: Comparison
+    ``base`` is the model before clusters were merged by hand, ``moved`` the records that were
+    moved by hand: both are there only where that was done.
+    """
+
+    path: Path
+
+    @classmethod
+    @contextmanager
+    def write(cls, directory: str | Path, force: bool = False) -> Iterator[RunFolder]:
+        """Yield a folder whose files move to ``directory`` when the block ends well."""
+        with write_folder(directory, force) as draft:
+            yield cls(draft)
+
+    @property
+    def model(self) -> Path:
+        """The model file."""
+        return self.path / "model.comorb"
+
+    @property
+    def base(self) -> Path:
+        """The model file as it was fitted, before clusters were merged by hand."""
+        return self.path / "base.comorb"
+
+    @property
+    def moved(self) -> Path:
+        """The records that were moved by hand."""
+        return self.path / "moved.csv"
+
+    @property
+    def assignments(self) -> Path:
+        """The cluster of each record."""
+        return self.path / "assignments.csv"
+
+    @property
+    def profile(self) -> Path:
+        """The profile, as JSON."""
+        return self.path / PROFILE
+
+    @property
+    def report(self) -> Path:
+        """The report, as one HTML file."""
+        return self.path / "report.html"
+
+    def shown(self, min_cell: int) -> Path:
+        """Return the profile without counts below ``min_cell``, as JSON."""
+        return self.path / f"shown-{min_cell}.json"
+
+    def all_shown(self) -> list[Path]:
+        """Return every profile without small counts that is there, whatever the threshold."""
+        return list(self.path.glob("shown-*.json"))
+
+    def save_assignments(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write the cluster of each record, batch by batch."""
+        export(batches, self.assignments)
+
+    def save_model(self, model: SavedModel) -> None:
+        """Write the model."""
+        save_model(model, self.model)
+
+    def save_profile(self, profile: Profile) -> None:
+        """Write a profile and its report."""
+        write_text(profile.to_json(), self.profile)
+        write_text(report(profile), self.report)
+
+    def load_assignments(self) -> pa.Table:
+        """Read the number of the cluster of each record, and its confidence."""
+        types = {"id": pa.string(), "cluster": pa.int64(), "confidence": pa.float64()}
+        options = pa_csv.ConvertOptions(column_types=types)
+        return pa_csv.read_csv(self.assignments, convert_options=options)
+
+
+def load_run_model(run: str | Path) -> SavedModel:
+    """Read the model of a run, from its folder or from the file itself."""
+    return load_model(RunFolder(Path(run)).model if Path(run).is_dir() else run)
 
 
 def load_profile(run: str | Path) -> Profile:
     """Read the profile of a run, from its folder or from the file itself."""
-    path = Path(run) / PROFILE if Path(run).is_dir() else Path(run)
+    path = RunFolder(Path(run)).profile if Path(run).is_dir() else Path(run)
     try:
         return Profile.from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -47,80 +124,22 @@ def load_profile(run: str | Path) -> Profile:
 
 def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
     """Give clusters of a saved run other names, by their numbers, in all its files."""
-    directory = Path(directory)
-    about = load_profile(directory)
-    about = about.renamed({place_of(about, number): name for number, name in names.items()})
-    model = replace(load_model(directory / MODEL), clusters=names_of(about))
-    with write_folder(directory, force=True) as folder:
-        save_model(model, folder / MODEL)
-        save_profile(about, folder)
-    return about
+    profile = load_profile(directory)
+    profile = profile.renamed({profile.place_of(number): name for number, name in names.items()})
+    model = replace(load_run_model(directory), clusters=profile.cluster_names)
+    with RunFolder.write(directory, force=True) as folder:
+        folder.save_model(model)
+        folder.save_profile(profile)
+    return profile
 
 
 def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
     """Write the report of a saved run to an HTML or PDF file, without counts under ``min_cell``."""
     path = Path(path)
     check_file(path, (".html", ".pdf"), force)
-    about = load_profile(run).suppressed(min_cell)
+    profile = load_profile(run).suppressed(min_cell)
     if path.suffix.lower() == ".pdf":
         with write_whole(path) as file:
-            report_pdf(about, file)
+            report_pdf(profile, file)
     else:
-        write_text(report(about), path)
-
-
-def compare_runs(one: str | Path, two: str | Path, min_cell: int = 0) -> Compared:
-    """Compare two runs, given by their folders or profiles.
-
-    Where both are on the same records, and their assignments lie beside their profiles, the
-    records are followed from one to the other.
-    """
-    a, b = load_profile(one), load_profile(two)
-    labels = None
-    if a.source.digest == b.source.digest:
-        found = _shared_numbers(Path(one) / ASSIGNMENTS, Path(two) / ASSIGNMENTS)
-        labels = found and (places_of(a, found[0]), places_of(b, found[1]))
-    a, b = a.suppressed(min_cell), b.suppressed(min_cell)
-    return Compared(a, b, compare(a, b, labels))
-
-
-def _shared_numbers(one: Path, two: Path) -> tuple[Ints, Ints] | None:
-    if not (one.is_file() and two.is_file()):
-        return None
-    types = pa_csv.ConvertOptions(column_types={"id": pa.string(), "cluster": pa.int64()})
-    first, second = (
-        pa_csv.read_csv(path, convert_options=types).sort_by("id") for path in (one, two)
-    )
-    if first["id"] != second["id"]:
-        return None
-    return first["cluster"].to_numpy(), second["cluster"].to_numpy()
-
-
-def save_profile(about: Profile, folder: Path) -> None:
-    """Write a profile and its report to a folder."""
-    write_text(about.to_json(), folder / PROFILE)
-    write_text(report(about), folder / REPORT)
-
-
-def write_text(text: str, path: str | Path) -> None:
-    """Write a text as UTF-8, whole or not at all."""
-    with write_whole(path) as file:
-        file.write(text.encode())
-
-
-def names_of(about: Profile) -> tuple[str, ...]:
-    """Return the names of the clusters."""
-    return tuple(cluster.name for cluster in about.clusters)
-
-
-def place_of(about: Profile, number: int) -> int:
-    """Return the place of the cluster of a number."""
-    if number not in about.numbers:
-        known = ", ".join(map(str, about.numbers))
-        raise InputError(f"expected one of the clusters {known}, got {number}")
-    return about.numbers.index(number)
-
-
-def places_of(about: Profile, numbers: Ints) -> Ints:
-    """Return the places of the clusters of many numbers, all of them known."""
-    return np.searchsorted(about.numbers, numbers)
+        write_text(report(profile), path)

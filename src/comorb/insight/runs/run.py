@@ -1,187 +1,311 @@
-"""Run: the whole job, from records to a folder of results, for the command line and the explorer.
+"""The one run: from a cohort, wherever it lies, to a folder of results.
 
-A run's folder holds the model, the cluster of each record, the profile and the report.
+The command line, the explorer and a notebook differ in how they show progress and in nothing else.
 """
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from comorb.errors import ComorbWarning, InputError
-from comorb.insight.profile.assignment import assign
+import pyarrow as pa
+
+from comorb.engines import FileJournal, open_engine
+from comorb.engines.blockfile import RowGroup, identity
+from comorb.errors import InputError
+from comorb.insight.profile.assignment import Assignment, assign, joined
 from comorb.insight.profile.profile import Profile, profile
-from comorb.insight.runs.assign import MODEL, Assigned, Tell, silent
-from comorb.insight.runs.folder import ASSIGNMENTS, names_of, save_profile
+from comorb.insight.runs.assign import assigned_blocks, assignment_rows
+from comorb.insight.runs.cohorts import JOURNAL, AnyCohort, open_cohort, workshop
+from comorb.insight.runs.folder import RunFolder
 from comorb.insight.runs.lineage import arrange, kept_names
+from comorb.insight.runs.progress import Pace, Progress, Tell, silent
 from comorb.insight.runs.stability import Stability, stability
-from comorb.model.choose import Choice
-from comorb.model.estimator import BernoulliMixture, choose_k
+from comorb.model.choose import Choice, choose
+from comorb.model.em import Stopping
+from comorb.model.estimator import BernoulliMixture
+from comorb.model.mixture import Mixture
+from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
-from comorb.storage import SavedModel, save_model, write_folder
+from comorb.storage import SavedModel, check_folder
+
+DESCRIBED = 500_000  # records of a file that the profile is made of, at most
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A model with what it says about the records it was fitted on."""
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked for, beside its records.
 
-    model: SavedModel
-    assigned: Assigned
-    profile: Profile
-    stability: Stability | None = None
+    Attributes
+    ----------
+    k : int or "auto"
+        The number of clusters.
+    preparation : Preparation
+        How the records were read and chosen, which is kept with the model.
+    title, command : str
+        What the data are and what was run, for the report.
+    outcomes : tuple of str, optional
+        The covariates to sum up per cluster; by default all that can be.
+    repeats : int
+        On how many pairs of overlapping parts stability is measured; 0 leaves it out.
+    earlier : tuple of Profile
+        Earlier runs, the last one first; clusters that go on keep their numbers and the names
+        they were given.
+    """
 
-    def save(self, directory: str | Path, force: bool = False) -> None:
-        """Write the model, the assignments, the profile and the report to a folder.
+    k: int | Literal["auto"] = "auto"
+    preparation: Preparation = field(default_factory=Preparation)
+    title: str = ""
+    command: str = ""
+    outcomes: tuple[str, ...] | None = None
+    repeats: int = 3
+    earlier: tuple[Profile, ...] = ()
 
-        Parameters
-        ----------
-        directory : path
-            Made when it isn't there.
-        force : bool, default=False
-            Whether an earlier run in it may be replaced.
-        """
-        with write_folder(directory, force) as folder:
-            save_model(self.model, folder / MODEL)
-            self.assigned.save(folder / ASSIGNMENTS)
-            save_profile(self.profile, folder)
+    def words(self, records: str) -> str:
+        """Return the command that does the same with some records."""
+        words = ["comorb", "fit", records, "-k", str(self.k), *self.preparation.words()]
+        words += [word for name in self.outcomes or () for word in ("--outcome", name)]
+        return shlex.join(words)
 
 
-def run(  # noqa: PLR0913 - what is told beside the data is told by name
+def fit_records(
     records: Any,
-    k: int | Literal["auto"] = "auto",
-    preparation: Preparation | None = None,
+    directory: str | Path,
+    request: Request,
     *,
-    title: str = "",
-    command: str = "",
-    outcomes: Sequence[str] | None = None,
-    repeats: int = 3,
-    earlier: Sequence[Profile] = (),
     memory: str | None = None,
+    engine: str | None = None,
+    force: bool = False,
     tell: Tell = silent,
-) -> Run:
-    """Read records, find their clusters and describe them.
+) -> Profile:
+    """Read records, find their clusters and write the results to a folder.
 
     Parameters
     ----------
-    records : Cohort, or anything that `read_records` reads
+    records : Cohort, path, or anything that `read_records` reads
         The records.
-    k : int or "auto", default="auto"
-        The number of clusters.
-    preparation : Preparation, optional
-        How to read them and which to keep; by default those with at least 3 codes.
-    title, command : str, optional
-        What the data are and what was run, for the report.
-    outcomes : sequence of str, optional
-        The covariates to sum up per cluster; by default all that can be.
-    repeats : int, default=3
-        On how many pairs of overlapping parts stability is measured; 0 leaves it out.
-    earlier : sequence of Profile, optional
-        Earlier runs, the last one first; clusters that go on keep their numbers and the names
-        they were given.
+    directory : path
+        Where the results go; see `RunFolder`.
+    request : Request
+        What to do.
     memory : str, optional
-        The most that reading may hold, such as '2GB'.
+        About the most to hold, such as '2GB': the records become a cohort file and may be more
+        than that. While the run is under way, that file and a journal of its passes are in a
+        hidden folder beside ``directory``; a run that was interrupted goes on there when it is
+        started again.
+    engine : str, optional
+        Who maps the blocks; see `comorb.engines.open_engine`. The cohort is then a file, too.
+    force : bool, default=False
+        Whether an earlier run in the folder may be replaced.
     tell : callable, optional
         Is told what is being done.
 
     Returns
     -------
-    Run
-        The model, the cluster of each record, and the profile.
+    Profile
+        What there is to know about the clusters.
+    """
+    directory = Path(directory).absolute()
+    check_folder(directory, force)
+    outside = bool(memory or engine)
+    place = workshop(directory, records, request.preparation) if outside else nullcontext()
+    with (
+        place as folder,
+        open_cohort(
+            records,
+            request.preparation,
+            memory=memory,
+            outside=outside,
+            folder=folder,
+            tell=tell,
+        ) as cohort,
+    ):
+        journal = None if folder is None else folder / JOURNAL
+        return run(
+            cohort, request, directory, engine=engine, force=force, journal=journal, tell=tell
+        )
+
+
+def run(
+    cohort: AnyCohort,
+    request: Request,
+    directory: str | Path,
+    *,
+    engine: str | None = None,
+    force: bool = False,
+    journal: Path | None = None,
+    tell: Tell = silent,
+) -> Profile:
+    """Find the clusters of a cohort, assign each record once, describe, and write one folder.
+
+    Parameters
+    ----------
+    cohort : Cohort or CohortFile
+        The records, as they were chosen.
+    request, directory, engine, force, tell
+        As in `fit_records`.
+    journal : Path, optional
+        The file that keeps the passes over a cohort file, so that the run can go on from them.
+
+    Returns
+    -------
+    Profile
+        What there is to know about the clusters. Those of a file of more than half a million
+        records are described, and their stability measured, on that many, evenly spread.
 
     Examples
     --------
+    >>> import tempfile
     >>> from comorb.records.datasets import heart_failure
-    >>> run(heart_failure(), 5, repeats=0).profile.k
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run(heart_failure(), Request(5, repeats=0), folder).k
     5
     """
-    preparation = preparation or Preparation()
-    cohort, left_out = _prepared(records, preparation, memory, tell)
-    tell(f"Finding the clusters of {len(cohort):,} records")
-    fitted = BernoulliMixture(k).fit(cohort.matrix, sample_weight=cohort.weights)
-    reason = fitted.choice_.reason if k == "auto" else f"{k}, as asked"
-    stable = measured_stability(cohort, fitted, repeats, tell)
-    tell("Describing the clusters")
-    mixture = fitted.mixture_
-    numbers = None
-    if earlier:
-        mixture, numbers = arrange(mixture, cohort.codes, earlier)
-    about = profile(
-        mixture,
-        cohort,
-        title=title,
-        reason=reason,
-        command=command,
-        stability=stable,
-        outcomes=outcomes,
-        numbers=numbers,
-    )
-    if earlier:
-        about = about.renamed(kept_names(about, earlier))
-    assigned = Assigned(
-        cohort.ids, assign(mixture, cohort), names_of(about), about.numbers, cohort.ledger
-    )
-    model = SavedModel(
-        mixture,
-        cohort.codes,
-        cohort.names,
-        names_of(about),
-        about.numbers,
-        cohort.system,
-        cohort.level,
-        left_out,
-        preparation.to_dict(),
-        about.source.digest,
-        {
-            "title": title,
-            "records": len(cohort),
-            "reason": reason,
-            "passes": fitted.n_iter_,
-            "converged": fitted.converged_,
-            "log_likelihood": fitted.log_likelihood_,
-            "smoothing": fitted.smoothing_,
-        },
-    )
-    return Run(model, assigned, about, stable)
+    with open_engine(engine or "threads") as executor:
+        clusters = find(cohort, request, executor, journal, tell)
+        with RunFolder.write(directory, force) as folder:
+            sample, step = cohort.sample(DESCRIBED)
+            tell(Progress("describing", "Assigning the records"))
+            sampled: list[Assignment] = []
+
+            def rows() -> Iterator[pa.RecordBatch]:
+                start = 0
+                for ids, part in assigned_blocks(cohort, clusters.mixture, executor):
+                    sampled.append(part.every(step, -start % step))
+                    start += len(ids)
+                    yield assignment_rows(ids, part, clusters.numbers)
+
+            folder.save_assignments(rows())
+            made, _ = make_profile(clusters, sample, joined(sampled), request, tell)
+            tell(Progress("writing", "Writing the results"))
+            folder.save_model(_saved(cohort, clusters, made, request))
+            folder.save_profile(made)
+    return made
 
 
-def sweep(
-    records: Any,
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """What a fit found: the mixture, its numbers, why so many, and facts and notes about it."""
+
+    mixture: Mixture
+    numbers: tuple[int, ...]
+    reason: str
+    facts: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def find(
+    cohort: AnyCohort,
+    request: Request,
+    executor: Executor | None,
+    journal: Path | None = None,
+    tell: Tell = silent,
+) -> Clusters:
+    """Find the clusters of a cohort; what the fit warns of becomes a note."""
+    tell(Progress("finding", f"Finding the clusters of {len(cohort):,} records"))
+    pace = Pace(Stopping().limit, tell)
+    blocks, passes = cohort.blocks(), None
+    if isinstance(cohort, CohortFile):
+        passes = FileJournal(journal, identity(cohort.path), pace.begin)
+        blocks = replace(blocks, journal=passes)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = BernoulliMixture(request.k).fit_blocks(blocks, executor, pace.gained)
+    reason = fitted.choice_.reason if request.k == "auto" else f"{request.k}, as asked"
+    facts: dict[str, Any] = {
+        "reason": reason,
+        "passes": fitted.n_iter_,
+        "converged": fitted.converged_,
+        "log_likelihood": fitted.log_likelihood_,
+        "smoothing": fitted.smoothing_,
+    }
+    if passes is not None:
+        groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
+        facts["passes_over_the_file"] = passes.passes + passes.recalled
+        facts["bytes_a_pass"] = sum(group.size for group in groups)
+    mixture, numbers = fitted.mixture_, tuple(range(1, fitted.weights_.size + 1))
+    if request.earlier:
+        mixture, numbers = arrange(mixture, cohort.codes, request.earlier)
+    return Clusters(mixture, numbers, reason, facts, tuple(str(one.message) for one in caught))
+
+
+def make_profile(
+    clusters: Clusters, sample: Cohort, assigned: Assignment, request: Request, tell: Tell
+) -> tuple[Profile, Stability | None]:
+    """Return the profile of the clusters, and how well they come out again, if that is wanted."""
+    measured, notes = None, clusters.notes
+    if request.repeats:
+        text = f"Finding the clusters again, in {2 * request.repeats} parts of the records"
+        tell(Progress("repeating", text))
+        try:
+            measured = stability(
+                sample.matrix,
+                clusters.mixture,
+                repeats=request.repeats,
+                sample_weight=sample.weights,
+                labels=assigned.labels,
+            )
+        except InputError as error:
+            notes = (*notes, f"stability was not measured: {error}")
+    tell(Progress("describing", "Describing the clusters"))
+    made = profile(
+        clusters.mixture,
+        replace(sample, ledger=sample.ledger.noted(*notes)),
+        title=request.title,
+        reason=clusters.reason,
+        command=request.command,
+        stability=measured,
+        outcomes=request.outcomes,
+        assigned=assigned,
+        numbers=clusters.numbers,
+    )
+    return made.renamed(kept_names(made, request.earlier)), measured
+
+
+def measure_stability(
+    cohort: AnyCohort, request: Request, engine: str | None = None, tell: Tell = silent
+) -> tuple[Profile, Stability]:
+    """Find the clusters of a cohort, and find out how well they come out again."""
+    with open_engine(engine or "threads") as executor:
+        clusters = find(cohort, request, executor, tell=tell)
+    sample, _ = cohort.sample(DESCRIBED)
+    assigned = assign(clusters.mixture, sample)
+    made, measured = make_profile(clusters, sample, assigned, request, tell)
+    if measured is None:
+        raise InputError(made.source.notes[-1])
+    return made, measured
+
+
+def choose_number(
+    cohort: AnyCohort,
     ks: Sequence[int] | None = None,
-    preparation: Preparation | None = None,
-    *,
-    memory: str | None = None,
+    engine: str | None = None,
     tell: Tell = silent,
 ) -> Choice:
-    """Read records and find out how many clusters they hold; see `comorb.choose_k`."""
-    cohort, _ = _prepared(records, preparation or Preparation(), memory, tell)
-    tell(f"Trying numbers of clusters on {len(cohort):,} records")
-    return choose_k(cohort.matrix, ks, sample_weight=cohort.weights)
+    """Find out how many clusters a cohort holds; see `comorb.choose_k`."""
+    tell(Progress("finding", f"Trying numbers of clusters on {len(cohort):,} records"))
+    with open_engine(engine or "threads") as executor:
+        return choose(cohort.blocks(), ks, executor)
 
 
-def _prepared(
-    records: Any, preparation: Preparation, memory: str | None, tell: Tell
-) -> tuple[Cohort, tuple[str, ...]]:
-    """Return the cohort, and the codes that were left out of it on purpose."""
-    tell("Reading the records")
-    whole = records if isinstance(records, Cohort) else preparation.read(records, memory)
-    chosen = preparation.select(whole)
-    cohort = preparation.drop(chosen)
-    return cohort, tuple(sorted(set(chosen.codes) - set(cohort.codes)))
-
-
-def measured_stability(
-    cohort: Cohort, fitted: BernoulliMixture, repeats: int, tell: Tell
-) -> Stability | None:
-    """Find out how well the clusters come out again; None when it can't be, or isn't wanted."""
-    if not repeats:
-        return None
-    tell(f"Finding the clusters again, in {2 * repeats} parts of the records")
-    try:
-        return stability(cohort.matrix, fitted, repeats=repeats, sample_weight=cohort.weights)
-    except InputError as error:
-        warnings.warn(f"stability was not measured: {error}", ComorbWarning, stacklevel=3)
-        return None
+def _saved(cohort: AnyCohort, clusters: Clusters, made: Profile, request: Request) -> SavedModel:
+    return SavedModel(
+        mixture=clusters.mixture,
+        codes=cohort.codes,
+        names=cohort.names,
+        clusters=made.cluster_names,
+        numbers=clusters.numbers,
+        system=cohort.system,
+        level=cohort.level,
+        left_out=cohort.left_out,
+        preparation=request.preparation.to_dict(),
+        data_hash=cohort.digest(),
+        run={"title": request.title, "records": len(cohort), **clusters.facts},
+    )

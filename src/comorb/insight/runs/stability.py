@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand, jaccard
+from comorb.model.arrays import Floats, Ints, Mask
+from comorb.model.blocks import from_csr
 from comorb.model.estimator import BernoulliMixture, binary_csr
+from comorb.model.mixture import Mixture
+from comorb.model.moments import prevalence
+from comorb.model.thinning import chances
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Stability:
     aris
         For each repeat, the Adjusted Rand Index of two fits on the records they share.
     jaccard
-        For each cluster of the whole, largest first, its mean overlap with its match in the
+        For each cluster of the model, in its order, its mean overlap with its match in the
         parts' fits: 1 when it always comes out again, near 0 when it never does.
     """
 
@@ -38,11 +42,12 @@ class Stability:
 
 def stability(
     X: Any,
-    model: BernoulliMixture,
+    model: Mixture,
     *,
     share: float = 2 / 3,
     repeats: int = 3,
-    sample_weight: npt.NDArray[np.float64] | None = None,
+    sample_weight: Floats | None = None,
+    labels: Ints | None = None,
 ) -> Stability:
     """Fit overlapping parts of the records and compare what comes out.
 
@@ -50,15 +55,17 @@ def stability(
     ----------
     X : array or sparse matrix of shape (n, d)
         The records that ``model`` was fitted to.
-    model : BernoulliMixture
-        The fit of the whole; the parts get as many clusters.
+    model : Mixture
+        The clusters of the whole; the parts get as many.
     share : float, default=2/3
         The share of the records in each part, above one half and below 1. Which record is in
-        which part depends on its place and the repeat, and on nothing else.
+        which part depends on its codes, on the repeat and on nothing else: not on its place.
     repeats : int, default=3
         How many pairs of parts.
     sample_weight : ndarray of shape (n,), optional
         How many records each row stands for.
+    labels : ndarray of int, shape (n,), optional
+        The cluster of each record, when it is known already.
 
     Returns
     -------
@@ -66,7 +73,7 @@ def stability(
         The agreement of the parts, and how well each cluster of the whole is found again.
     """
     matrix = binary_csr(X)
-    n, k = matrix.shape[0], model.weights_.size
+    n, k = matrix.shape[0], model.n_components
     if not 0.5 < share < 1 or repeats < 1:
         raise InputError(
             f"expected a share between 0.5 and 1 and at least one repeat, "
@@ -77,29 +84,33 @@ def stability(
             f"two parts of {share:.0%} of {n} records share about {n * (2 * share - 1):.0f}, too "
             f"few to compare {k} clusters; use more records, a larger share or fewer clusters"
         )
-    whole = model.predict(matrix)
+    whole = _most_probable(matrix, model) if labels is None else labels
+    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], sample_weight)
+    drawn = (chances(blocks, prevalence(blocks), None) * 2.0**53).astype(np.uint64)
     aris, overlaps = [], []
     for repeat in range(repeats):
-        place = kernels.mixed(np.arange(n, dtype=np.uint64) + np.uint64(repeat * n)) / 2.0**64
+        place = kernels.mixed(drawn + np.uint64(repeat)) / 2.0**64
         parts = [place < share, place >= 1 - share]
-        labels = [_labels(matrix, part, k, sample_weight) for part in parts]
+        again = [_found_in(matrix, part, k, sample_weight) for part in parts]
         both = parts[0] & parts[1]
-        aris.append(adjusted_rand(labels[0][both], labels[1][both]))
+        aris.append(adjusted_rand(again[0][both], again[1][both]))
         overlaps += [
-            jaccard(whole[part], own[part], k) for part, own in zip(parts, labels, strict=True)
+            jaccard(whole[part], own[part], k) for part, own in zip(parts, again, strict=True)
         ]
     means = np.mean(overlaps, axis=0)
-    return Stability(float(np.mean(aris)), tuple(aris), tuple(float(v) for v in means))
+    return Stability(float(np.mean(aris)), tuple(aris), tuple(float(mean) for mean in means))
 
 
-def _labels(
-    matrix: sparse.csr_array,
-    part: npt.NDArray[np.bool_],
-    k: int,
-    sample_weight: npt.NDArray[np.float64] | None,
-) -> npt.NDArray[np.int64]:
+def _found_in(matrix: sparse.csr_array, part: Mask, k: int, sample_weight: Floats | None) -> Ints:
+    """Return the cluster of every record in a fit on some of them."""
     weights = None if sample_weight is None else np.asarray(sample_weight)[part]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComorbWarning)
-        model = BernoulliMixture(k).fit(matrix[part], sample_weight=weights)
-    return model.predict(matrix)
+        fitted = BernoulliMixture(k).fit(matrix[part], sample_weight=weights)
+    return fitted.predict(matrix)
+
+
+def _most_probable(matrix: sparse.csr_array, model: Mixture) -> Ints:
+    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
+    labels = [model.posterior(load())[0].argmax(axis=1) for load in blocks.loaders]
+    return np.concatenate(labels)

@@ -14,6 +14,7 @@ from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, owned, visible
 from comorb.web.server.store import Row, Store
+from comorb.web.worker.messages import CountCohort, ListCodes, Understand
 from comorb.web.worker.process import TaskError
 
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
@@ -124,12 +125,12 @@ def search_codes(
     """Return the codes that match every word of a query, by code or by name."""
     row = visible(store, "data", key, user)
     levels = level or ["category"]
-    found = _codes(jobs, row, levels)
+    codes = _codes(jobs, row, levels)
     plain = q.lower().replace(".", "")
     words = q.lower().split()
     hits = [
         entry
-        for entry in found
+        for entry in codes
         if entry[0].lower().startswith(plain)
         or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
     ]
@@ -143,9 +144,9 @@ def search_codes(
 def size(key: str, asked: Sized, user: Viewer, store: TheStore, jobs: TheJobs) -> dict[str, Any]:
     """Return how many records and codes the rules leave."""
     row = visible(store, "data", key, user)
-    task = {"data": jobs.data_of(row), "rules": plain_rules(asked.rules), "min_cell": jobs.min_cell}
-    found: dict[str, Any] = jobs.ask("size", task)
-    return found
+    task = CountCohort(jobs.data_of(row), plain_rules(asked.rules), jobs.min_cell)
+    counted: dict[str, Any] = jobs.ask(task)
+    return counted
 
 
 def plain_rules(rules: Rules) -> dict[str, Any]:
@@ -155,9 +156,8 @@ def plain_rules(rules: Rules) -> dict[str, Any]:
 
 def understood(jobs: Jobs, row: Row) -> Row:
     """Have data read, and return their row with what was understood."""
-    task = {"data": jobs.data_of(row), "min_cell": jobs.min_cell}
     try:
-        about = jobs.ask("understand", task)
+        about = jobs.ask(Understand(jobs.data_of(row), jobs.min_cell))
     except TaskError as error:
         own = "".join([row["title"], *Path(row["source"]).suffixes])
         raise TaskError(str(error).replace(row["source"], own)) from None
@@ -190,10 +190,10 @@ def _codes(jobs: Jobs, row: Row, levels: list[str]) -> list[list[Any]]:
     name = "-".join(part for part in levels if part.isalpha())
     path = jobs.store.folder("data", row["id"]) / f"codes-{name}.json"
     if not path.exists():
-        task = {"data": jobs.data_of(row), "rules": {"level": levels}, "min_cell": jobs.min_cell}
-        path.write_text(json.dumps(jobs.ask("codes", task)), encoding="utf-8")
-    found: list[list[Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+        task = ListCodes(jobs.data_of(row), levels, jobs.min_cell)
+        path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
+    codes: list[list[Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return codes
 
 
 def _public(row: Row) -> Row:

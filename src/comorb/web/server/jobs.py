@@ -9,16 +9,38 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from comorb.web.server.store import Row, Store
+from comorb.web.worker.messages import (
+    Counted,
+    Data,
+    Inside,
+    MakeRun,
+    MeasureStability,
+    NoteStability,
+    ShowProfile,
+    Task,
+)
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
-STAGES = ("reading", "finding", "describing")
+if TYPE_CHECKING:
+    from comorb.insight.runs.progress import Progress
+
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
 _EARLIER = 5  # runs back that a cluster's number and name are looked for
-_SHOWN = "shown-{}.json"
+
+
+@dataclass
+class _Pace:
+    """How far a run is: its stage, when it started, how long it may take, its records."""
+
+    stage: str
+    started: float
+    expected: float
+    records: int | None = None
 
 
 class Jobs:
@@ -29,7 +51,7 @@ class Jobs:
         self._fits, self._asks, self._later = Worker(), Worker(), Worker(nice=10)
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
-        self._progress: dict[str, dict[str, Any]] = {}
+        self._progress: dict[str, _Pace] = {}
         self._cancelled: set[str] = set()
         self._records: dict[str, str] = {}
         self._threads = [
@@ -74,46 +96,45 @@ class Jobs:
         elif row and row["state"] == "queued":
             self.store.change("runs", key, {"state": "cancelled"})
 
-    def ask(self, task: str, arguments: dict[str, Any]) -> Any:
+    def ask(self, task: Task) -> Any:
         """Ask something of the second process and wait for the answer."""
-        return self._asks.ask(task, arguments)
+        return self._asks.ask(task)
 
     def progress(self, key: str) -> dict[str, Any]:
         """Return the state of a run: its stage, the share done, the seconds left if known."""
         row = self.store.get("runs", key) or {"state": "gone"}
-        told = self._progress.get(key, {})
+        pace = self._progress.get(key)
         plain: dict[str, Any] = {"state": row["state"], "measured": bool(row.get("measured"))}
         if row["state"] == "failed":
             plain["message"] = row["message"]
-        if row["state"] == "running" and told:
-            spent = time.monotonic() - told["started"]
+        if row["state"] == "running" and pace:
+            spent = time.monotonic() - pace.started
             plain |= {
-                "stage": told["stage"],
-                "records": told.get("records"),
-                "done": round(min(spent / told["expected"], 0.98), 3),
-                "left": max(round(told["expected"] - spent, 1), 0) or None,
+                "stage": pace.stage,
+                "records": pace.records,
+                "done": round(min(spent / pace.expected, 0.98), 3),
+                "left": max(round(pace.expected - spent, 1), 0) or None,
             }
         return plain
 
-    def data_of(self, row: Row) -> dict[str, Any]:
+    def data_of(self, row: Row) -> Data:
         """Return what a task needs to know to read some data."""
         folder = self.store.folder("data", row["id"])
-        source = row["source"] if row["kind"] != "upload" else str(folder / row["source"])
-        return {
-            "source": source,
-            "kind": row["kind"],
-            "folder": str(folder),
-            "reading": row["reading"],
-            "title": row["title"],
-            "outcomes": row.get("outcomes"),
-        }
+        return Data(
+            source=row["source"] if row["kind"] != "upload" else str(folder / row["source"]),
+            kind=row["kind"],
+            folder=str(folder),
+            reading=row["reading"],
+            title=row["title"],
+            outcomes=row.get("outcomes"),
+        )
 
     def shown(self, key: str) -> Path:
         """Return the profile of a run without small counts, as a file of JSON."""
         folder = self.store.folder("runs", key)
-        path = folder / _SHOWN.format(self.min_cell)
+        path = folder / f"shown-{self.min_cell}.json"
         if not path.exists():
-            self.ask("show", {"folder": str(folder), "min_cell": self.min_cell})
+            self.ask(ShowProfile(str(folder), self.min_cell))
         return path
 
     def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
@@ -130,23 +151,25 @@ class Jobs:
         data = self.store.get("data", row["data"])
         automatic = row["k"] == "auto"
         started = time.monotonic()
-        told = {"stage": "reading", "started": started, "expected": self._expected(automatic)}
-        self._progress[key] = told
+        pace = _Pace("reading", started, self._expected(automatic))
+        self._progress[key] = pace
         self.store.change("runs", key, {"state": "running"})
 
-        def tell(what: dict[str, Any]) -> None:
-            told.update(what)
+        def tell(message: Progress | Counted) -> None:
             if key in self._cancelled:
                 self._fits.stop()
-            if "records" in what:
-                told["expected"] = self._expected(automatic, what["records"])
+            if isinstance(message, Counted):
+                pace.records = message.records
+                pace.expected = self._expected(automatic, message.records)
+            else:
+                pace.stage = message.stage
 
         try:
             if data is None:
                 raise TaskError("The data of this run were deleted; open them again.")
             if row.get("cluster") is not None and not self._records.get(key):
                 raise TaskError("The move was interrupted; move the record again.")
-            done = self._fits.ask("fit", self.task(row, data), tell)
+            done = self._fits.ask(self.task(row, data), tell)
         except StoppedError:
             if key in self._cancelled:
                 self.store.change("runs", key, {"state": "cancelled"})
@@ -167,31 +190,28 @@ class Jobs:
         self.store.change("runs", key, {"state": "done", "seconds": seconds, **done})
         self._unmeasured.put(key)
 
-    def task(self, row: Row, data: Row) -> dict[str, Any]:
+    def task(self, row: Row, data: Row) -> MakeRun:
         """Return what a task needs to know about a run."""
 
-        def of(run: str | None) -> str | None:
-            return str(self.store.folder("runs", run)) if run else None
+        def folder_of(run: str) -> str:
+            return str(self.store.folder("runs", run))
 
-        parent = self.store.get("runs", row["parent"] or "")
-        within = row["within"]
-        return {
-            "data": self.data_of(data),
-            "rules": row["rules"],
-            "k": row["k"],
-            "title": row["title"],
-            "merge": row["merge"],
-            "record": self._records.get(row["id"], ""),
-            "cluster": row.get("cluster"),
-            "parent": of(row["parent"]) if parent else None,
-            "groups": parent.get("groups") if parent else None,
-            "earlier": [str(self.store.folder("runs", key)) for key in self._earlier(row)],
-            "within": {"folder": of(within["run"]), "cluster": within["cluster"]}
-            if within
-            else None,
-            "folder": str(self.store.folder("runs", row["id"])),
-            "min_cell": self.min_cell,
-        }
+        parent, within = self.store.get("runs", row["parent"] or ""), row["within"]
+        return MakeRun(
+            data=self.data_of(data),
+            rules=row["rules"],
+            k=row["k"],
+            title=row["title"],
+            folder=folder_of(row["id"]),
+            min_cell=self.min_cell,
+            within=Inside(folder_of(within["run"]), within["cluster"]) if within else None,
+            earlier=tuple(folder_of(key) for key in self._earlier(row)),
+            parent=folder_of(row["parent"]) if parent else None,
+            groups=parent.get("groups") if parent else None,
+            merge=row["merge"],
+            record=self._records.get(row["id"], ""),
+            cluster=row.get("cluster"),
+        )
 
     def _earlier(self, row: Row) -> list[str]:
         """Return the runs that a run goes on from, the last one first."""
@@ -212,8 +232,9 @@ class Jobs:
             return
         task = self.task(row, data)
         try:
-            found = self._later.ask("measure", task)
-            self.ask("note_stability", task | {"stability": found})
+            stability = self._later.ask(MeasureStability(task))
+            if stability is not None:
+                self.ask(NoteStability(task.folder, self.min_cell, stability))
         finally:
             if not self._later.closed:
                 self.store.change("runs", key, {"measured": True})

@@ -28,6 +28,15 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
+from comorb.web.worker.messages import (
+    AssignFile,
+    CompareRuns,
+    ExplainCodes,
+    ExplainRecord,
+    NameClusters,
+    RankDiagnoses,
+    WriteDownload,
+)
 
 router = APIRouter(prefix="/api/v1", tags=["results"])
 PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
@@ -74,7 +83,7 @@ def relevance(
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
     finished(store, key, user)
-    return jobs.ask("relevance", _task(jobs, key) | {"lambda": lam, "n": n})
+    return jobs.ask(RankDiagnoses(_folder(store, key), jobs.min_cell, lam, n))
 
 
 @router.put("/runs/{key}/names")
@@ -85,7 +94,7 @@ def name_clusters(
     owned(store, "runs", key, user)
     finished(store, key, user)
     stripped = {number: name.strip() for number, name in names.items()}
-    jobs.ask("name_clusters", _task(jobs, key) | {"names": stripped})
+    jobs.ask(NameClusters(_folder(store, key), jobs.min_cell, stripped))
     return stripped
 
 
@@ -93,7 +102,7 @@ def name_clusters(
 def explain(key: str, asked: Asked, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
     """Say where a record with these codes belongs, and which codes speak for and against."""
     finished(store, key, user)
-    return jobs.ask("explain", _task(jobs, key) | {"codes": asked.codes})
+    return jobs.ask(ExplainCodes(_folder(store, key), jobs.min_cell, asked.codes))
 
 
 @router.post("/runs/{key}/record")
@@ -102,8 +111,7 @@ def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, job
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
-    asked_for = {"codes": [], "record": asked.record}
-    return jobs.ask("explain", jobs.task(row, data) | asked_for)
+    return jobs.ask(ExplainRecord(jobs.task(row, data), asked.record))
 
 
 @router.post("/runs/{key}/move", status_code=201)
@@ -129,8 +137,9 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
     try:
         records = folder / f"records{''.join(Path(name).suffixes[-2:])}"
         await receive(request, records)
-        task = _task(jobs, key) | {"records": str(records), "path": str(folder / "out.csv")}
-        await run_in_threadpool(jobs.ask, "assign", task)
+        path = str(folder / "out.csv")
+        task = AssignFile(_folder(store, key), jobs.min_cell, str(records), path)
+        await run_in_threadpool(jobs.ask, task)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -143,12 +152,9 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
 def compare(one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
     """Put two runs side by side."""
     rows = [finished(store, key, user) for key in (one, two)]
-    task = {
-        "folders": [str(store.folder("runs", row["id"])) for row in rows],
-        "same_data": rows[0]["data"] == rows[1]["data"] or _same_file(jobs, rows),
-        "min_cell": jobs.min_cell,
-    }
-    return jobs.ask("compare", task) | {"runs": rows}
+    follow = rows[0]["data"] == rows[1]["data"] or _same_file(jobs, rows)
+    task = CompareRuns(_folder(store, one), _folder(store, two), follow, jobs.min_cell)
+    return jobs.ask(task) | {"runs": rows}
 
 
 def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
@@ -156,10 +162,10 @@ def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
     data = [jobs.store.get("data", row["data"]) for row in rows]
     if None in data:
         return False
-    told = [jobs.data_of(each) for each in data if each]
-    paths = [Path(each["source"]) for each in told]
+    one, two = (jobs.data_of(each) for each in data if each)
+    paths = [Path(one.source), Path(two.source)]
     return (
-        told[0]["reading"] == told[1]["reading"]
+        one.reading == two.reading
         and all(path.is_file() for path in paths)
         and filecmp.cmp(paths[0], paths[1], shallow=False)
     )
@@ -178,10 +184,9 @@ def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) 
     if name == "model.comorb":
         return FileResponse(folder / name, filename=name)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
-    task = _task(jobs, key) | {"path": str(path), "name": name, "title": row["title"]}
-    jobs.ask("download", task)
+    jobs.ask(WriteDownload(str(folder), jobs.min_cell, str(path), name, row["title"]))
     return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
 
 
-def _task(jobs: Jobs, key: str) -> dict[str, Any]:
-    return {"folder": str(jobs.store.folder("runs", key)), "min_cell": jobs.min_cell}
+def _folder(store: Store, key: str) -> str:
+    return str(store.folder("runs", key))

@@ -1,4 +1,4 @@
-"""Reading, in the worker: data to cohorts, kept in memory and as files; what was understood."""
+"""Cohorts of the explorer: read once, kept in memory and as files; what was understood."""
 
 from __future__ import annotations
 
@@ -10,76 +10,82 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 
 from comorb.errors import RecordsError
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.suppression import merge_lines
+from comorb.insight.runs.folder import RunFolder
 from comorb.records import datasets
 from comorb.records.archive import load_cohort, save_cohort
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
 from comorb.records.preparation import Preparation
-from comorb.records.reading import inspect_records
+from comorb.web.worker.messages import (
+    CountCohort,
+    Data,
+    ListCodes,
+    MakeRun,
+    Rules,
+    Understand,
+)
 
 Plain = dict[str, Any]
+
 BUILT_IN = {"heart_failure": datasets.heart_failure, "tertiary": datasets.tertiary}
 _TRUTH = "true_cluster"
 
 
-def preparation(data: Plain, rules: Plain) -> Preparation:
+def preparation(data: Data, rules: Rules) -> Preparation:
     """Return how data are read and which of their records are kept."""
-    return Preparation.from_dict({**data["reading"], **rules})
+    return Preparation.from_dict({**data.reading, **rules})
 
 
-def whole_cohort(data: Plain, rules: Plain) -> Cohort:
-    """Return all records of some data at the level that the rules ask for."""
-    if data["kind"] == "builtin":
-        return BUILT_IN[data["source"]]()
-    reading = {**data["reading"], "level": rules.get("level", ["category"])}
-    return _read(data["source"], data["folder"], json.dumps(reading, sort_keys=True))
+def whole_cohort(data: Data, level: list[str] | None = None) -> Cohort:
+    """Return all records of some data at some level, read once and kept in a file."""
+    if data.kind == "builtin":
+        return BUILT_IN[data.source]()
+    reading = json.dumps({**data.reading, "level": level or ["category"]}, sort_keys=True)
+    return _kept(data.source, data.folder, reading, Path(data.source).stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=2)
-def _read(source: str, folder: str, reading: str) -> Cohort:
+def _kept(source: str, folder: str, reading: str, _: int) -> Cohort:
+    path = _cohort_file(source, folder, reading)
+    if not path.exists() or path.stat().st_mtime < Path(source).stat().st_mtime:
+        save_cohort(Preparation.from_dict(json.loads(reading)).read(source), path)
+    return load_cohort(path)
+
+
+def _cohort_file(source: str, folder: str, reading: str) -> Path:
     name = hashlib.sha256(f"{source}\n{reading}".encode()).hexdigest()[:16]
-    path = Path(folder) / f"cohort-{name}.parquet"
-    if path.exists() and path.stat().st_mtime >= Path(source).stat().st_mtime:
-        return load_cohort(path)
-    cohort = Preparation.from_dict(json.loads(reading)).read(source)
-    save_cohort(cohort, path)
-    return cohort
+    return Path(folder) / f"cohort-{name}.parquet"
 
 
-def chosen_cohort(task: Plain) -> Cohort:
-    """Return the records that a run is on, still with all their codes."""
-    cohort = whole_cohort(task["data"], task["rules"])
-    within = task.get("within")
-    if not within:
+def chosen_cohort(run: MakeRun) -> Cohort:
+    """Return the records that a run is on, with the codes that its rules leave."""
+    return preparation(run.data, run.rules).apply(_population(run))
+
+
+def _population(run: MakeRun) -> Cohort:
+    """Return the records that the rules of a run choose from."""
+    cohort = whole_cohort(run.data, run.rules.get("level"))
+    if run.within is None:
         return cohort
-    table = assignments(Path(within["folder"]))
-    number = within["cluster"]
-    inside = table.filter(pc.equal(table["cluster"], number))
-    return cohort.among(inside["id"].combine_chunks(), f"inside cluster {number}")
-
-
-def assignments(folder: Path) -> pa.Table:
-    """Return the number of the cluster of each record of a run."""
-    path = folder / "assignments.csv"
-    if not path.exists():
+    folder = RunFolder(Path(run.within.folder))
+    if not folder.assignments.exists():
         raise RecordsError("The run that this one builds on was deleted; start from another.")
-    types = {"id": pa.string(), "cluster": pa.int64(), "confidence": pa.float64()}
-    return pa_csv.read_csv(path, convert_options=pa_csv.ConvertOptions(column_types=types))
+    table = folder.load_assignments()
+    inside = table.filter(pc.equal(table["cluster"], run.within.cluster))
+    return cohort.among(inside["id"].combine_chunks(), f"inside cluster {run.within.cluster}")
 
 
-def outcomes(data: Plain, cohort: Cohort) -> list[str]:
+def outcomes(data: Data, cohort: Cohort) -> tuple[str, ...]:
     """Return the columns to sum up per cluster: those that were asked for, or all."""
-    asked = data.get("outcomes")
-    return [
+    return tuple(
         name
         for name in cohort.covariates.column_names
-        if name != _TRUTH and (asked is None or name in asked)
-    ]
+        if name != _TRUTH and (data.outcomes is None or name in data.outcomes)
+    )
 
 
 def check_size(records: int, least: int) -> None:
@@ -90,15 +96,16 @@ def check_size(records: int, least: int) -> None:
         )
 
 
-def understand(task: Plain) -> Plain:
+def understand(task: Understand) -> Plain:
     """Say what some data were understood to be, without small counts."""
-    data, least = task["data"], task["min_cell"]
-    if data["kind"] == "builtin":
-        cohort = whole_cohort(data, {})
-        layout, unit = Layout(kind="binary"), "visit"
+    data, least = task.data, task.min_cell
+    if data.kind == "builtin":
+        cohort, layout, unit = whole_cohort(data), Layout(kind="binary"), "visit"
     else:
-        found = inspect_records(data["source"], **_reading(data))
-        cohort, layout, unit = whole_cohort(data, {}), found.layout, found.unit
+        read = preparation(data, {}).open(data.source)
+        cohort, layout, unit = read.cohort, read.layout, read.unit
+        reading = json.dumps({**data.reading, "level": ["category"]}, sort_keys=True)
+        save_cohort(cohort, _cohort_file(data.source, data.folder, reading))
     check_size(len(cohort), least)
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: -counts[i])[:10]
@@ -135,40 +142,29 @@ def understand(task: Plain) -> Plain:
     }
 
 
-def list_codes(task: Plain) -> list[list[Any]]:
+def list_codes(task: ListCodes) -> list[list[Any]]:
     """Return each code of some data with its names and its records, most common first."""
-    cohort = whole_cohort(task["data"], task["rules"])
+    cohort = whole_cohort(task.data, task.level)
     counts = cohort.counts()
     return [
         [
             cohort.codes[i],
             label(cohort.codes[i], cohort.names[i], cohort.system),
             cohort.names[i],
-            int(counts[i]) if counts[i] >= task["min_cell"] else None,
+            int(counts[i]) if counts[i] >= task.min_cell else None,
         ]
         for i in sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))
     ]
 
 
-def measure_size(task: Plain) -> Plain:
+def count_cohort(task: CountCohort) -> Plain:
     """Say how many records and codes the rules leave, and what each rule left out."""
-    rules = preparation(task["data"], task["rules"])
-    cohort = rules.drop(rules.select(chosen_cohort(task)))
-    least = task["min_cell"]
+    whole = whole_cohort(task.data, task.rules.get("level"))
+    cohort = preparation(task.data, task.rules).apply(whole)
     return {
-        "records": len(cohort) if len(cohort) >= least else None,
+        "records": len(cohort) if len(cohort) >= task.min_cell else None,
         "features": len(cohort.codes),
-        "lines": _lines(cohort, least),
-    }
-
-
-def _reading(data: Plain) -> Plain:
-    asked = preparation(data, {})
-    return {
-        "table": asked.table,
-        "layout": asked.layout,
-        "unit": asked.unit,
-        "system": asked.system,
+        "lines": _lines(cohort, task.min_cell),
     }
 
 

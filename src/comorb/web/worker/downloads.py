@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from matplotlib.axes import Axes
 
 from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.folder import load_profile, names_of, places_of, write_text
+from comorb.insight.runs.by_hand import moved_records
+from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.views import charts
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
 from comorb.records.export import export
-from comorb.storage import write_whole
-from comorb.web.worker.cohorts import Plain, assignments
-from comorb.web.worker.manual import moves
+from comorb.storage import write_text, write_whole
+from comorb.web.worker.messages import WriteDownload
 
 _CHARTS: dict[str, Callable[[Profile], Axes]] = {
     "frequency": charts.frequency,
@@ -27,16 +27,16 @@ _CHARTS: dict[str, Callable[[Profile], Axes]] = {
 }
 
 
-def write(task: Plain) -> None:
+def write(task: WriteDownload) -> None:
     """Write one download of a run to a file; its name says which."""
-    folder, path = Path(task["folder"]), Path(task["path"])
-    full = load_profile(folder)
-    full = replace(full, source=replace(full.source, title=task["title"]))
-    name, _, kind = task["name"].rpartition(".")
+    folder, path = RunFolder(Path(task.folder)), Path(task.path)
+    full = load_profile(folder.path)
+    full = replace(full, source=replace(full.source, title=task.title))
+    name, _, kind = task.name.rpartition(".")
     if name == "assignments":
         export(_assignments(full, folder).to_batches(max_chunksize=1 << 16), path)
         return
-    shown = full.suppressed(task["min_cell"])
+    shown = full.suppressed(task.min_cell)
     if name == "profile" and kind == "json":
         write_text(shown.to_json(), path)
     elif name == "profile":
@@ -52,12 +52,12 @@ def write(task: Plain) -> None:
                 drawn.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
 
 
-def _assignments(about: Profile, folder: Path) -> pa.Table:
+def _assignments(about: Profile, folder: RunFolder) -> pa.Table:
     """Return the cluster of each record with its name, and whether it was moved by hand."""
-    table = assignments(folder)
-    places = pa.array(places_of(about, table["cluster"].to_numpy()))
-    table = table.append_column("name", pa.array(names_of(about)).take(places))
-    moved = moves(folder)
+    table = folder.load_assignments()
+    places = pa.array(about.places_of(table["cluster"].to_numpy()))
+    table = table.append_column("name", pa.array(about.cluster_names).take(places))
+    moved = moved_records(folder)
     if moved:
         by_hand = pc.is_in(table["id"], pa.array(list(moved), pa.string()))
         table = table.append_column("manual", by_hand)
@@ -75,7 +75,7 @@ def _table(about: Profile) -> pa.Table:
     return pa.table(
         {
             "cluster": pa.array([number for number in about.numbers for _ in range(d)]),
-            "name": pa.array([name for name in names_of(about) for _ in range(d)]),
+            "name": pa.array([name for name in about.cluster_names for _ in range(d)]),
             "code": pa.array(about.codes * k),
             "diagnosis": pa.array(about.labels * k),
             "records": plain(about.counts.ravel()),

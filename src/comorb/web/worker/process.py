@@ -1,23 +1,49 @@
 """Worker: a warm process that does one task at a time; killing it is how a task is cancelled.
 
-Messages are JSON both ways: {"task", "arguments"} goes in; any number of {"told"} and then one
-{"result"} or {"error"} come out.
+A task of `messages` goes in; any number of `Told`, and then an `Answer` or a `Failure`, come out.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import multiprocessing
 import os
 import threading
-import warnings
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from comorb.errors import ComorbError
+from comorb.web.worker.messages import Counted, Task
 
-Told = Callable[[dict[str, Any]], None]
+if TYPE_CHECKING:
+    from comorb.insight.runs.progress import Progress
+
+_log = logging.getLogger("comorb.worker")
+
+
+@dataclass(frozen=True)
+class Told:
+    """How far a task is."""
+
+    message: Progress | Counted
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a task returned."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task can't be done, in words that can be shown."""
+
+    message: str
 
 
 class TaskError(ComorbError):
@@ -39,7 +65,7 @@ class Worker:
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
 
-    def ask(self, task: str, arguments: dict[str, Any], told: Told | None = None) -> Any:
+    def ask(self, task: Task, tell: Callable[[Progress | Counted], None] | None = None) -> Any:
         """Do a task and return what it returns.
 
         Raises
@@ -52,15 +78,15 @@ class Worker:
         with self._turn:
             pipe = self._started()
             try:
-                pipe.send_bytes(json.dumps({"task": task, "arguments": arguments}).encode())
+                pipe.send(task)
                 while True:
-                    message = json.loads(pipe.recv_bytes())
-                    if "error" in message:
-                        raise TaskError(message["error"])
-                    if "result" in message:
-                        return message["result"]
-                    if told is not None:
-                        told(message["told"])
+                    message = pipe.recv()
+                    if isinstance(message, Failure):
+                        raise TaskError(message.message)
+                    if isinstance(message, Answer):
+                        return message.value
+                    if tell is not None:
+                        tell(message.message)
             except (EOFError, OSError):
                 self.stop()
                 raise StoppedError(
@@ -101,24 +127,31 @@ class Worker:
 
 def _work(pipe: Connection, nice: int) -> None:
     """Answer tasks until the other side is gone."""
-    os.nice(nice)
-    warnings.simplefilter("ignore")
+    if hasattr(os, "nice"):
+        os.nice(nice)
     from comorb.web.worker import tasks
 
-    def told(what: dict[str, Any]) -> None:
-        pipe.send_bytes(json.dumps({"told": what}).encode())
+    def tell(message: Progress | Counted) -> None:
+        pipe.send(Told(message))
 
     while True:
         try:
-            message = json.loads(pipe.recv_bytes())
+            task = pipe.recv()
         except (EOFError, OSError, KeyboardInterrupt):
             return
         try:
-            answer = {"result": tasks.TASKS[message["task"]](message["arguments"], told)}
+            answer: Answer | Failure = Answer(tasks.do(task, tell))
         except ComorbError as error:
-            answer = {"error": str(error)}
+            answer = Failure(str(error))
         except MemoryError:
-            answer = {"error": "There is not enough memory for this; choose a smaller cohort."}
+            answer = Failure("There is not enough memory for this; choose a smaller cohort.")
         except Exception as error:
-            answer = {"error": f"This can't be done: an unexpected {type(error).__name__}."}
-        pipe.send_bytes(json.dumps(answer).encode())
+            _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
+            answer = Failure(f"This can't be done: an unexpected {type(error).__name__}.")
+        pipe.send(answer)
+
+
+def frames(error: BaseException) -> str:
+    """Return where an error came from, frame by frame, without what it or any variable holds."""
+    found = traceback.extract_tb(error.__traceback__)
+    return "\n".join(f"  {Path(one.filename).name}:{one.lineno} {one.name}" for one in found)

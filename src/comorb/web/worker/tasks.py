@@ -1,273 +1,266 @@
-"""Tasks: what the workers do. Plain values in, plain values out; files in the workspace."""
+"""Tasks: what a worker does for each message."""
 
 from __future__ import annotations
 
-import shlex
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from comorb.errors import InputError
-from comorb.insight.profile.compare import compare
+from comorb.insight.profile.explain import Explanation
 from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.assign import MODEL, assign_records
-from comorb.insight.runs.folder import load_profile, places_of, rename, save_profile, write_text
-from comorb.insight.runs.merging import grouped, merge
-from comorb.insight.runs.run import Run, run
-from comorb.insight.runs.stability import Stability, stability
+from comorb.insight.runs.assign import assign_records
+from comorb.insight.runs.by_hand import Revision, moved_records, row_of
+from comorb.insight.runs.comparing import compare_runs
+from comorb.insight.runs.folder import RunFolder, load_profile, rename
+from comorb.insight.runs.progress import Progress
+from comorb.insight.runs.run import Request, run
+from comorb.insight.runs.stability import stability
 from comorb.model.arrays import Floats
-from comorb.model.estimator import BernoulliMixture
-from comorb.records.cohort import Cohort
-from comorb.records.preparation import Preparation
-from comorb.storage import load_model
-from comorb.web.worker import cohorts as reading
-from comorb.web.worker import downloads, manual
+from comorb.storage import load_model, write_text
+from comorb.web.worker import cohorts, downloads
 from comorb.web.worker.cohorts import Plain
-from comorb.web.worker.manual import BASE
+from comorb.web.worker.messages import (
+    AssignFile,
+    CompareRuns,
+    CountCohort,
+    Counted,
+    ExplainCodes,
+    ExplainRecord,
+    ListCodes,
+    MakeRun,
+    MeasureStability,
+    NameClusters,
+    NoteStability,
+    RankDiagnoses,
+    ShowProfile,
+    Task,
+    Understand,
+    WriteDownload,
+)
 
-Told = Callable[[Plain], None]
-_SHOWN = "shown-{}.json"
+Tell = Callable[[Progress | Counted], None]
+_DIFFERENCES = 25  # diagnoses of a comparison that are sent
 
 
-def fit(task: Plain, told: Told) -> Plain:
+@singledispatch
+def do(task: Task, tell: Tell) -> Any:
+    """Do a task and return what it found, in plain values."""
+    raise InputError(f"no worker knows the task {type(task).__name__}")
+
+
+@do.register
+def _understand(task: Understand, _: Tell) -> Plain:
+    return cohorts.understand(task)
+
+
+@do.register
+def _list_codes(task: ListCodes, _: Tell) -> list[list[Any]]:
+    return cohorts.list_codes(task)
+
+
+@do.register
+def _count_cohort(task: CountCohort, _: Tell) -> Plain:
+    return cohorts.count_cohort(task)
+
+
+@do.register
+def _make_run(task: MakeRun, tell: Tell) -> Plain:
     """Find the clusters of the records that a run asks for, and write its folder."""
-    stages = iter(("reading", "finding", "describing"))
-    told({"stage": "reading"})
-    rules = reading.preparation(task["data"], task["rules"])
-    cohort = reading.chosen_cohort(task)
-    size = len(rules.select(cohort))
-    reading.check_size(size, task["min_cell"])
-    told({"records": size})
-    if task["record"]:
-        found, groups = manual.move(task), task["groups"]
-    elif task["merge"]:
-        found, groups = _merge(task, rules, cohort, told)
+    tell(Progress("reading", "Reading the records"))
+    cohort = cohorts.chosen_cohort(task)
+    cohorts.check_size(len(cohort), task.min_cell)
+    tell(Counted(len(cohort)))
+    groups = None
+    outcomes = cohorts.outcomes(task.data, cohort)
+    if task.record or task.merge:
+        tell(Progress("describing", "Describing the clusters"))
+        before = RunFolder(Path(task.parent or ""))
+        revision = Revision(before, cohort, task.groups, outcomes)
+        if task.merge:
+            first, second = task.merge
+            profile, groups = revision.merge((first, second), task.folder)
+        else:
+            profile = revision.move(task.record, task.cluster or 0, task.folder)
+            groups = task.groups
     else:
-        groups = None
-        found = run(
-            cohort,
-            task["k"],
-            rules,
-            title=task["title"],
+        request = Request(
+            task.k,
+            cohorts.preparation(task.data, task.rules),
+            title=task.title,
             command=_command(task),
-            outcomes=reading.outcomes(task["data"], cohort),
+            outcomes=outcomes,
             repeats=0,
-            earlier=[load_profile(folder) for folder in task["earlier"]],
-            tell=lambda _: told({"stage": next(stages, "describing")}),
+            earlier=tuple(load_profile(folder) for folder in task.earlier),
         )
-    folder = Path(task["folder"])
-    found.save(folder, force=True)
-    _show(found.profile, folder, task["min_cell"])
+        profile = run(cohort, request, task.folder, force=True, tell=tell)
+    folder = RunFolder(Path(task.folder))
+    _show(profile, folder, task.min_cell)
     return {
-        "records": found.profile.source.records,
-        "features": found.profile.source.features,
-        "clusters": found.profile.k,
+        "records": profile.source.records,
+        "features": profile.source.features,
+        "clusters": profile.k,
         "groups": groups,
-        "moved": len(manual.moves(folder)),
+        "moved": len(moved_records(folder)),
     }
 
 
-def measure(task: Plain, _: Told) -> list[float] | None:
+@do.register
+def _measure(task: MeasureStability, _: Tell) -> tuple[float, ...] | None:
     """Return how stable each cluster of a run is, or None when there are too few records."""
-    rules = reading.preparation(task["data"], task["rules"])
-    cohort: Cohort = rules.drop(rules.select(reading.chosen_cohort(task)))
-    mixture = load_model(Path(task["folder"]) / MODEL).mixture
-    fitted = BernoulliMixture(mixture.n_components, init=mixture)
-    fitted.fit(cohort.matrix, sample_weight=cohort.weights)
+    cohort = cohorts.chosen_cohort(task.run)
+    mixture = load_model(RunFolder(Path(task.run.folder)).model).mixture
     try:
-        found = stability(cohort.matrix, fitted, sample_weight=cohort.weights).jaccard
+        return stability(cohort.matrix, mixture, sample_weight=cohort.weights).jaccard
     except InputError:
         return None
-    own = [0.0] * len(found)
-    for place, value in zip(np.argsort(-mixture.weights, kind="stable"), found, strict=True):
-        own[int(place)] = value
-    return own
 
 
-def note_stability(task: Plain, _: Told) -> None:
-    """Write the stability of a run's clusters into its profile."""
-    folder = Path(task["folder"])
-    if task["stability"] is not None and folder.exists():
-        about = load_profile(folder)
-        about = about.with_stability(Stability(0.0, (), tuple(task["stability"])))
-        save_profile(about, folder)
-        _show(about, folder, task["min_cell"])
+@do.register
+def _note_stability(task: NoteStability, _: Tell) -> None:
+    folder = RunFolder(Path(task.folder))
+    if folder.path.exists():
+        profile = load_profile(folder.path).with_stability(task.stability)
+        folder.save_profile(profile)
+        _show(profile, folder, task.min_cell)
 
 
-def show(task: Plain, _: Told) -> None:
-    """Write the profile of a run without small counts."""
-    folder = Path(task["folder"])
-    _show(load_profile(folder), folder, task["min_cell"])
+@do.register
+def _show_profile(task: ShowProfile, _: Tell) -> None:
+    _show(load_profile(task.folder), RunFolder(Path(task.folder)), task.min_cell)
 
 
-def name_clusters(task: Plain, _: Told) -> None:
-    """Give clusters of a run other names."""
-    folder = Path(task["folder"])
-    about = rename(folder, {int(number): name for number, name in task["names"].items()})
-    _show(about, folder, task["min_cell"])
+@do.register
+def _name_clusters(task: NameClusters, _: Tell) -> None:
+    _show(rename(task.folder, task.names), RunFolder(Path(task.folder)), task.min_cell)
 
 
-def explain(task: Plain, _: Told) -> Plain:
-    """Say where a record with some codes belongs, and what each code says for each cluster."""
-    full = load_profile(task["folder"])
-    found = full.explain(task["codes"] or manual.codes_of(task))
-    if not found.codes:
-        raise InputError(
-            "None of these is a diagnosis that the clusters know; give codes such as those in the "
-            "charts above."
-        )
-    seen = ~np.isnan(full.suppressed(task["min_cell"]).means)
-    places = [full.codes.index(code) for code in found.codes]
-    return {
-        "posterior": found.posterior.tolist(),
-        "absent": [
-            float(value) if all(seen[cluster, place] for place in places) else None
-            for cluster, value in enumerate(found.base - found.base @ full.weights)
-        ],
-        "codes": [
-            {
-                "code": full.codes[place],
-                "label": full.labels[place],
-                "speaks": [
-                    float(value) if seen[cluster, place] else None
-                    for cluster, value in enumerate(found.contributions[row])
-                ],
-            }
-            for row, place in enumerate(places)
-        ],
-        "unknown": list(found.unknown),
-    }
+@do.register
+def _explain_codes(task: ExplainCodes, _: Tell) -> Plain:
+    return _explained(load_profile(task.folder), task.codes, task.min_cell)
 
 
-def relevance(task: Plain, _: Told) -> list[Plain]:
-    """Return the most relevant diagnoses of each cluster for a λ."""
-    about = load_profile(task["folder"]).suppressed(task["min_cell"])
+@do.register
+def _explain_record(task: ExplainRecord, _: Tell) -> Plain:
+    cohort = cohorts.chosen_cohort(task.run)
+    row = row_of(cohort, task.record)
+    ones = cohort.matrix.indices[slice(*cohort.matrix.indptr[row : row + 2])]
+    codes = [cohort.codes[i] for i in ones]
+    return _explained(load_profile(task.run.folder), codes, task.run.min_cell)
+
+
+@do.register
+def _rank_diagnoses(task: RankDiagnoses, _: Tell) -> list[Plain]:
+    profile = load_profile(task.folder).suppressed(task.min_cell)
     return [
         {
             "cluster": cluster.number,
             "name": cluster.name,
             "diagnoses": [
                 {
-                    "code": about.codes[i],
-                    "label": about.labels[i],
-                    "share": float(about.prevalence[place, i]),
-                    "lift": float(about.lift[place, i]),
+                    "code": profile.codes[i],
+                    "label": profile.labels[i],
+                    "share": float(profile.prevalence[place, i]),
+                    "lift": float(profile.lift[place, i]),
                 }
-                for i in about.top(place, task["lambda"], task["n"])
+                for i in profile.top(place, task.lam, task.n)
             ],
         }
-        for place, cluster in enumerate(about.clusters)
+        for place, cluster in enumerate(profile.clusters)
     ]
 
 
-def assign_new(task: Plain, _: Told) -> None:
-    """Write the cluster of each new record to a file."""
-    assign_records(task["folder"], task["records"]).save(task["path"])
+@do.register
+def _assign_file(task: AssignFile, _: Tell) -> None:
+    assign_records(task.folder, task.records, task.path)
 
 
-def compare_runs(task: Plain, _: Told) -> Plain:
-    """Put two runs side by side; records that both have are followed from one to the other."""
-    folders = [Path(folder) for folder in task["folders"]]
-    one, two = (load_profile(folder).suppressed(task["min_cell"]) for folder in folders)
-    labels = shared = None
-    if task["same_data"]:
-        tables = [reading.assignments(folder).select(["id", "cluster"]) for folder in folders]
-        both = tables[0].join(tables[1], "id", join_type="inner", right_suffix=" b")
-        shared = both.num_rows
-        if shared >= max(task["min_cell"], 2):
-            first, second = (both[name].to_numpy() for name in ("cluster", "cluster b"))
-            labels = places_of(one, first), places_of(two, second)
-    found = compare(one, two, labels)
+@do.register
+def _write_download(task: WriteDownload, _: Tell) -> None:
+    downloads.write(task)
+
+
+@do.register
+def _compare_runs(task: CompareRuns, _: Tell) -> Plain:
+    compared = compare_runs(task.one, task.two, task.min_cell, task.follow)
+    comparison, one = compared.comparison, compared.one
     place = {code: column for column, code in enumerate(one.codes)}
-    differences = np.nan_to_num(np.abs(found.differences))
-    most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:25]
+    differences = np.nan_to_num(np.abs(comparison.differences))
+    most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
     return {
-        "pairs": [list(pair) for pair in found.pairs],
-        "ari": found.ari,
-        "shared": shared if labels is not None else None,
-        "flows": None if found.flows is None else _holed(found.flows),
-        "step": found.step,
+        "pairs": [list(pair) for pair in comparison.pairs],
+        "ari": comparison.ari,
+        "shared": compared.followed,
+        "flows": None if comparison.flows is None else _with_holes(comparison.flows),
+        "step": comparison.step,
         "codes": [
             {
-                "code": found.codes[i],
-                "label": one.labels[place[found.codes[i]]],
-                "differences": _holed(found.differences[:, i]),
+                "code": comparison.codes[i],
+                "label": one.labels[place[comparison.codes[i]]],
+                "differences": _with_holes(comparison.differences[:, i]),
             }
             for i in most
         ],
     }
 
 
-def _holed(values: Floats) -> Any:
+def _explained(profile: Profile, codes: list[str], min_cell: int) -> Plain:
+    """Return where a record with some codes belongs, and what each code says for each cluster."""
+    explanation: Explanation = profile.explain(codes)
+    if not explanation.codes:
+        raise InputError(
+            "None of these is a diagnosis that the clusters know; give codes such as those in the "
+            "charts above."
+        )
+    seen = ~np.isnan(profile.suppressed(min_cell).means)
+    places = [profile.codes.index(code) for code in explanation.codes]
+    absent = explanation.base - explanation.base @ profile.weights
+    return {
+        "posterior": explanation.posterior.tolist(),
+        "absent": [
+            float(value) if all(seen[cluster, place] for place in places) else None
+            for cluster, value in enumerate(absent)
+        ],
+        "codes": [
+            {
+                "code": profile.codes[place],
+                "label": profile.labels[place],
+                "speaks": [
+                    float(value) if seen[cluster, place] else None
+                    for cluster, value in enumerate(explanation.contributions[row])
+                ],
+            }
+            for row, place in enumerate(places)
+        ],
+        "unknown": list(explanation.unknown),
+    }
+
+
+def _with_holes(values: Floats) -> Any:
     """Return numbers as plain lists, with None for those that are hidden."""
     plain = values.astype(object)
     plain[np.isnan(values)] = None
     return plain.tolist()
 
 
-def _show(about: Profile, folder: Path, least: int) -> None:
-    path = folder / _SHOWN.format(least)
-    write_text(about.suppressed(least).to_json(), path)
-    for other in set(folder.glob(_SHOWN.format("*"))) - {path}:
+def _show(profile: Profile, folder: RunFolder, min_cell: int) -> None:
+    """Write the profile without small counts, in place of one with another threshold."""
+    path = folder.shown(min_cell)
+    write_text(profile.suppressed(min_cell).to_json(), path)
+    for other in set(folder.all_shown()) - {path}:
         other.unlink()
 
 
-def _merge(
-    task: Plain, rules: Preparation, cohort: Cohort, told: Told
-) -> tuple[Run, Sequence[int]]:
-    """Make two clusters of the run before one; the model as it was fitted goes along."""
-    told({"stage": "describing"})
-    before, folder = Path(task["parent"]), Path(task["folder"])
-    base = before / BASE if (before / BASE).exists() else before / MODEL
-    like = load_profile(before)
-    groups = grouped(task["groups"] or like.numbers, tuple(task["merge"]))
-    chosen = rules.drop(rules.select(cohort))
-    found = merge(load_model(base), groups, chosen, like, reading.outcomes(task["data"], chosen))
-    shutil.copyfile(base, folder / BASE)
-    return found, groups
-
-
-def _command(task: Plain) -> str:
+def _command(task: MakeRun) -> str:
     """Return the command that does the same, where there is one."""
-    data, rules = task["data"], task["rules"]
-    if data["kind"] == "builtin" or task["within"] or task["merge"]:
+    data = task.data
+    if data.kind == "builtin" or task.within or task.merge:
         return ""
-    source = Path(data["source"])
-    name = data["title"] + "".join(source.suffixes) if data["kind"] == "upload" else source.name
-    words = ["comorb", "fit", name, "-k", str(task["k"])]
-    for rule in ("level", "having", "without", "drop_codes"):
-        words += [part for code in rules.get(rule, ()) for part in (_option(rule), code)]
-    for rule in ("age", "dates"):
-        if rules.get(rule):
-            low, high = (
-                "" if end is None else f"{end:g}" if rule == "age" else end for end in rules[rule]
-            )
-            words += ["--where", f"{rule}={low}:{high}"]
-    if rules.get("sex"):
-        words += ["--where", f"sex={','.join(rules['sex'])}"]
-    words += ["--at-least", str(rules.get("at_least", 3))]
-    return shlex.join(words)
-
-
-def _option(rule: str) -> str:
-    return f"--{rule.replace('_', '-')}"
-
-
-TASKS: dict[str, Callable[[Plain, Told], Any]] = {
-    "understand": lambda task, _: reading.understand(task),
-    "codes": lambda task, _: reading.list_codes(task),
-    "size": lambda task, _: reading.measure_size(task),
-    "fit": fit,
-    "measure": measure,
-    "note_stability": note_stability,
-    "show": show,
-    "name_clusters": name_clusters,
-    "explain": explain,
-    "relevance": relevance,
-    "assign": assign_new,
-    "compare": compare_runs,
-    "download": lambda task, _: downloads.write(task),
-}
+    source = Path(data.source)
+    name = data.title + "".join(source.suffixes) if data.kind == "upload" else source.name
+    outcomes = None if data.outcomes is None else tuple(data.outcomes)
+    asked = Request(task.k, cohorts.preparation(data, task.rules), outcomes=outcomes)
+    return asked.words(name)

@@ -1,17 +1,33 @@
-"""Pace: how far a long fit is, from how fast its gains shrink."""
+"""Progress: what a run is doing, stage by stage, and how far a long fit is."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import ceil, log
+from typing import Literal
 
 import numpy as np
 
-from comorb.insight.runs.assign import Tell
+Stage = Literal["reading", "finding", "repeating", "describing", "writing"]
+GAINS_SEEN = 6  # gains that the time left is told from
 
-SEEN = 6  # gains that the time left is told from
+
+@dataclass(frozen=True)
+class Progress:
+    """The stage that a run is in, and what it is doing there, in words."""
+
+    stage: Stage
+    text: str
+
+
+Tell = Callable[[Progress], None]
+
+
+def silent(_: Progress) -> None:
+    """Say nothing."""
 
 
 class Pace:
@@ -21,7 +37,7 @@ class Pace:
     pass to the next, so a line through their last logarithms says how many are to come.
 
     >>> times = iter(range(0, 100, 10))
-    >>> pace = Pace(1e-6, print, lambda: next(times))
+    >>> pace = Pace(1e-6, lambda progress: print(progress.text), lambda: next(times))
     >>> for objective in (-1.0, -0.9, -0.89, -0.889):
     ...     pace.gained(0, objective)
     >>> pace.begin(7)
@@ -34,12 +50,12 @@ class Pace:
         self._limit, self._tell, self._clock = limit, tell, clock
         self._at: float | None = None
         self._objective = float("nan")
-        self._gains: deque[float] = deque(maxlen=SEEN)
-        self._seconds: deque[float] = deque(maxlen=SEEN)
+        self._gains: deque[float] = deque(maxlen=GAINS_SEEN)
+        self._seconds: deque[float] = deque(maxlen=GAINS_SEEN)
 
     def begin(self, number: int) -> None:
         """Tell that a pass begins."""
-        self._tell(f"Pass {number} over the records{self._left()}")
+        self._tell(Progress("finding", f"Pass {number} over the records{self._left()}"))
 
     def gained(self, _: int, objective: float) -> None:
         """Hear what the objective, per record, is after a pass of EM."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from comorb.insight.runs.merging import grouped, merge
 
 from comorb.errors import InputError
-from comorb.insight.runs.merging import grouped, merge
 from comorb.insight.runs.run import run
 from comorb.records.datasets import tertiary
 

@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 import pytest
+from comorb.records.alignment import Unknown, align
 
 from comorb.errors import RecordsError
-from comorb.records.alignment import Unknown, align
 from comorb.records.reading import read_records
 
 RECORDS = pa.table(

@@ -1,0 +1,81 @@
+"""Alignment: the codes of a cohort in the columns of a model, and what the model has never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from comorb.errors import RecordsError
+from comorb.insight.runs.cohorts import AnyCohort
+from comorb.model.arrays import Indices, Ints
+from comorb.model.blocks import Rows, map_reduce, moved_ones
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A code that a model doesn't know, what it means and how many records have it."""
+
+    code: str
+    name: str
+    records: int
+
+
+def align(
+    cohort: AnyCohort,
+    codes: Sequence[str],
+    left_out: Collection[str] = (),
+    executor: Executor | None = None,
+) -> tuple[Indices, tuple[Unknown, ...]]:
+    """Return where each code of a cohort is among those of a model, and what the model misses.
+
+    Parameters
+    ----------
+    cohort : AnyCohort
+        Records at the same level of the same coding system.
+    codes : sequence of str
+        The codes of the model, in the order of its columns.
+    left_out : collection of str
+        Codes that the model left out on purpose; they aren't unknown.
+    executor : Executor, optional
+        Who maps the blocks.
+
+    Returns
+    -------
+    ndarray of int32
+        The column of each code, or −1.
+    tuple of Unknown
+        The most common first.
+    """
+    column = {code: place for place, code in enumerate(codes)}
+    place = np.array([column.get(code, -1) for code in cohort.codes], dtype=np.int32)
+    if not (place >= 0).any():
+        raise RecordsError(
+            f"The model knows none of the {len(cohort.codes):,} codes of these records "
+            f"({cohort.system}, {cohort.level}); are they of the same coding system?"
+        )
+    strangers = [i for i in np.flatnonzero(place < 0) if cohort.codes[i] not in left_out]
+    if not strangers:
+        return place, ()
+    counts = map_reduce(partial(_carriers, len(cohort.codes)), cohort.blocks(), executor)
+    unknown = [Unknown(cohort.codes[i], cohort.names[i], int(counts[i])) for i in strangers]
+    return place, tuple(sorted(unknown, key=lambda one: (-one.records, one.code)))
+
+
+def aligned(place: Indices, width: int, rows: Rows) -> Rows:
+    """Return rows with their ones in the columns that ``place`` gives, sorted in each row."""
+    indptr, indices = moved_ones(rows.indptr, rows.indices, place)
+    known = place[place >= 0]
+    if (np.diff(known) < 0).any():
+        matrix = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, width))
+        matrix.sort_indices()
+        indices = matrix.indices.astype(np.int32)
+    return Rows(indptr, indices, rows.weights)
+
+
+def _carriers(width: int, rows: Rows) -> Ints:
+    return np.bincount(rows.indices, minlength=width)

@@ -1,0 +1,162 @@
+"""By hand: clusters that a person holds to be one made one, a record moved to another cluster.
+
+The model as it was fitted goes along in each new folder, and so do the moves, so that either can
+be done again and again.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from comorb.errors import InputError, RecordsError
+from comorb.insight.profile.assignment import Assignment, assign
+from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.runs.assign import assignment_rows
+from comorb.insight.runs.folder import RunFolder, load_profile
+from comorb.insight.runs.lineage import kept_names
+from comorb.model.mixture import Mixture
+from comorb.records.cohort import Cohort
+from comorb.storage import SavedModel, load_model
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A run that a person goes on from.
+
+    Attributes
+    ----------
+    before : RunFolder
+        Its folder.
+    cohort : Cohort
+        The records that it is on.
+    groups : sequence of int, optional
+        The number that each cluster of the fitted model goes by, where some were merged.
+    outcomes : tuple of str, optional
+        The covariates to sum up; by default all that can be.
+    """
+
+    before: RunFolder
+    cohort: Cohort
+    groups: Sequence[int] | None = None
+    outcomes: tuple[str, ...] | None = None
+
+    def merge(self, pair: tuple[int, int], directory: str | Path) -> tuple[Profile, Sequence[int]]:
+        """Write the run in which two clusters, by their numbers, are one; see `grouped`.
+
+        A record is in the group with the highest probability, which is the sum over the group's
+        clusters. A merged cluster of the saved model has the summed weight of its clusters and
+        the average of their means, weighted by their weights.
+        """
+        earlier, fitted = load_profile(self.before.path), self._fitted()
+        groups = grouped(self.groups or earlier.numbers, pair)
+        numbers = tuple(sorted(set(groups)))
+        reason = f"{len(numbers)}, after {len(groups)} were found and some were merged by hand"
+        assigned = assign(fitted.mixture, self.cohort, groups=groups)
+        model = replace(
+            fitted,
+            mixture=merged(fitted.mixture, groups),
+            clusters=("",) * len(numbers),
+            numbers=numbers,
+            run=fitted.run | {"reason": reason},
+        )
+        made = self._profile(model, assigned, earlier, reason)
+        made = made.renamed(kept_names(made, [earlier]))
+        self._write(replace(model, clusters=made.cluster_names), assigned, made, {}, directory)
+        return made, groups
+
+    def move(self, record: str, number: int, directory: str | Path) -> Profile:
+        """Write the run in which one record, by its id, is in the cluster of a number."""
+        earlier, model = load_profile(self.before.path), load_model(self.before.model)
+        moves = moved_records(self.before) | {record: number}
+        assigned = assign(self._fitted().mixture, self.cohort, groups=self.groups)
+        labels = assigned.labels.copy()
+        for one, cluster in moves.items():
+            labels[row_of(self.cohort, one)] = earlier.place_of(cluster)
+        assigned = replace(assigned, labels=labels)
+        made = self._profile(model, assigned, earlier, earlier.source.reason)
+        made = made.renamed(dict(enumerate(earlier.cluster_names)))
+        self._write(model, assigned, made, moves, directory)
+        return made
+
+    def _fitted(self) -> SavedModel:
+        base = self.before.base
+        return load_model(base if base.exists() else self.before.model)
+
+    def _profile(
+        self, model: SavedModel, assigned: Assignment, earlier: Profile, reason: str
+    ) -> Profile:
+        return profile(
+            model.mixture,
+            self.cohort,
+            title=earlier.source.title,
+            reason=reason,
+            outcomes=self.outcomes,
+            assigned=assigned,
+            numbers=model.numbers,
+        )
+
+    def _write(
+        self,
+        model: SavedModel,
+        assigned: Assignment,
+        made: Profile,
+        moves: Mapping[str, int],
+        directory: str | Path,
+    ) -> None:
+        base = self.before.base
+        with RunFolder.write(directory, force=True) as folder:
+            shutil.copyfile(base if base.exists() else self.before.model, folder.base)
+            folder.save_assignments([assignment_rows(self.cohort.ids, assigned, model.numbers)])
+            folder.save_model(model)
+            folder.save_profile(made)
+            if moves:
+                with folder.moved.open("w", newline="", encoding="utf-8") as file:
+                    csv.writer(file).writerows(moves.items())
+
+
+def grouped(groups: Sequence[int], pair: tuple[int, int]) -> tuple[int, ...]:
+    """Return the number that each cluster of a model goes by, once two numbers are made one.
+
+    >>> grouped((1, 2, 3, 4), (4, 2))
+    (1, 2, 3, 2)
+    """
+    first, second = sorted(pair)
+    if first == second or not {first, second} <= set(groups):
+        known = ", ".join(map(str, sorted(set(groups))))
+        raise InputError(f"expected two of the clusters {known}, got {first} and {second}")
+    return tuple(first if group == second else group for group in groups)
+
+
+def merged(mixture: Mixture, groups: Sequence[int]) -> Mixture:
+    """Return the mixture with one cluster for each group, in the order of their numbers.
+
+    Its weight is the sum, its means the weighted average, over the clusters of the group.
+    """
+    numbers = sorted(set(groups))
+    mass = np.equal.outer(groups, numbers) * mixture.weights[:, None]
+    weights = mass.sum(axis=0)
+    return Mixture(weights / weights.sum(), (mass / weights).T @ mixture.means)
+
+
+def moved_records(folder: RunFolder) -> dict[str, int]:
+    """Return the number of the cluster of each record of a run that was moved by hand."""
+    if not folder.moved.exists():
+        return {}
+    with folder.moved.open(newline="", encoding="utf-8") as file:
+        return {record: int(cluster) for record, cluster in csv.reader(file)}
+
+
+def row_of(cohort: Cohort, record: str) -> int:
+    """Return the row of the record with an id."""
+    places = np.flatnonzero(pc.equal(cohort.ids, pa.scalar(record)).to_numpy(zero_copy_only=False))
+    if not places.size:
+        raise RecordsError("No record of this run has that id; copy it from its assignments.")
+    return int(places[0])

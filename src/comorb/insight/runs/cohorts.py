@@ -1,0 +1,178 @@
+"""Cohorts for runs: in memory, or in a file that may be larger than memory.
+
+A run asks little of a cohort, so that the one function does the job wherever the records lie.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from comorb.errors import RecordsError, StorageError
+from comorb.insight.runs.progress import Progress, Tell, silent
+from comorb.model.blocks import Blocks
+from comorb.records.archive import CohortFile, load_cohort
+from comorb.records.cohort import Cohort
+from comorb.records.ledger import Ledger
+from comorb.records.preparation import Preparation
+from comorb.records.streaming import write_cohort
+
+COHORT, JOURNAL, STAMP = "cohort.parquet", "journal", "records.json"
+
+
+class AnyCohort(Protocol):
+    """What a run asks of a cohort, be it a `Cohort` in memory or a `CohortFile`."""
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The code of each feature."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each code means."""
+
+    @property
+    def system(self) -> str:
+        """The coding system."""
+
+    @property
+    def level(self) -> str:
+        """The level at which codes are features."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What became of every input row."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The codes that were left out on purpose."""
+
+    def __len__(self) -> int: ...
+
+    def blocks(self) -> Blocks:
+        """Return the rows in blocks."""
+
+    def ids_of(self, block: int, start: int, size: int) -> pa.Array:
+        """Return the ids of the rows of a block, which begins with the row ``start``."""
+
+    def sample(self, most: int) -> tuple[Cohort, int]:
+        """Return records that describe the cohort, and the step between them."""
+
+    def digest(self) -> str:
+        """Return a hash of the records' codes and weights."""
+
+
+@contextmanager
+def open_cohort(
+    records: Any,
+    preparation: Preparation | None = None,
+    *,
+    memory: str | None = None,
+    outside: bool = False,
+    folder: Path | None = None,
+    tell: Tell = silent,
+) -> Iterator[AnyCohort]:
+    """Yield the cohort that records become, in memory or in a file.
+
+    Parameters
+    ----------
+    records : Cohort, path, or anything that `read_records` reads
+        A cohort file is taken as it stands when the preparation has no rules.
+    preparation : Preparation, optional
+        How to read the records and which to keep; by default those with at least 3 codes.
+    memory : str, optional
+        About the most to hold, such as '2GB'; the cohort is then a file.
+    outside : bool, default=False
+        Whether the cohort must be a file whatever the memory, as engines want it.
+    folder : Path, optional
+        Where that file is kept, and found again; by default in a temporary place.
+    tell : callable, optional
+        Is told what is being done.
+    """
+    preparation = preparation or Preparation()
+    if isinstance(records, Cohort):
+        yield preparation.apply(records)
+        return
+    tell(Progress("reading", "Reading the records"))
+    stands = is_cohort_file(records)
+    as_it_stands = stands and preparation == Preparation()
+    if not (memory or outside):
+        if as_it_stands:
+            yield load_cohort(records)
+        elif stands:
+            yield preparation.apply(load_cohort(records))
+        else:
+            yield preparation.cohort(records)
+    elif as_it_stands:
+        yield CohortFile.open(records)
+    elif stands:
+        raise RecordsError(
+            f"{Path(records).name} is a cohort file, and rules can't be applied to one in parts. "
+            "Read it in memory, or apply the rules to the records that it was made of."
+        )
+    else:
+        with _place(folder) as place:
+            if not place.exists():
+                write_cohort(records, place, preparation, memory)
+            yield CohortFile.open(place)
+
+
+def is_cohort_file(records: Any) -> bool:
+    """Tell whether records are given as the path of a cohort file."""
+    try:
+        return isinstance(records, str | Path) and bool(CohortFile.open(records))
+    except (StorageError, OSError, ValueError):
+        return False
+
+
+@contextmanager
+def _place(folder: Path | None) -> Iterator[Path]:
+    if folder is not None:
+        yield folder / COHORT
+        return
+    with TemporaryDirectory(prefix="comorb-") as temporary:
+        yield Path(temporary) / COHORT
+
+
+@contextmanager
+def workshop(directory: Path, records: str | Path, preparation: Preparation) -> Iterator[Path]:
+    """Yield the hidden folder of a run, removed when the run ends well or has made nothing yet.
+
+    What lies there from other records, or from other rules, is removed at once.
+    """
+    folder = directory.with_name(f".{directory.name}.unfinished")
+    stamp = json.dumps([stamps(records), preparation.to_dict()], sort_keys=True)
+    note = folder / STAMP
+    if not note.is_file() or note.read_text(encoding="utf-8") != stamp:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        note.write_text(stamp, encoding="utf-8")
+    try:
+        yield folder
+    except BaseException:
+        if not any((folder / name).exists() for name in (COHORT, JOURNAL)):
+            shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
+
+
+def stamps(records: str | Path) -> list[list[Any]]:
+    """Return the name, size and time of every file of a source; other sources by name alone."""
+    path = Path(records)
+    if "://" in str(records):
+        return [[str(records)]]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+    elif path.is_file():
+        files = [path]
+    else:
+        files = sorted(path.parent.glob(path.name))
+    states = [(str(file), file.stat()) for file in files]
+    return [[name, state.st_size, state.st_mtime_ns] for name, state in states] or [[str(path)]]

@@ -1,0 +1,187 @@
+"""Messages between the server and its workers: what is asked, and what is told meanwhile.
+
+Nothing heavy is imported here, so that the server starts fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Rules = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Data to read: where they are, how they are read, and which columns are outcomes.
+
+    ``folder`` is where what was read is kept; ``outcomes`` are all when None.
+    """
+
+    source: str
+    kind: str
+    folder: str
+    reading: Rules
+    title: str
+    outcomes: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A cluster of a run, by the run's folder and the cluster's number."""
+
+    folder: str
+    cluster: int
+
+
+@dataclass(frozen=True)
+class MakeRun:
+    """A run to make and its folder.
+
+    ``earlier`` are the folders of runs whose numbers and names go on. A ``merge`` of two clusters,
+    or a ``record`` moved to a ``cluster``, starts from the run in ``parent``, whose model's
+    clusters go by the numbers in ``groups``.
+    """
+
+    data: Data
+    rules: Rules
+    k: int | Literal["auto"]
+    title: str
+    folder: str
+    min_cell: int
+    within: Inside | None = None
+    earlier: tuple[str, ...] = ()
+    parent: str | None = None
+    groups: list[int] | None = None
+    merge: list[int] | None = None
+    record: str = ""
+    cluster: int | None = None
+
+
+@dataclass(frozen=True)
+class Understand:
+    """Read data and say what they were understood to be."""
+
+    data: Data
+    min_cell: int
+
+
+@dataclass(frozen=True)
+class ListCodes:
+    """List the codes of data at some levels."""
+
+    data: Data
+    level: list[str]
+    min_cell: int
+
+
+@dataclass(frozen=True)
+class CountCohort:
+    """Count the records and codes that rules leave."""
+
+    data: Data
+    rules: Rules
+    min_cell: int
+
+
+@dataclass(frozen=True)
+class MeasureStability:
+    """Find out how stable the clusters of a finished run are."""
+
+    run: MakeRun
+
+
+@dataclass(frozen=True)
+class ExplainRecord:
+    """Say where one record of a run belongs, by its id."""
+
+    run: MakeRun
+    record: str
+
+
+@dataclass(frozen=True)
+class OfRun:
+    """Something about a finished run; counts below ``min_cell`` are not told."""
+
+    folder: str
+    min_cell: int
+
+
+@dataclass(frozen=True)
+class ShowProfile(OfRun):
+    """Write the profile of a run without small counts."""
+
+
+@dataclass(frozen=True)
+class NoteStability(OfRun):
+    """Write the stability of a run's clusters into its profile."""
+
+    stability: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class NameClusters(OfRun):
+    """Give clusters other names, by their numbers."""
+
+    names: dict[int, str]
+
+
+@dataclass(frozen=True)
+class ExplainCodes(OfRun):
+    """Say where a record with some codes belongs."""
+
+    codes: list[str]
+
+
+@dataclass(frozen=True)
+class RankDiagnoses(OfRun):
+    """List the n most relevant diagnoses of each cluster for a λ."""
+
+    lam: float
+    n: int
+
+
+@dataclass(frozen=True)
+class AssignFile(OfRun):
+    """Write the cluster of each record of a file to another file."""
+
+    records: str
+    path: str
+
+
+@dataclass(frozen=True)
+class WriteDownload(OfRun):
+    """Write one download of a run to a file; its name says which."""
+
+    path: str
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class CompareRuns:
+    """Put two runs side by side; ``follow`` the records that both have."""
+
+    one: str
+    two: str
+    follow: bool
+    min_cell: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many records a run is on, told while it is made."""
+
+    records: int
+
+
+Task = (
+    MakeRun
+    | Understand
+    | ListCodes
+    | CountCohort
+    | MeasureStability
+    | ExplainRecord
+    | OfRun
+    | CompareRuns
+)
