@@ -23,7 +23,8 @@ from comorb.experiments.rows import Row, Rows, Tick
 from comorb.experiments.sections import Claim, Section, judged, table
 from comorb.experiments.tpm import tpm
 from comorb.experiments.views import SampleViews
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.views import charts
 from comorb.model.arrays import Ints
 from comorb.model.blocks import from_csr

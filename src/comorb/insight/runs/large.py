@@ -32,7 +32,8 @@ from comorb.engines.blockfile import (
     read_group,
 )
 from comorb.errors import StorageError
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import MODEL, Tell, as_rows, silent
 from comorb.insight.runs.folder import ASSIGNMENTS, names_of, save_profile
 from comorb.insight.runs.pace import Pace
@@ -115,7 +116,7 @@ def run_large(  # noqa: PLR0913 - what is told beside the data is told by name
             title=title,
             reason=reason,
             command=command,
-            stability=stable,
+            stability=stable.jaccard if stable else None,
             outcomes=outcomes,
         )
         with write_folder(directory, force) as folder:

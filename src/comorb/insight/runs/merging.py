@@ -9,7 +9,8 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import assign
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import Assigned
 from comorb.insight.runs.folder import names_of
 from comorb.insight.runs.lineage import kept_names

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.insight.profile.assignment import assign
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import MODEL, Assigned, Tell, silent
 from comorb.insight.runs.folder import ASSIGNMENTS, names_of, save_profile
 from comorb.insight.runs.lineage import arrange, kept_names
@@ -115,7 +116,7 @@ def run(  # noqa: PLR0913 - what is told beside the data is told by name
         title=title,
         reason=reason,
         command=command,
-        stability=stable,
+        stability=stable.jaccard if stable else None,
         outcomes=outcomes,
         numbers=numbers,
     )

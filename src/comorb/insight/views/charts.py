@@ -21,7 +21,7 @@ from comorb.insight.views.palette import colours, palette
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from comorb.insight.profile.parts import Cluster
+    from comorb.insight.profile.contents import Cluster
     from comorb.model.choose import Choice
 
 NAME_WIDTH = 46

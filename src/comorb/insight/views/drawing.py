@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from comorb.insight.profile.contents import Bits, Cluster
 from comorb.insight.profile.labels import shorten
-from comorb.insight.profile.parts import Bits, Cluster
 from comorb.insight.views.palette import palette
 from comorb.model.arrays import Floats
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, BinaryIO
 
+from comorb.insight.profile.contents import Cluster, Outcome
 from comorb.insight.profile.outcomes import YES
-from comorb.insight.profile.parts import Cluster, Outcome
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import charts

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.insight.profile.assignment import assign
-from comorb.insight.profile.profile import profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import MODEL, Assigned
 from comorb.insight.runs.folder import load_profile, names_of, place_of
 from comorb.insight.runs.run import Run

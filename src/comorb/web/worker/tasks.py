@@ -17,7 +17,7 @@ from comorb.insight.runs.assign import MODEL, assign_records
 from comorb.insight.runs.folder import load_profile, places_of, rename, save_profile, write_text
 from comorb.insight.runs.merging import grouped, merge
 from comorb.insight.runs.run import Run, run
-from comorb.insight.runs.stability import Stability, stability
+from comorb.insight.runs.stability import stability
 from comorb.model.arrays import Floats
 from comorb.model.estimator import BernoulliMixture
 from comorb.records.cohort import Cohort
@@ -92,7 +92,7 @@ def note_stability(task: Plain, _: Told) -> None:
     folder = Path(task["folder"])
     if task["stability"] is not None and folder.exists():
         about = load_profile(folder)
-        about = about.with_stability(Stability(0.0, (), tuple(task["stability"])))
+        about = about.with_stability(task["stability"])
         save_profile(about, folder)
         _show(about, folder, task["min_cell"])
 
