@@ -43,7 +43,7 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     from comorb.cli.output import progress, save_chart, show_choice, show_json
     from comorb.cli.summaries import choice_summary
     from comorb.insight.runs.run import sweep
-    from comorb.insight.views.charts import choice_of_k
+    from comorb.insight.views.charts.choice import draw as choice_of_k
 
     ks = _range(clusters)
     with progress(quiet) as tell:
