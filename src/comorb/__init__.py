@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from comorb.insight.profile.profile import Profile, profile
+    from comorb.insight.profile.profile import Profile
+    from comorb.insight.profile.profiling import profile
     from comorb.insight.runs.stability import stability
     from comorb.insight.views.report import report
     from comorb.model.estimator import BernoulliMixture, choose_k
@@ -31,7 +32,7 @@ _HOMES = {
     "datasets": "comorb.records.datasets",
     "inspect_records": "comorb.records.reading",
     "load_cohort": "comorb.records.archive",
-    "profile": "comorb.insight.profile.profile",
+    "profile": "comorb.insight.profile.profiling",
     "read_records": "comorb.records.reading",
     "report": "comorb.insight.views.report",
     "save_cohort": "comorb.records.archive",

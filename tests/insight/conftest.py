@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger

@@ -44,22 +44,24 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     """
     from comorb.cli.output import save_chart, show_choice, show_json, show_notes, shown_progress
     from comorb.cli.summaries import choice_summary
+    from comorb.engines import open_engine
     from comorb.insight.runs.cohorts import open_cohort
     from comorb.insight.runs.run import choose_number
-    from comorb.insight.views.charts import choice_of_k
+    from comorb.insight.views.charts.choice import draw
 
     ks = _range(clusters)
     with (
         shown_progress(quiet) as tell,
+        open_engine(engine or "threads") as executor,
         open_cohort(
             records, preparation, memory=memory, outside=engine is not None, tell=tell
         ) as cohort,
     ):
-        choice = choose_number(cohort, ks, engine, tell)
+        choice = choose_number(cohort, ks, executor, tell)
     summary = choice_summary(choice, cohort.ledger)
     show_notes(summary["notes"])
     if chart:
-        save_chart(choice_of_k(choice), chart, force, quiet)
+        save_chart(draw(choice), chart, force, quiet)
     if as_json:
         show_json(summary)
     elif not quiet:

@@ -34,7 +34,7 @@ def compare(
     from comorb.cli.output import save_chart, show_comparison, show_json
     from comorb.cli.summaries import compare_summary
     from comorb.insight.runs.comparing import compare_runs
-    from comorb.insight.views.charts import compare as draw
+    from comorb.insight.views.charts.comparison import draw
 
     found = compare_runs(one, two, min_cell)
     if chart:

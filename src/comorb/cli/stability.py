@@ -43,17 +43,19 @@ def stability(  # noqa: PLR0913 - one parameter for each option
     """
     from comorb.cli.output import show_json, show_notes, show_stability, shown_progress
     from comorb.cli.summaries import stability_summary
+    from comorb.engines import open_engine
     from comorb.insight.runs.cohorts import open_cohort
     from comorb.insight.runs.run import Request, measure_stability
 
     request = Request(number_of_clusters(clusters), preparation, repeats=repeats)
     with (
         shown_progress(quiet) as tell,
+        open_engine(engine or "threads") as executor,
         open_cohort(
             records, preparation, memory=memory, outside=engine is not None, tell=tell
         ) as cohort,
     ):
-        profile, measured = measure_stability(cohort, request, engine, tell)
+        profile, measured = measure_stability(cohort, request, executor, tell)
     summary = stability_summary(profile, measured)
     show_notes(summary["notes"])
     if as_json:

@@ -23,8 +23,9 @@ from comorb.experiments.rows import Row, Rows, Tick
 from comorb.experiments.sections import Claim, Section, judged, table
 from comorb.experiments.tpm import tpm
 from comorb.experiments.views import SampleViews
-from comorb.insight.profile.profile import Profile, profile
-from comorb.insight.views import charts
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
+from comorb.insight.views.charts import frequency, heatmap
 from comorb.model.arrays import Ints
 from comorb.model.blocks import from_csr
 from comorb.model.em import em
@@ -154,8 +155,8 @@ def _body(
 ) -> str:
     stem = study.name.replace(" ", "_")
     drawn = {
-        "frequency": (charts.frequency(own, 20), "the 20 most frequent diagnoses by cluster"),
-        "heatmap": (charts.heatmap(own), "records by cluster, the 40 most common diagnoses"),
+        "frequency": (frequency.draw(own), "the 20 most frequent diagnoses by cluster"),
+        "heatmap": (heatmap.draw(own), "records by cluster, the 40 most common diagnoses"),
     }
     images = [
         save(cast("Figure", axes.figure), out, f"{stem}_{name}", f"{study.name}: {caption}")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from comorb.errors import StorageError
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from tests.insight.conftest import MODEL, make_cohort
 
 

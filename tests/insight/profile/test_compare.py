@@ -12,7 +12,8 @@ from sklearn.metrics import adjusted_rand_score
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import assign
 from comorb.insight.profile.compare import compare, match
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.profile.suppression import hide_table
 from comorb.model.agreement import adjusted_rand
 from comorb.model.mixture import Mixture

@@ -8,7 +8,8 @@ import pytest
 from comorb.insight.profile import heatmap
 from comorb.insight.profile.assignment import assign
 from comorb.insight.profile.heatmap import masked, pack, thin
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import MODEL
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comorb.insight.profile.labels import cluster_names, label, shorten
+from comorb.insight.profile.labels import automatic_names, label, shorten
 
 
 @pytest.mark.parametrize(
@@ -49,24 +49,24 @@ LABELS = ("Chronic kidney disease", "Hypertensive kidney disease", "Diabetes", "
 
 
 def test_a_name_does_not_say_kidney_twice_and_prefers_diseases() -> None:
-    assert cluster_names({1: [3, 0, 1, 2]}, CODES, LABELS, "icd9cm") == (
+    assert automatic_names({1: [3, 0, 1, 2]}, CODES, LABELS, "icd9cm") == (
         "Chronic kidney disease, diabetes",
     )
 
 
 def test_symptoms_stand_in_when_there_are_too_few_diseases() -> None:
-    assert cluster_names({1: [4, 0], 2: [4]}, CODES, LABELS, "icd9cm") == (
+    assert automatic_names({1: [4, 0], 2: [4]}, CODES, LABELS, "icd9cm") == (
         "Chronic kidney disease, general symptoms",
         "General symptoms",
     )
 
 
 def test_acronyms_keep_their_capitals() -> None:
-    assert cluster_names({1: [2, 5]}, CODES, LABELS, "icd9cm") == ("Diabetes, COPD",)
+    assert automatic_names({1: [2, 5]}, CODES, LABELS, "icd9cm") == ("Diabetes, COPD",)
 
 
 def test_no_two_names_are_alike() -> None:
-    assert cluster_names(
+    assert automatic_names(
         {1: [0, 2, 5], 2: [0, 2, 5], 3: [0, 2], 4: []}, CODES, LABELS, "icd9cm"
     ) == (
         "Chronic kidney disease, diabetes",

@@ -10,7 +10,7 @@ import pytest
 
 from comorb.errors import InputError
 from comorb.insight.profile.intervals import wilson
-from comorb.insight.profile.outcomes import outcomes
+from comorb.insight.profile.outcomes import summarise
 
 LABELS = np.array([0, 0, 0, 1, 1, 1])
 WEIGHTS = np.array([1.0, 2.0, 1.0, 1.0, 1.0, 4.0])
@@ -18,7 +18,7 @@ WEIGHTS = np.array([1.0, 2.0, 1.0, 1.0, 1.0, 4.0])
 
 def test_numbers_have_a_weighted_mean_and_median() -> None:
     table = pa.table({"days": pa.array([1.0, 2.0, 9.0, None, 4.5, 8.0])})
-    (found,) = outcomes(table, LABELS, 2, WEIGHTS)
+    (found,) = summarise(table, LABELS, 2, WEIGHTS)
     assert (found.name, found.kind, found.values) == ("days", "number", ("mean", "median"))
     assert found.known.tolist() == [3, 2, 5]
     assert found.estimate[0] == pytest.approx([14 / 4, 36.5 / 5, 50.5 / 9], abs=1e-6)
@@ -28,7 +28,7 @@ def test_numbers_have_a_weighted_mean_and_median() -> None:
 
 def test_of_two_categories_one_is_enough() -> None:
     table = pa.table({"sex": ["f", "m", "f", "m", "m", None]})
-    (found,) = outcomes(table, LABELS, 2, WEIGHTS)
+    (found,) = summarise(table, LABELS, 2, WEIGHTS)
     assert (found.kind, found.values) == ("share", ("f",))
     assert found.known.tolist() == [3, 2, 5]
     assert found.counts.tolist() == [[2, 0, 2]]
@@ -39,13 +39,13 @@ def test_of_two_categories_one_is_enough() -> None:
 
 @pytest.mark.parametrize("values", [[True, False, True, False, False, None], [1, 0, 1, 0, 0, None]])
 def test_truth_values_show_how_many_are_true(values: list[object]) -> None:
-    (found,) = outcomes(pa.table({"died": values}), LABELS, 2, WEIGHTS)
+    (found,) = summarise(pa.table({"died": values}), LABELS, 2, WEIGHTS)
     assert found.values in (("true",), ("1",))
     assert found.counts.tolist() == [[2, 0, 2]]
 
 
 def test_few_whole_numbers_are_categories() -> None:
-    (found,) = outcomes(pa.table({"region": [1, 10, 2, 2, 1, 1]}), LABELS, 2, WEIGHTS)
+    (found,) = summarise(pa.table({"region": [1, 10, 2, 2, 1, 1]}), LABELS, 2, WEIGHTS)
     assert found.values == ("1", "2", "10")
     assert found.counts.tolist() == [[1, 2, 3], [1, 1, 2], [1, 0, 1]]
 
@@ -59,16 +59,16 @@ def test_what_cannot_be_summed_up_is_left_out() -> None:
             "empty": pa.array([None] * n, pa.float64()),
         }
     )
-    assert outcomes(table, np.zeros(n, int), 1, np.ones(n)) == ()
+    assert summarise(table, np.zeros(n, int), 1, np.ones(n)) == ()
 
 
 def test_a_cluster_without_values_has_no_estimate() -> None:
-    (found,) = outcomes(pa.table({"x": [1.5, 2, 3, None, None, None]}), LABELS, 2, WEIGHTS)
+    (found,) = summarise(pa.table({"x": [1.5, 2, 3, None, None, None]}), LABELS, 2, WEIGHTS)
     assert np.isnan(found.estimate[:, 1]).all()
 
 
 def test_wanted_columns_must_be_there() -> None:
     table = pa.table({"age": [1.5] * 6, "cost": [2.5] * 6})
-    assert [o.name for o in outcomes(table, LABELS, 2, WEIGHTS, ["cost"])] == ["cost"]
+    assert [o.name for o in summarise(table, LABELS, 2, WEIGHTS, ["cost"])] == ["cost"]
     with pytest.raises(InputError, match=r"covariates \(age, cost\), got days; name the columns"):
-        outcomes(table, LABELS, 2, WEIGHTS, ["days"])
+        summarise(table, LABELS, 2, WEIGHTS, ["days"])

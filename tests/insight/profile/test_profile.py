@@ -10,8 +10,8 @@ import pytest
 
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import assign
-from comorb.insight.profile.profile import Profile, profile
-from comorb.insight.runs.stability import Stability
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import CODES, MODEL, make_cohort
@@ -108,12 +108,12 @@ def test_intervals_hold_the_prevalence(full: Profile) -> None:
 
 
 def test_stability_is_filled_in(full: Profile, cohort: Cohort) -> None:
-    stable = full.with_stability(Stability(0.9, (0.9,), (0.9, 0.8)))
+    stable = full.with_stability((0.9, 0.8))
     assert [c.stability for c in stable.clusters] == [0.9, 0.8]
-    made = profile(MODEL, cohort, stability=Stability(0.9, (0.9,), (0.9, 0.8)))
+    made = profile(MODEL, cohort, stability=(0.9, 0.8))
     assert made.clusters == stable.clusters
     with pytest.raises(InputError, match="expected the stability of 2 clusters, got that of 1"):
-        full.with_stability(Stability(0.9, (0.9,), (0.9,)))
+        full.with_stability((0.9,))
 
 
 def test_explain_takes_codes_as_they_are_written(full: Profile) -> None:
@@ -169,3 +169,13 @@ def test_an_empty_cluster_has_no_confidence_and_no_lines(cohort: Cohort) -> None
     assert made.heatmap.lines[2] == 0
     assert made.suppressed(11).clusters[2].size == 0
     assert Profile.from_json(made.to_json()).clusters == made.clusters
+
+
+def test_clusters_go_by_their_numbers(full: Profile) -> None:
+    clusters = tuple(replace(c, number=n) for c, n in zip(full.clusters, (2, 7), strict=True))
+    numbered = replace(full, clusters=clusters).renamed({0: "First", 1: "Second"})
+    assert numbered.cluster_names == ("First", "Second")
+    assert (numbered.place_of(2), numbered.place_of(7)) == (0, 1)
+    assert numbered.places_of(np.array([7, 2, 7])).tolist() == [1, 0, 1]
+    with pytest.raises(InputError, match="expected one of the clusters 2, 7, got 3"):
+        numbered.place_of(3)

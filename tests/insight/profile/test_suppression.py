@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import LinearConstraint, linprog, milp
 
 from comorb.errors import InputError
-from comorb.insight.profile.parts import Outcome
+from comorb.insight.profile.contents import Outcome
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.suppression import (
     hide,

@@ -1,17 +1,29 @@
-"""Two clusters made one: they are joined, the others stay."""
+"""By hand: clusters merged, records moved."""
+
+import csv
 
 import numpy as np
 import pytest
-from comorb.insight.runs.merging import grouped, merge
 
-from comorb.errors import InputError
-from comorb.insight.runs.run import run
+from comorb.errors import InputError, RecordsError
+from comorb.insight.profile.assignment import assign
+from comorb.insight.runs.by_hand import Revision, grouped, merged, moved_records
+from comorb.insight.runs.folder import RunFolder, load_profile, rename
+from comorb.insight.runs.run import Request, run
 from comorb.records.datasets import tertiary
+from comorb.storage import load_model
 
 
 @pytest.fixture(scope="module")
-def before():
-    return run(tertiary(), 4, repeats=0)
+def before(tmp_path_factory) -> RunFolder:
+    folder = RunFolder(tmp_path_factory.mktemp("runs") / "before")
+    run(tertiary(), Request(4, repeats=0), folder.path)
+    rename(folder.path, {2: "Stays"})
+    return folder
+
+
+def numbers(folder: RunFolder) -> np.ndarray:
+    return folder.load_assignments()["cluster"].to_numpy()
 
 
 def test_the_first_of_two_numbers_stays_and_so_do_the_others():
@@ -25,25 +37,61 @@ def test_what_are_not_two_clusters_is_refused(pair):
         grouped((1, 2, 3, 4), pair)
 
 
-def test_the_merged_cluster_gets_the_records_of_both(before):
-    named = before.profile.renamed({1: "Stays"})
-    after = merge(before.model, grouped((1, 2, 3, 4), (1, 3)), tertiary(), named)
-    old, new = before.assigned.assignment, after.assigned.assignment
-    stayed = np.isin(old.labels, [0, 2])
-    assert np.mean(new.labels[stayed] == 0) == 1.0
-    assert np.mean(new.labels[~stayed] != 0) > 0.97
-    assert new.soft[0] == pytest.approx(old.soft[0] + old.soft[2])
-    assert after.profile.numbers == after.model.numbers == (1, 2, 4)
-    assert after.profile.clusters[1].name == "Stays"
-    assert after.model.mixture.weights.sum() == pytest.approx(1)
-    assert "merged by hand" in after.profile.source.reason
+def test_the_merged_cluster_gets_the_records_of_both(before, tmp_path):
+    made, groups = Revision(before, tertiary()).merge((1, 3), tmp_path / "after")
+    after = RunFolder(tmp_path / "after")
+    stayed = np.isin(numbers(before), [1, 3])
+    assert np.mean(numbers(after)[stayed] == 1) == 1.0
+    assert np.mean(numbers(after)[~stayed] != 1) > 0.97
+    assert groups == (1, 2, 1, 4)
+    assert made.numbers == load_model(after.model).numbers == (1, 2, 4)
+    assert made.clusters[1].name == load_model(after.model).clusters[1] == "Stays"
+    assert "merged by hand" in made.source.reason
+    soft = [cluster.soft_size for cluster in load_profile(before.path).clusters]
+    assert made.clusters[0].soft_size == pytest.approx(soft[0] + soft[2], abs=0.01)
+
+
+def test_merging_again_starts_from_the_fitted_model(before, tmp_path):
+    _, groups = Revision(before, tertiary()).merge((1, 3), tmp_path / "one")
+    one = RunFolder(tmp_path / "one")
+    _, groups = Revision(one, tertiary(), groups).merge((1, 2), tmp_path / "two")
+    assert groups == (1, 1, 1, 4)
+    fitted = load_model(before.model).mixture
+    assert load_model(RunFolder(tmp_path / "two").base).mixture.key == fitted.key
+    expected = assign(fitted, tertiary(), groups=groups).labels
+    assert numbers(RunFolder(tmp_path / "two")).tolist() == np.array([1, 4])[expected].tolist()
 
 
 def test_the_mean_of_the_merged_clusters_is_weighted(before):
-    mixture = before.model.mixture
-    after = merge(
-        before.model, grouped((1, 2, 3, 4), (1, 3)), tertiary(), before.profile
-    ).model.mixture
+    mixture = load_model(before.model).mixture
+    after = merged(mixture, (1, 2, 1, 4))
     share = mixture.weights[[0, 2]] / mixture.weights[[0, 2]].sum()
     assert after.means[0] == pytest.approx(share @ mixture.means[[0, 2]])
     assert after.means[2] == pytest.approx(mixture.means[3])
+    assert after.weights.sum() == pytest.approx(1)
+
+
+def test_a_moved_record_is_in_its_new_cluster_and_the_others_stay(before, tmp_path):
+    cohort = tertiary()
+    record = cohort.ids[7].as_py()
+    number = 1 if numbers(before)[7] != 1 else 2
+    made = Revision(before, cohort).move(record, number, tmp_path / "moved")
+    after = RunFolder(tmp_path / "moved")
+    assert numbers(after)[7] == number
+    changed = np.flatnonzero(numbers(after) != numbers(before))
+    assert changed.tolist() == [7]
+    assert moved_records(after) == {record: number}
+    assert made.cluster_names == load_profile(before.path).cluster_names
+    again = Revision(after, cohort).move(cohort.ids[9].as_py(), number, tmp_path / "again")
+    assert len(moved_records(RunFolder(tmp_path / "again"))) == 2
+    assert again.k == 4
+    with after.moved.open(newline="") as file:
+        assert list(csv.reader(file)) == [[record, str(number)]]
+
+
+def test_a_record_that_is_not_there_is_not_named(before, tmp_path):
+    with pytest.raises(RecordsError, match="No record of this run has that id") as error:
+        Revision(before, tertiary()).move("patient 7", 1, tmp_path / "moved")
+    assert "patient 7" not in str(error.value)
+    with pytest.raises(InputError, match="expected one of the clusters 1, 2, 3, 4, got 9"):
+        Revision(before, tertiary()).move(tertiary().ids[0].as_py(), 9, tmp_path / "moved")

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import InputError, StorageError
-from comorb.insight.runs.folder import compare_runs, load_profile, rename, write_report
-from comorb.insight.runs.run import run
+from comorb.insight.runs.folder import load_profile, rename, write_report
+from comorb.insight.runs.run import Request, fit_records
 from comorb.records.datasets import region
 from comorb.storage import load_model
 
@@ -17,8 +17,7 @@ def runs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     table = pa.Table.from_batches(list(region(1000)))
     for k in (2, 3):
-        run(table, k, title=f"{k} clusters", repeats=0).save(folder / str(k))
-    run(table.slice(0, 900), 3, repeats=0).save(folder / "fewer")
+        fit_records(table, folder / str(k), Request(k, title=f"{k} clusters", repeats=0))
     return folder
 
 
@@ -48,19 +47,6 @@ def test_a_new_name_is_in_every_file(runs):
     assert "Hearts" in (runs / "3" / "report.html").read_text()
     with pytest.raises(InputError, match="expected one of the clusters 1, 2, 3, got 9"):
         rename(runs / "3", {9: "Nowhere"})
-
-
-def test_runs_on_the_same_records_are_compared_record_by_record(runs):
-    found = compare_runs(runs / "2", runs / "3").comparison
-    assert found.flows is not None
-    assert found.flows.sum() == 1000
-    assert compare_runs(runs / "2", runs / "2").comparison.ari == 1
-
-
-def test_runs_on_other_records_are_compared_by_their_codes(runs):
-    found = compare_runs(runs / "fewer", runs / "3").comparison
-    assert found.flows is None
-    assert len(found.pairs) == 3
 
 
 def test_a_report_hides_small_counts_on_request(runs, tmp_path):

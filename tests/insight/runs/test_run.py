@@ -1,16 +1,44 @@
-"""Run: from records to a folder."""
+"""The one run: from records, wherever they lie, to the same folder."""
+
+import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
-from comorb.errors import StorageError
-from comorb.insight.runs.run import Run, run, sweep
-from comorb.records.datasets import region
+from comorb.engines import FileJournal
+from comorb.errors import InputError, RecordsError, StorageError
+from comorb.insight.runs import cohorts
+from comorb.insight.runs import run as module
+from comorb.insight.runs.cohorts import open_cohort
+from comorb.insight.runs.folder import RunFolder, load_profile
+from comorb.insight.runs.run import Request, choose_number, fit_records, measure_stability, run
+from comorb.records.archive import save_cohort
+from comorb.records.datasets import region, tertiary
 from comorb.records.layouts.layout import Layout
 from comorb.records.preparation import Preparation
-from comorb.storage import fingerprint
+from comorb.storage import fingerprint, load_model
+
+RULES = Preparation(having=("585",), drop_codes=("428",))
+ASKED = Request(4, RULES, title="Kidneys", repeats=0)
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    path = tmp_path_factory.mktemp("visits") / "visits.parquet"
+    pq.write_table(pa.Table.from_batches(region(40_000)), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def inside(visits, tmp_path_factory):
+    """Write a run in memory."""
+    path = tmp_path_factory.mktemp("runs") / "inside"
+    fit_records(visits, path, ASKED)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -18,68 +46,182 @@ def table() -> pa.Table:
     return pa.Table.from_batches(list(region(1500)))
 
 
-@pytest.fixture(scope="module")
-def made(table) -> Run:
-    return run(table, 3, Preparation(having=("428",), drop_rare=5), title="Region")
+def agree(one, two):
+    a, b = load_model(one / "model.comorb"), load_model(two / "model.comorb")
+    assert a.mixture.key == b.mixture.key
+    assert (a.codes, a.left_out, a.clusters) == (b.codes, b.left_out, b.clusters)
+    assert a.data_hash == b.data_hash
+    assert (one / "assignments.csv").read_bytes() == (two / "assignments.csv").read_bytes()
 
 
-def test_the_parts_of_a_run_agree(made):
-    model, profile = made.model, made.profile
-    assert model.clusters == tuple(cluster.name for cluster in profile.clusters)
+def test_the_files_of_a_run_agree(visits, inside):
+    model, profile = load_model(inside / "model.comorb"), load_profile(inside)
+    assert model.clusters == profile.cluster_names
     assert model.codes == profile.codes
-    sizes = np.bincount(made.assigned.assignment.labels)
-    assert sizes.tolist() == [cluster.size for cluster in profile.clusters]
-    assert model.run["records"] == sizes.sum() == len(made.assigned.ids)
-    assert profile.source.title == model.run["title"] == "Region"
+    assert model.left_out == ("428",)
+    numbers = RunFolder(inside).load_assignments()["cluster"].to_numpy()
+    assert np.bincount(numbers)[1:].tolist() == [cluster.size for cluster in profile.clusters]
+    assert model.run["records"] == len(numbers) == profile.source.records
+    assert profile.source.title == model.run["title"] == "Kidneys"
+    cohort = RULES.cohort(visits)
+    assert model.data_hash == fingerprint(cohort.matrix, cohort.codes) == profile.source.digest
 
 
-def test_the_hash_is_that_of_the_prepared_cohort(made, table):
-    cohort = Preparation(having=("428",), drop_rare=5).cohort(table)
-    assert made.model.data_hash == fingerprint(cohort.matrix, cohort.codes)
+def test_assignments_hold_id_cluster_and_confidence(inside):
+    table = pyarrow.csv.read_csv(inside / "assignments.csv")
+    assert table.column_names == ["id", "cluster", "confidence"]
+    assert min(table["confidence"].to_pylist()) > 1 / 4
 
 
-def test_a_run_tells_what_it_does(table):
-    told: list[str] = []
-    run(table, 2, repeats=1, tell=told.append)
-    assert told == [
-        "Reading the records",
-        "Finding the clusters of 1,500 records",
-        "Finding the clusters again, in 2 parts of the records",
-        "Describing the clusters",
+@pytest.mark.parametrize("way", [{"memory": "1GB"}, {"engine": "threads"}])
+def test_a_run_on_a_file_ends_where_a_run_in_memory_does(visits, inside, tmp_path, way):
+    told = []
+    mine = fit_records(visits, tmp_path / "run", ASKED, tell=told.append, **way)
+    agree(tmp_path / "run", inside)
+    theirs = load_profile(inside)
+    assert replace(mine, source=theirs.source).to_json() == theirs.to_json()
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
+    texts = [progress.text for progress in told]
+    assert "Pass 3 over the records" in texts
+    assert any(re.fullmatch(r"Pass \d+ over the records; about \d+ s left", text) for text in texts)
+    facts = load_model(tmp_path / "run" / "model.comorb").run
+    assert facts["passes_over_the_file"] > facts["passes"]
+    assert facts["bytes_a_pass"] > 10_000
+
+
+def test_a_run_tells_its_stages(table, tmp_path):
+    told = []
+    fit_records(table, tmp_path / "run", Request(2, repeats=1), tell=told.append)
+    assert [(progress.stage, progress.text) for progress in told] == [
+        ("reading", "Reading the records"),
+        ("finding", "Finding the clusters of 1,500 records"),
+        ("describing", "Assigning the records"),
+        ("repeating", "Finding the clusters again, in 2 parts of the records"),
+        ("describing", "Describing the clusters"),
+        ("writing", "Writing the results"),
     ]
 
 
-def test_stability_is_in_the_profile(made, table):
-    found = [cluster.stability for cluster in made.profile.clusters]
-    assert found == pytest.approx(made.stability.jaccard, abs=1e-6)
-    assert run(table, 2, repeats=0).stability is None
+def test_an_interrupted_run_goes_on(visits, inside, tmp_path, monkeypatch):
+    keep = FileJournal.keep
+
+    def interrupted(self, key, sums):
+        keep(self, key, sums)
+        if len(self._known) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileJournal, "keep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit_records(visits, tmp_path / "run", ASKED, memory="1GB")
+    assert [file.name for file in tmp_path.iterdir()] == [".run.unfinished"]
+    monkeypatch.setattr(cohorts, "write_cohort", None)
+    fit_records(visits, tmp_path / "run", ASKED, memory="1GB")
+    agree(tmp_path / "run", inside)
 
 
-def test_the_number_of_clusters_is_found(table):
-    found, swept = run(table, repeats=0), sweep(table)
-    assert found.profile.source.reason == found.model.run["reason"] == swept.reason
-    assert found.profile.k == swept.best
+def test_other_rules_begin_anew(visits, tmp_path):
+    with pytest.raises(ValueError, match="expected the number of clusters, n_components"):
+        fit_records(visits, tmp_path / "run", replace(ASKED, k=9999), memory="1GB")
+    other = Request(2, Preparation(having=("250",)), repeats=0)
+    profile = fit_records(visits, tmp_path / "run", other, memory="1GB")
+    assert profile.source.lines[-1].unit == "features"
+    assert "having 250" in [line.rule for line in profile.source.lines]
 
 
-def test_weights_count(table):
-    heavy = table.append_column("copies", pa.array(np.arange(1, 1501) % 3 + 1))
-    weighted = run(heavy, 2, Preparation(layout=Layout(weight="copies")), repeats=0)
-    assert weighted.profile.source.weight == 3000
-    assert not np.allclose(
-        weighted.model.mixture.weights, run(table, 2, repeats=0).model.mixture.weights
-    )
+@pytest.mark.parametrize("memory", [None, "1GB"])
+def test_what_can_not_be_read_leaves_nothing(tmp_path, memory):
+    with pytest.raises(RecordsError, match="There is no file or folder"):
+        fit_records(tmp_path / "absent.csv", tmp_path / "run", Request(2), memory=memory)
+    assert not list(tmp_path.iterdir())
 
 
-def test_assignments_hold_id_cluster_and_confidence(made, tmp_path):
-    made.save(tmp_path)
-    table = pyarrow.csv.read_csv(tmp_path / "assignments.csv")
-    assert table.column_names == ["id", "cluster", "confidence"]
-    assert table["cluster"].to_pylist() == (made.assigned.assignment.labels + 1).tolist()
-    assert min(table["confidence"].to_pylist()) > 1 / 3
+@pytest.mark.parametrize("memory", [None, "1GB"])
+def test_a_cohort_file_is_taken_as_it_stands(visits, inside, tmp_path, memory):
+    save_cohort(RULES.cohort(visits), tmp_path / "cohort.parquet")
+    asked = replace(ASKED, preparation=Preparation())
+    fit_records(tmp_path / "cohort.parquet", tmp_path / "run", asked, memory=memory)
+    agree(tmp_path / "run", inside)
 
 
-def test_a_run_is_not_replaced_by_accident(made, tmp_path):
-    made.save(tmp_path)
+def test_many_records_of_a_file_are_described_by_some(visits, inside, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "DESCRIBED", 3_000)
+    profile = fit_records(visits, tmp_path / "run", replace(ASKED, repeats=1), memory="1GB")
+    lines = [line for line in profile.source.lines if line.unit == "records"]
+    assert lines[-1].rule == f"one in {-(-lines[-1].before // 3000)}"
+    assert profile.source.records == lines[-1].after <= 3_000
+    agree(tmp_path / "run", inside)
+    whole = load_profile(inside)
+    for some, every in zip(profile.clusters, whole.clusters, strict=True):
+        assert some.soft_share == pytest.approx(every.soft_share, abs=1e-3)
+        assert some.share == pytest.approx(every.share, abs=0.05)
+        assert some.stability is not None
+
+
+def test_a_full_disk_leaves_no_results(visits, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+        yield
+
+    monkeypatch.setattr(module, "assigned_blocks", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        fit_records(visits, tmp_path / "run", ASKED, memory="1GB")
+    assert [file.name for file in tmp_path.iterdir()] == [".run.unfinished"]
+
+
+def test_a_run_is_not_replaced_by_accident(table, tmp_path):
+    fit_records(table, tmp_path / "run", Request(2, repeats=0))
     with pytest.raises(StorageError, match="is there already and not empty"):
-        made.save(tmp_path)
-    made.save(tmp_path, force=True)
+        fit_records(table, tmp_path / "run", Request(2, repeats=0))
+    fit_records(table, tmp_path / "run", Request(3, repeats=0), force=True)
+    assert load_profile(tmp_path / "run").k == 3
+
+
+def test_the_number_of_clusters_is_found(table, tmp_path):
+    profile = fit_records(table, tmp_path / "run", Request(repeats=0))
+    with open_cohort(table) as inside, open_cohort(table, memory="1GB") as outside:
+        choices = choose_number(inside), choose_number(outside)
+    for choice in choices:
+        assert profile.source.reason == choice.reason
+        assert profile.k == choice.best
+
+
+def test_stability_is_the_same_in_memory_and_on_a_file(table, tmp_path):
+    made = fit_records(table, tmp_path / "run", Request(3))
+    with open_cohort(table) as inside, open_cohort(table, memory="1GB") as outside:
+        one, two = (measure_stability(each, Request(3)) for each in (inside, outside))
+    assert one[1] == two[1]
+    found = [cluster.stability for cluster in made.clusters]
+    assert found == pytest.approx(one[1].jaccard, abs=1e-6)
+
+
+def test_stability_of_too_few_records_is_a_note_or_an_error(tmp_path):
+    few = tertiary().among(tertiary().ids[:12], "the first")
+    made = fit_records(few, tmp_path / "run", Request(4))
+    assert made.source.notes[-1].startswith("stability was not measured: two parts of 67% of 12")
+    with pytest.raises(InputError, match="stability was not measured: two parts"):
+        measure_stability(few, Request(4))
+
+
+def test_what_a_fit_warns_of_is_a_note(tmp_path):
+    same = tertiary().among(tertiary().ids[:40], "the first")
+    same = replace(same, matrix=same.matrix[np.zeros(40, dtype=int)])
+    made = run(same, Request(3, repeats=0), tmp_path / "run")
+    assert any("cluster" in note for note in made.source.notes)
+
+
+def test_weights_count(table, tmp_path):
+    heavy = table.append_column("copies", pa.array(np.arange(1, 1501) % 3 + 1))
+    asked = Request(2, Preparation(layout=Layout(weight="copies")), repeats=0)
+    weighted = fit_records(heavy, tmp_path / "weighted", asked)
+    plain = fit_records(table, tmp_path / "plain", Request(2, repeats=0))
+    assert weighted.source.weight == 3000
+    assert not np.allclose(weighted.weights, plain.weights)
+
+
+def test_the_command_of_a_request_says_what_differs_from_the_usual():
+    asked = Request(5, Preparation(having=("428",), drop_rare=9), outcomes=("died", "long stay"))
+    assert asked.words("my visits.csv") == (
+        "comorb fit 'my visits.csv' -k 5 --having 428 --drop-rare 9 "
+        "--outcome died --outcome 'long stay'"
+    )

@@ -15,6 +15,7 @@ from comorb.errors import InputError
 from comorb.insight.profile.compare import compare
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import charts
+from comorb.insight.views.charts import choice, comparison, frequency, heatmap, relevance, sizes
 from comorb.insight.views.palette import colours
 from comorb.model.choose import Choice, Row
 from tests.insight.conftest import sampled
@@ -35,27 +36,23 @@ def some(request: pytest.FixtureRequest) -> Profile:
 
 
 def test_every_chart_draws(some: Profile) -> None:
-    for ax in (
-        charts.frequency(some),
-        charts.heatmap(some),
-        charts.relevance(some, some.k - 1),
-        charts.sizes(some),
-        charts.compare(some, PROFILES[5]),
-    ):
-        drawn(ax)
+    for name in charts.CHARTS:
+        drawn(charts.draw(name, some))
+    drawn(relevance.draw(some, some.k - 1))
+    drawn(comparison.draw(some, PROFILES[5]))
     assert "matplotlib.pyplot" not in sys.modules
 
 
 def test_every_chart_draws_a_suppressed_profile() -> None:
     shown = PROFILES[5].suppressed(300)
     assert shown.clusters[-1].size is None
-    for ax in (charts.frequency(shown), charts.heatmap(shown), charts.sizes(shown)):
-        drawn(ax)
+    for name in charts.CHARTS:
+        drawn(charts.draw(name, shown))
 
 
 def test_a_long_name_is_wrapped() -> None:
     name = "Chronic kidney disease, disorders of fluids and electrolytes"
-    ax = charts.sizes(PROFILES[2].renamed({0: name}))
+    ax = sizes.draw(PROFILES[2].renamed({0: name}))
     first = ax.get_yticklabels()[0].get_text()
     assert first.split("\n") == [
         "1  Chronic kidney disease, disorders of fluids",
@@ -64,13 +61,24 @@ def test_a_long_name_is_wrapped() -> None:
 
 
 def test_a_chart_draws_where_it_is_told() -> None:
-    ax = Figure().add_subplot()
-    assert charts.sizes(PROFILES[2], ax=ax) is ax
-    assert charts.frequency(PROFILES[2], ax=Figure().add_subplot(), n=3).get_yticks().size == 3
+    for name in charts.CHARTS:
+        ax = Figure().add_subplot()
+        assert charts.draw(name, PROFILES[2], ax) is ax
+    assert frequency.draw(PROFILES[2], ax=Figure().add_subplot(), n=3).get_yticks().size == 3
+
+
+@pytest.mark.parametrize(("k", "rows"), [(2, 2), (33, 1)])
+def test_the_names_beside_the_heatmap_do_not_meet(k: int, rows: int) -> None:
+    ax = heatmap.draw(PROFILES[k])
+    texts = [text for text in ax.texts if text.get_text()]
+    assert len(texts) == k
+    assert max(len(text.get_text().split("\n")) for text in texts) == rows
+    heights = [text.get_position()[1] for text in texts]
+    assert min(np.diff(heights)) > 0.02 * sum(PROFILES[k].heatmap.lines)
 
 
 def test_the_bars_are_the_prevalences(full: Profile) -> None:
-    ax = charts.frequency(full, n=5)
+    ax = frequency.draw(full, n=5)
     rows = full.common(5)
     boxes = [path for bars in ax.collections[1:6:2] for path in bars.get_paths()]
     widths = [np.ptp(box.vertices[:, 0]) for box in boxes]
@@ -80,17 +88,17 @@ def test_the_bars_are_the_prevalences(full: Profile) -> None:
 
 
 def test_relevant_codes_are_in_their_order(full: Profile) -> None:
-    ax = charts.relevance(full, 0, lam=1.0, n=3)
+    ax = relevance.draw(full, 0, lam=1.0, n=3)
     names = [text.get_text() for text in ax.get_yticklabels()]
     assert names == [full.labels[i] for i in full.top(0, 1.0, 3)]
     with pytest.raises(InputError, match="expected a cluster from 0 to 1, got 7"):
-        charts.relevance(full, 7)
+        relevance.draw(full, 7)
 
 
 @pytest.mark.parametrize("most", [1, 33])
 def test_choice_of_k(most: int) -> None:
     rows = tuple(Row(k, -3.0 / k, 10.0 * k, 12.0 * k, -3.0, 0.8, 5) for k in range(1, most + 1))
-    ax = charts.choice_of_k(Choice(rows, 1, "1 group is recommended", {}, ()))
+    ax = choice.draw(Choice(rows, 1, "1 group is recommended", {}, ()))
     drawn(ax)
     assert ax.get_title(loc="left") == "1 group is recommended"
 
@@ -103,5 +111,5 @@ def test_no_two_clusters_share_a_colour() -> None:
 def test_the_pairs_of_a_comparison_are_those_drawn() -> None:
     one, two = PROFILES[2], PROFILES[5]
     found = replace(compare(one, two), pairs=((0, 4), (1, 2)))
-    ax = charts.compare(one, two, comparison=found)
+    ax = comparison.draw(one, two, comparison=found)
     assert [text.get_text() for text in ax.get_xticklabels()] == ["1→5", "2→3"]

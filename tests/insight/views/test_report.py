@@ -36,6 +36,14 @@ def test_the_profile_stands_in_the_page(full: Profile) -> None:
     assert json.loads(_embedded(page, "palette")) == palette()
 
 
+def test_a_profile_that_was_written_already_is_not_written_again(full: Profile) -> None:
+    text = full.to_json()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Profile, "to_json", lambda _: pytest.fail("written twice"))
+        page = report(full, text)
+    assert page == report(full)
+
+
 def test_nothing_points_outside(full: Profile) -> None:
     page = report(full).replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?://|src=|@import|url\(", page)

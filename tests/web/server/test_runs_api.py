@@ -26,8 +26,8 @@ def test_a_run_says_which_command_does_the_same(client):
     row = new_run(client("eva"), rules=rules)
     source = client("eva").get(f"/api/v1/runs/{row['id']}/profile").json()["source"]
     assert source["command"] == (
-        "comorb fit visits.csv -k 3 --having 428 --drop-codes 401 --where age=50: "
-        "--where sex=female --at-least 3"
+        "comorb fit visits.csv -k 3 --having 428 --where age=50: --where sex=female "
+        "--drop-codes 401"
     )
 
 

@@ -25,7 +25,7 @@ class Assignment:
     labels : ndarray of int, shape (n,)
         The most probable cluster.
     top, margin : ndarray of shape (n,)
-        Its probability, and by how much that exceeds the second most probable.
+        The probability of that cluster, and by how much it exceeds the second highest.
     entropy : ndarray of shape (n,)
         −Σ p log p / log k: 0 for a sure record, 1 for one that could be anywhere.
     soft : ndarray of shape (k,)
@@ -64,8 +64,9 @@ def assign(
     n_jobs : int, default=-1
         Threads; −1 for all cores.
     groups : sequence of int, optional
-        The group of each cluster of the model, when several count as one: the probability of a
-        group is the sum of theirs. Labels are the places of the groups in ascending order.
+        The group of each cluster of the model, when several clusters count as one. A group is
+        as probable as all of its clusters together; labels are the places of the groups in
+        ascending order.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from comorb.errors import StorageError
-from comorb.insight.profile.parts import Cluster, Heatmap, Outcome, Source
+from comorb.insight.profile.contents import Cluster, Heatmap, Outcome, Provenance
 from comorb.model.arrays import Floats
 from comorb.records.ledger import Line
 
@@ -89,7 +89,7 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     if drawn.rows().shape[0] != sum(drawn.lines) or len(drawn.lines) != k:
         raise ValueError("heatmap")
     return {
-        "source": Source(**source),
+        "source": Provenance(**source),
         "min_cell": int(plain["min_cell"]),
         **{key: _strings(plain, key, d) for key in ("codes", "names", "labels")},
         "clusters": clusters,

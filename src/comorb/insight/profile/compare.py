@@ -13,7 +13,7 @@ from comorb.insight.profile.suppression import round_table
 from comorb.model.agreement import adjusted_rand
 from comorb.model.arrays import Floats, Ints
 
-Pairs = tuple[tuple[int, int], ...]
+Matches = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Comparison:
     Attributes
     ----------
     pairs : tuple of (int, int)
-        Each cluster of the first run and its match in the second; the rest have none.
+        Places of matched clusters, in the first run and in the second; some may have no match.
     codes : tuple of str
         The codes that both runs have.
     differences : ndarray of shape (pairs, codes)
@@ -37,7 +37,7 @@ class Comparison:
         The flows are multiples of it, where some are suppressed.
     """
 
-    pairs: Pairs
+    pairs: Matches
     codes: tuple[str, ...]
     differences: Floats
     flows: Floats | None = None
@@ -81,11 +81,11 @@ def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None)
     return Comparison(pairs, codes, np.array(differences), flows, ari, step)
 
 
-def match(one: Profile, two: Profile) -> Pairs:
+def match(one: Profile, two: Profile) -> Matches:
     """Match the clusters of two runs so that the prevalences of shared codes differ least.
 
-    Hungarian assignment on Σᵢ (√pᵢ − √qᵢ)², Hellinger's distance; a suppressed cell counts as
-    its overall prevalence.
+    Hungarian assignment on Σᵢ (√pᵢ − √qᵢ)², Hellinger's distance; a suppressed prevalence counts
+    as that of the code over all records.
     """
     _, left, right = _shared(one, two)
     roots = [
@@ -98,7 +98,7 @@ def match(one: Profile, two: Profile) -> Pairs:
     return _hungarian(-distances)
 
 
-def _hungarian(gain: Floats) -> Pairs:
+def _hungarian(gain: Floats) -> Matches:
     rows, columns = linear_sum_assignment(gain, maximize=True)
     return tuple(zip(rows.tolist(), columns.tolist(), strict=True))
 

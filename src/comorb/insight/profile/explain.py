@@ -28,7 +28,7 @@ class Explanation:
     posterior : ndarray of shape (k,)
         The probability of each cluster.
     base : ndarray of shape (k,)
-        What an empty record says.
+        The log-probability of each cluster for a record without codes; the highest is 0.
     contributions : ndarray of shape (codes, k)
         Positive where the code is likelier than in the mixture as a whole.
     """

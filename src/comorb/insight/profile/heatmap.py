@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from comorb.insight.profile.parts import Bits, Heatmap
+from comorb.insight.profile.contents import Bits, Heatmap
 from comorb.model.arrays import Floats, Ints
 
 COLUMNS = 40

@@ -66,7 +66,7 @@ def shorten(text: str, width: int) -> str:
     return " ".join(kept).rstrip(",;") + "…"
 
 
-def cluster_names(
+def automatic_names(
     ranked: Mapping[int, Sequence[int]], codes: Sequence[str], labels: Sequence[str], system: str
 ) -> tuple[str, ...]:
     """Name each cluster after its two most relevant diseases, and no two alike.

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from comorb.errors import InputError
+from comorb.insight.profile.contents import Outcome
 from comorb.insight.profile.intervals import effective, mean, median, wilson
-from comorb.insight.profile.parts import Outcome
 from comorb.model.arrays import Floats, Ints, Mask
 
 FEW = 8
 YES = ("true", "1", "yes", "y")
 
 
-def outcomes(
+def summarise(
     table: pa.Table, labels: Ints, k: int, weights: Floats, wanted: Sequence[str] | None = None
 ) -> tuple[Outcome, ...]:
     """Return each covariate that can be summed up, per cluster and over all records.
@@ -35,8 +35,8 @@ def outcomes(
         )
     groups = [*(labels == c for c in range(k)), np.ones(labels.size, dtype=bool)]
     names = table.column_names if wanted is None else wanted
-    found = (_outcome(name, table[name], groups, weights) for name in names)
-    return tuple(outcome for outcome in found if outcome is not None)
+    outcomes = (_outcome(name, table[name], groups, weights) for name in names)
+    return tuple(outcome for outcome in outcomes if outcome is not None)
 
 
 def _outcome(
@@ -82,11 +82,10 @@ def _shares(
     figures = np.full((3, len(shown), len(groups)), np.nan)
     for place, group in enumerate(groups):
         rows = np.asarray(has, dtype=bool) & group
-        heavy, n = float(weights[rows].sum()), effective(weights[rows])
-        if heavy:
-            share = (
-                np.array([weights[rows & (codes == v)].sum() for v in range(len(shown))]) / heavy
-            )
+        mass, n = float(weights[rows].sum()), effective(weights[rows])
+        if mass:
+            sums = [weights[rows & (codes == v)].sum() for v in range(len(shown))]
+            share = np.array(sums) / mass
             figures[:, :, place] = share, *wilson(share, np.array(n))
     return Outcome(name, "share", tuple(shown), counted, counts, *_rounded(figures))
 

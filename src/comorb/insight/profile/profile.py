@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from comorb.errors import InputError
-from comorb.insight.profile import codec as document
-from comorb.insight.profile import counting, heatmap, suppression
-from comorb.insight.profile.assignment import Assignment, assign
-from comorb.insight.profile.counting import digits
+from comorb.insight.profile import codec, suppression
+from comorb.insight.profile.contents import Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.explain import Explanation, explain
 from comorb.insight.profile.intervals import wilson
-from comorb.insight.profile.labels import cluster_names, label
-from comorb.insight.profile.outcomes import outcomes as summed_up
-from comorb.insight.profile.parts import Cluster, Heatmap, Outcome, Source
+from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
 from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import Mixture
 from comorb.records.codes.features import featurise
-from comorb.records.cohort import Cohort
-
-if TYPE_CHECKING:
-    from comorb.insight.runs.stability import Stability
 
 FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
 
@@ -40,7 +30,7 @@ class Profile:
 
     Attributes
     ----------
-    source : Source
+    source : Provenance
         What was clustered, and how.
     codes, names, labels : tuple of str
         Each code, its title, and its short name.
@@ -64,7 +54,7 @@ class Profile:
         The smallest count that is shown; 0 when nothing is suppressed.
     """
 
-    source: Source
+    source: Provenance
     codes: tuple[str, ...]
     names: tuple[str, ...]
     labels: tuple[str, ...]
@@ -100,14 +90,14 @@ class Profile:
         return tuple(cluster.name for cluster in self.clusters)
 
     def place_of(self, number: int) -> int:
-        """Return the place of the cluster of a number."""
+        """Return the place of the cluster that has a number, counted from 0."""
         if number not in self.numbers:
             known = ", ".join(map(str, self.numbers))
             raise InputError(f"expected one of the clusters {known}, got {number}")
         return self.numbers.index(number)
 
     def places_of(self, numbers: Ints) -> Ints:
-        """Return the places of the clusters of many numbers, all of them known."""
+        """Return the places of many numbers, all of which clusters have."""
         return np.searchsorted(self.numbers, numbers)
 
     @property
@@ -122,7 +112,7 @@ class Profile:
 
     def intervals(self) -> tuple[Floats, Floats]:
         """Return the ends of the 95% interval of each prevalence, (k, d) each."""
-        sizes = np.array([_number(cluster.effective) for cluster in self.clusters])
+        sizes = np.array([cluster.effective for cluster in self.clusters], dtype=np.float64)
         return wilson(self.prevalence, sizes[:, None])
 
     def overall_intervals(self) -> tuple[Floats, Floats]:
@@ -174,7 +164,7 @@ class Profile:
     def automatic_names(self) -> tuple[str, ...]:
         """Return a name for each cluster, made from its most relevant diseases."""
         ranked = {n: self.top(j, NAMING, 30).tolist() for j, n in enumerate(self.numbers)}
-        return cluster_names(ranked, self.codes, self.labels, self.source.system)
+        return automatic_names(ranked, self.codes, self.labels, self.source.system)
 
     def renamed(self, names: Mapping[int, str]) -> Profile:
         """Return the profile with other names for some clusters, counted from 0."""
@@ -190,16 +180,16 @@ class Profile:
         )
         return replace(self, clusters=clusters)
 
-    def with_stability(self, stability: Stability) -> Profile:
+    def with_stability(self, stability: Sequence[float]) -> Profile:
         """Return the profile with the stability of each cluster filled in."""
-        if len(stability.jaccard) != self.k:
+        if len(stability) != self.k:
             raise InputError(
-                f"expected the stability of {self.k} clusters, got that of "
-                f"{len(stability.jaccard)}; measure it on the same model"
+                f"expected the stability of {self.k} clusters, got that of {len(stability)}; "
+                "measure it on the same model"
             )
         clusters = tuple(
             replace(cluster, stability=round(float(value), 6))
-            for cluster, value in zip(self.clusters, stability.jaccard, strict=True)
+            for cluster, value in zip(self.clusters, stability, strict=True)
         )
         return replace(self, clusters=clusters)
 
@@ -218,13 +208,6 @@ class Profile:
             Hidden cells are NaN or None; a line of the heat-map stands for ``min_cell``
             records or more.
         """
-        if min_cell <= max(self.min_cell, 1):
-            return self
-        if self.min_cell:
-            raise InputError(
-                f"this profile is already suppressed below {self.min_cell}; suppress the full "
-                f"profile below {min_cell} instead"
-            )
         return suppression.suppress(self, min_cell)
 
     def explain(self, codes: Sequence[str]) -> Explanation:
@@ -240,90 +223,9 @@ class Profile:
 
     def to_json(self) -> str:
         """Return the profile as versioned JSON."""
-        return document.encode(self)
+        return codec.encode(self)
 
     @classmethod
     def from_json(cls, text: str) -> Profile:
         """Return the profile that `to_json` wrote; what is damaged or too new is an error."""
-        return cls(**document.decode(text))
-
-
-def profile(  # noqa: PLR0913 - what is told beside the data is told by name
-    model: Mixture,
-    cohort: Cohort,
-    *,
-    title: str = "",
-    reason: str = "",
-    command: str = "",
-    stability: Stability | None = None,
-    outcomes: Sequence[str] | None = None,
-    assigned: Assignment | None = None,
-    numbers: Sequence[int] | None = None,
-) -> Profile:
-    """Profile the clusters of a cohort.
-
-    Parameters
-    ----------
-    model : Mixture
-        The fitted clusters, over the codes of the cohort in their order.
-    cohort : Cohort
-        The records.
-    title, reason, command : str, optional
-        What the data are, why this number of clusters, and what was run.
-    stability : Stability, optional
-        How well each cluster comes out again.
-    outcomes : sequence of str, optional
-        The covariates to sum up; by default all that can be.
-    assigned : Assignment, optional
-        The cluster of each record, where it isn't the most probable one.
-    numbers : sequence of int, optional
-        The number of each cluster; by default they count from 1.
-
-    Returns
-    -------
-    Profile
-        Sizes, prevalence, relevance, names, confidence, outcomes and the heat-map.
-
-    Examples
-    --------
-    >>> from comorb import BernoulliMixture
-    >>> from comorb.records.datasets import heart_failure
-    >>> cohort = heart_failure()
-    >>> fitted = BernoulliMixture(5).fit(cohort.matrix)
-    >>> profile(fitted.mixture_, cohort).k
-    5
-    """
-    assigned = assigned or assign(model, cohort)
-    n, k = len(cohort), model.n_components
-    heavy = np.ones(n) if cohort.weights is None else cohort.weights
-    members = csr_array((np.ones(n), (assigned.labels, np.arange(n))), shape=(k, n))
-    counts, sums = (counting.carriers(members, cohort, w) for w in (np.ones(n), heavy))
-    mass = np.bincount(assigned.labels, heavy, k)
-    made = Profile(
-        source=counting.source(cohort, heavy, title, reason, command),
-        codes=cohort.codes,
-        names=cohort.names,
-        labels=tuple(
-            label(code, name, cohort.system)
-            for code, name in zip(cohort.codes, cohort.names, strict=True)
-        ),
-        clusters=counting.clusters(assigned, heavy, numbers or range(1, k + 1)),
-        counts=counts,
-        prevalence=digits(sums / np.maximum(mass, 1e-300)[:, None]),
-        totals=counts.sum(axis=0),
-        overall=digits(sums.sum(axis=0) / heavy.sum()),
-        weights=digits(model.weights),
-        means=digits(model.means),
-        expected=digits(model.weights @ model.means),
-        outcomes=summed_up(cohort.covariates, assigned.labels, k, heavy, outcomes),
-        heatmap=Heatmap((), (0,) * k, 1, ""),
-    )
-    columns = made.common(heatmap.COLUMNS)
-    drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k)
-    made = replace(made, heatmap=drawn)
-    made = made.renamed(dict(enumerate(made.automatic_names())))
-    return made if stability is None else made.with_stability(stability)
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else value
+        return cls(**codec.decode(text))

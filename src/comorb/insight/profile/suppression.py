@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import null_space
 
+from comorb.errors import InputError
 from comorb.insight.profile import heatmap
-from comorb.insight.profile.parts import Cluster, Outcome
+from comorb.insight.profile.contents import Cluster, Outcome
 from comorb.model.arrays import Floats, Mask
 from comorb.records.ledger import Line
 
@@ -46,6 +47,13 @@ def hide(table: Floats, forced: Mask, least: int) -> tuple[Mask, bool]:
 
 def suppress(full: Profile, least: int) -> Profile:
     """Return a profile without small counts; a cluster whose size is hidden is hidden whole."""
+    if least <= max(full.min_cell, 1):
+        return full
+    if full.min_cell:
+        raise InputError(
+            f"this profile is already suppressed below {full.min_cell}; suppress the full "
+            f"profile below {least} instead"
+        )
     sizes = np.array([float(cluster.size or 0) for cluster in full.clusters])
     small, _ = hide(sizes[:, None], np.zeros(full.k, dtype=bool), least)
     cells, totals = hide_codes(full.counts, sizes, small, least)
@@ -156,12 +164,12 @@ def _given_away(table: Floats, hidden: Mask, least: int) -> Mask:
 
 
 def round_table(table: Floats, least: int) -> tuple[Floats, int]:
-    """Return a table (rows, columns) whose margins are known for showing, and its rounding step.
+    """Return what may be shown of a table (rows, columns) with known margins, and the step.
 
-    Small cells, and empty ones with them, are NaN. The others are rounded, in steps of ``least``
-    records or more, so that nothing small follows by subtraction: another table with the same
-    margins must look the same and differ in the cell. Where no step does that, cells are hidden
-    (``hide_table``).
+    Small cells, and empty ones with them, are NaN. The others are rounded to multiples of the
+    step, ``least`` records or more. The step is large enough when, for each small cell, a table
+    with another number there has the same margins and is shown alike, so that no small number
+    follows by subtraction. Where no step is, cells are hidden instead (``hide_table``).
     >>> round_table(np.array([[96.0, 4], [3, 57]]), 11)
     (array([[90., nan],
            [nan, 60.]]), 15)
@@ -182,10 +190,11 @@ def _rounded(table: Floats, least: int, step: int) -> Floats:
 
 
 def _loose(table: Floats, least: int, step: int, row: int, column: int) -> bool:
-    """Tell whether a record more or less in a small cell, made up for elsewhere, would not show.
+    """Tell whether one record more, or one less, in a small cell could go unseen.
 
-    It is made up for at the corners of a rectangle, by cells that are shown in its row and
-    column, so that what is hidden there is not known in sum either.
+    To keep the margins, the three other corners of a rectangle change by one record too. Those
+    in the row and the column of the cell are to be cells that are shown, so that the sum of the
+    hidden cells there is not known either.
     """
     seen = _rounded(table, least, step)
     more = _rounded(table + 1, least, step) == seen
@@ -203,9 +212,9 @@ def _loose(table: Floats, least: int, step: int, row: int, column: int) -> bool:
 
 
 def merge_lines(lines: Sequence[Line], least: int) -> tuple[Line, ...]:
-    """Return the ledger's lines, one that left out few records merged with its neighbour.
+    """Return the ledger's lines, each that left out few records merged with the line before it.
 
-    When even the whole chain left out few, it begins with what is left.
+    Where all lines of a unit together left out few, one line says so, without their number.
     """
     merged: list[Line] = []
     for unit in dict.fromkeys(line.unit for line in lines):

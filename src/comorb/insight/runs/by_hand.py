@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from comorb.errors import InputError, RecordsError
 from comorb.insight.profile.assignment import Assignment, assign
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assignment_rows
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names

@@ -93,8 +93,9 @@ class RunFolder:
 
     def save_profile(self, profile: Profile) -> None:
         """Write a profile and its report."""
-        write_text(profile.to_json(), self.profile)
-        write_text(report(profile), self.report)
+        text = profile.to_json()
+        write_text(text, self.profile)
+        write_text(report(profile, text), self.report)
 
     def load_assignments(self) -> pa.Table:
         """Read the number of the cluster of each record, and its confidence."""

@@ -20,7 +20,8 @@ from comorb.engines import FileJournal, open_engine
 from comorb.engines.blockfile import RowGroup, identity
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import Assignment, assign, joined
-from comorb.insight.profile.profile import Profile, profile
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assigned_blocks, assignment_rows
 from comorb.insight.runs.cohorts import JOURNAL, AnyCohort, open_cohort, workshop
 from comorb.insight.runs.folder import RunFolder
@@ -112,33 +113,27 @@ def fit_records(
     Profile
         What there is to know about the clusters.
     """
-    directory = Path(directory).absolute()
     check_folder(directory, force)
+    directory = Path(directory).absolute()
     outside = bool(memory or engine)
     place = workshop(directory, records, request.preparation) if outside else nullcontext()
     with (
+        open_engine(engine or "threads") as executor,
         place as folder,
         open_cohort(
-            records,
-            request.preparation,
-            memory=memory,
-            outside=outside,
-            folder=folder,
-            tell=tell,
+            records, request.preparation, memory=memory, outside=outside, folder=folder, tell=tell
         ) as cohort,
     ):
         journal = None if folder is None else folder / JOURNAL
-        return run(
-            cohort, request, directory, engine=engine, force=force, journal=journal, tell=tell
-        )
+        return run(cohort, request, directory, executor, force=force, journal=journal, tell=tell)
 
 
 def run(
     cohort: AnyCohort,
     request: Request,
     directory: str | Path,
+    executor: Executor | None = None,
     *,
-    engine: str | None = None,
     force: bool = False,
     journal: Path | None = None,
     tell: Tell = silent,
@@ -149,8 +144,10 @@ def run(
     ----------
     cohort : Cohort or CohortFile
         The records, as they were chosen.
-    request, directory, engine, force, tell
+    request, directory, force, tell
         As in `fit_records`.
+    executor : Executor, optional
+        Who maps the blocks, such as `comorb.engines.open_engine` opens.
     journal : Path, optional
         The file that keeps the passes over a cohort file, so that the run can go on from them.
 
@@ -168,25 +165,25 @@ def run(
     ...     run(heart_failure(), Request(5, repeats=0), folder).k
     5
     """
-    with open_engine(engine or "threads") as executor:
-        clusters = find(cohort, request, executor, journal, tell)
-        with RunFolder.write(directory, force) as folder:
-            sample, step = cohort.sample(DESCRIBED)
-            tell(Progress("describing", "Assigning the records"))
-            sampled: list[Assignment] = []
+    clusters = find(cohort, request, executor, journal, tell)
+    with RunFolder.write(directory, force) as folder:
+        sample, step = cohort.sample(DESCRIBED)
+        tell(Progress("describing", "Assigning the records"))
+        sampled: list[Assignment] = []
 
-            def rows() -> Iterator[pa.RecordBatch]:
-                start = 0
-                for ids, part in assigned_blocks(cohort, clusters.mixture, executor):
-                    sampled.append(part.every(step, -start % step))
-                    start += len(ids)
-                    yield assignment_rows(ids, part, clusters.numbers)
+        def rows() -> Iterator[pa.RecordBatch]:
+            start = 0
+            for ids, part in assigned_blocks(cohort, clusters.mixture, executor):
+                sampled.append(part.every(step, -start % step))
+                start += len(ids)
+                yield assignment_rows(ids, part, clusters.numbers)
 
-            folder.save_assignments(rows())
-            made, _ = make_profile(clusters, sample, joined(sampled), request, tell)
-            tell(Progress("writing", "Writing the results"))
-            folder.save_model(_saved(cohort, clusters, made, request))
-            folder.save_profile(made)
+        folder.save_assignments(rows())
+        made, _ = make_profile(clusters, sample, joined(sampled), request, tell)
+        tell(Progress("writing", "Writing the results"))
+        digest = made.source.digest if step == 1 else cohort.digest()
+        folder.save_model(_saved(cohort, clusters, made, request, digest))
+        folder.save_profile(made)
     return made
 
 
@@ -261,7 +258,7 @@ def make_profile(
         title=request.title,
         reason=clusters.reason,
         command=request.command,
-        stability=measured,
+        stability=None if measured is None else measured.jaccard,
         outcomes=request.outcomes,
         assigned=assigned,
         numbers=clusters.numbers,
@@ -270,11 +267,10 @@ def make_profile(
 
 
 def measure_stability(
-    cohort: AnyCohort, request: Request, engine: str | None = None, tell: Tell = silent
+    cohort: AnyCohort, request: Request, executor: Executor | None = None, tell: Tell = silent
 ) -> tuple[Profile, Stability]:
     """Find the clusters of a cohort, and find out how well they come out again."""
-    with open_engine(engine or "threads") as executor:
-        clusters = find(cohort, request, executor, tell=tell)
+    clusters = find(cohort, request, executor, tell=tell)
     sample, _ = cohort.sample(DESCRIBED)
     assigned = assign(clusters.mixture, sample)
     made, measured = make_profile(clusters, sample, assigned, request, tell)
@@ -286,16 +282,17 @@ def measure_stability(
 def choose_number(
     cohort: AnyCohort,
     ks: Sequence[int] | None = None,
-    engine: str | None = None,
+    executor: Executor | None = None,
     tell: Tell = silent,
 ) -> Choice:
     """Find out how many clusters a cohort holds; see `comorb.choose_k`."""
     tell(Progress("finding", f"Trying numbers of clusters on {len(cohort):,} records"))
-    with open_engine(engine or "threads") as executor:
-        return choose(cohort.blocks(), ks, executor)
+    return choose(cohort.blocks(), ks, executor)
 
 
-def _saved(cohort: AnyCohort, clusters: Clusters, made: Profile, request: Request) -> SavedModel:
+def _saved(
+    cohort: AnyCohort, clusters: Clusters, made: Profile, request: Request, digest: str
+) -> SavedModel:
     return SavedModel(
         mixture=clusters.mixture,
         codes=cohort.codes,
@@ -306,6 +303,6 @@ def _saved(cohort: AnyCohort, clusters: Clusters, made: Profile, request: Reques
         level=cohort.level,
         left_out=cohort.left_out,
         preparation=request.preparation.to_dict(),
-        data_hash=cohort.digest(),
+        data_hash=digest,
         run={"title": request.title, "records": len(cohort), **clusters.facts},
     )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from comorb.insight.profile.contents import Bits, Cluster
 from comorb.insight.profile.labels import shorten
-from comorb.insight.profile.parts import Bits, Cluster
 from comorb.insight.views.palette import palette
 from comorb.model.arrays import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CODE_WIDTH = 40
+CODE_WIDTH, NAME_WIDTH = 40, 46
 _ROOM = 0.86
 
 
@@ -94,6 +95,11 @@ def key(ax: Axes, clusters: Sequence[Cluster], fills: Sequence[str]) -> None:
         fontsize=8,
         handlelength=1,
     )
+
+
+def named(cluster: Cluster, width: int, rows: int) -> list[str]:
+    """Return the number and name of a cluster in at most so many rows."""
+    return wrap(f"{cluster.number}  {cluster.name}", width, max_lines=rows, placeholder="…")
 
 
 def density(rows: Bits, lines: int) -> Floats:

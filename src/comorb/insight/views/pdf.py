@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, BinaryIO
 
+from comorb.insight.profile.contents import Cluster, Outcome
 from comorb.insight.profile.outcomes import YES
-from comorb.insight.profile.parts import Cluster, Outcome
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import charts
+from comorb.insight.views.drawing import named
 from comorb.insight.views.palette import colours, palette
 from comorb.records.ledger import Line
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDE, TALL = 11.69, 8.27
@@ -43,11 +43,11 @@ def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
     """
     from matplotlib.backends.backend_pdf import PdfPages
 
-    about = {"Title": profile.source.title, "Creator": f"comorb {profile.source.version}"}
-    with PdfPages(path, metadata={**about, "CreationDate": None}) as pages:
-        parts = (_summary, _charts, _tables, _outcomes, _closing)
-        for figure in (figure for part in parts for figure in part(profile)):
-            pages.savefig(figure)
+    metadata = {"Title": profile.source.title, "Creator": f"comorb {profile.source.version}"}
+    with PdfPages(path, metadata={**metadata, "CreationDate": None}) as pages:
+        for printed in (_summary, _charts, _tables, _outcomes, _closing):
+            for figure in printed(profile):
+                pages.savefig(figure)
 
 
 def _page() -> Figure:
@@ -57,18 +57,19 @@ def _page() -> Figure:
 
 
 def _charts(profile: Profile) -> list[Figure]:
-    return [_chart(profile, draw) for draw in (charts.frequency, charts.heatmap)]
+    """Return a page for each chart but the first, which is in the summary."""
+    return [_chart(profile, name) for name in charts.CHARTS[1:]]
 
 
-def _chart(profile: Profile, draw: Callable[..., Axes]) -> Figure:
+def _chart(profile: Profile, name: str) -> Figure:
     figure = _page()
     figure.set_layout_engine("constrained", rect=(0.02, 0.02, 0.96, 0.96))
-    draw(profile, ax=figure.add_subplot())
+    charts.draw(name, profile, figure.add_subplot())
     return figure
 
 
 def _summary(profile: Profile) -> list[Figure]:
-    """Return what was clustered, with the sizes below it or, without room, on the next page."""
+    """Return what was clustered, with the first chart below it or, without room, on a page."""
     source, figure = profile.source, _page()
     title = wrap(source.title, 54, max_lines=2, placeholder="…")
     height = 0.92 - 0.045 * (len(title) - 1)
@@ -86,8 +87,8 @@ def _summary(profile: Profile) -> list[Figure]:
     height = _write(figure, blocks, height - 0.1)
     room = min(0.1 + 0.045 * profile.k, height - 0.09)
     if room < 0.1 + 0.034 * profile.k:
-        return [figure, _chart(profile, charts.sizes)]
-    charts.sizes(profile, ax=figure.add_axes((0.36, 0.06, 0.58, room)))
+        return [figure, _chart(profile, charts.CHARTS[0])]
+    charts.draw(charts.CHARTS[0], profile, figure.add_axes((0.36, 0.06, 0.58, room)))
     return [figure]
 
 
@@ -113,22 +114,22 @@ def _write(figure: Figure, blocks: Mapping[str, Sequence[str]], height: float) -
 
 
 def _ledger(lines: Sequence[Line]) -> list[str]:
-    """Return each line in words, a rule next to what it describes.
+    """Return each line in words.
 
-    A rule about records tells which are kept, unless they had no usable code; any other tells
-    what is left out.
+    A rule about records names those that are kept, unless they had no usable code; any other
+    rule names what is left out.
     """
-    told, begun = [], set()
+    sentences, begun = [], set()
     for line in lines:
         left, out = _units(line.after, line.unit), _units(line.removed, line.unit)
         if line.unit not in begun and not line.removed:
-            told.append(f"{left} {line.rule}")
+            sentences.append(f"{left} {line.rule}")
         elif line.unit == "records" and line.rule != _NO_CODE:
-            told.append(f"{line.rule}: {left} kept, {line.removed:,} left out")
+            sentences.append(f"{line.rule}: {left} kept, {line.removed:,} left out")
         else:
-            told.append(f"{line.rule}: {out} left out, {line.after:,} remain")
+            sentences.append(f"{line.rule}: {out} left out, {line.after:,} remain")
         begun.add(line.unit)
-    return told
+    return sentences
 
 
 def _units(count: int, unit: str) -> str:
@@ -166,37 +167,37 @@ def _stable(profile: Profile) -> bool:
 def _column(profile: Profile, cluster: int, figure: Figure, left: float, top: float) -> None:
     from matplotlib.lines import Line2D
 
-    about = profile.clusters[cluster]
-    colour = colours([about.number])[0]
+    shown = profile.clusters[cluster]
+    colour = colours([shown.number])[0]
     ends = [left, left + 0.2]
     figure.add_artist(Line2D(ends, [top + 0.02] * 2, color=colour, lw=4, solid_capstyle="butt"))
-    names = wrap(f"{about.number}  {about.name}", 34, max_lines=3, placeholder="…")
+    names = named(shown, 34, 3)
     for row, text in enumerate(names):
         figure.text(left, top - 0.008 - 0.021 * row, text, fontsize=8.5, fontweight="bold")
     height = top - 0.013 - 0.021 * max(len(names), 2)
-    for row, text in enumerate(_measures(about)):
+    for row, text in enumerate(_measures(shown)):
         figure.text(left, height - 0.021 * row, text, fontsize=8, color=palette()["muted"])
     height -= 0.05
-    shown = [
+    diagnoses = [
         (text, "" if row else f"{profile.prevalence[cluster, code]:.0%}")
         for code in profile.top(cluster)
         for row, text in enumerate(
             wrap(profile.labels[code], 34, max_lines=2, placeholder="…", subsequent_indent="   ")
         )
     ]
-    step = min(0.026, (height - top + 0.4) / max(len(shown), 1))
-    for row, (text, share) in enumerate(shown):
+    step = min(0.026, (height - top + 0.4) / max(len(diagnoses), 1))
+    for row, (text, share) in enumerate(diagnoses):
         figure.text(left, height - step * row, text, fontsize=8)
         figure.text(left + 0.2, height - step * row, share, fontsize=8, ha="right")
 
 
-def _measures(about: Cluster) -> list[str]:
+def _measures(cluster: Cluster) -> list[str]:
     """Return the size of a cluster and how sure it is."""
-    if about.size is None:
+    if cluster.size is None:
         return ["too few records to show"]
-    sure = [] if about.top is None else [f"confidence {about.top:.0%}"]
-    stable = [] if about.stability is None else [f"stability {about.stability:.2f}"]
-    return [f"{about.size:,} records, {about.share:.1%}", ", ".join([*sure, *stable])]
+    sure = [] if cluster.top is None else [f"confidence {cluster.top:.0%}"]
+    stable = [] if cluster.stability is None else [f"stability {cluster.stability:.2f}"]
+    return [f"{cluster.size:,} records, {cluster.share:.1%}", ", ".join([*sure, *stable])]
 
 
 def _outcomes(profile: Profile) -> list[Figure]:
@@ -214,9 +215,10 @@ def _outcomes(profile: Profile) -> list[Figure]:
         figure.text(_LEFT, 0.94, title, fontsize=13, fontweight="bold")
         step = min(0.05, 0.8 / (profile.k + 1))
         rows = 2 if step > 0.035 else 1
-        for row, name in enumerate([*(f"{c.number}  {c.name}" for c in profile.clusters), "All"]):
-            for part, text in enumerate(wrap(name, 46, max_lines=rows, placeholder="…")):
-                figure.text(_LEFT, 0.84 - step * row - 0.017 * part, text, fontsize=8)
+        names = [*(named(cluster, 46, rows) for cluster in profile.clusters), ["All"]]
+        for row, lines in enumerate(names):
+            for place, text in enumerate(lines):
+                figure.text(_LEFT, 0.84 - step * row - 0.017 * place, text, fontsize=8)
         for place, (outcome, v) in enumerate(every[first : first + _FIGURES]):
             left = 0.4 + 0.1 * place
             head = wrap(_heading(outcome, v), 15)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
+from comorb.insight.views.charts import CHARTS
 from comorb.web.server.data_api import Code, Text, receive
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
@@ -41,9 +42,7 @@ from comorb.web.worker.messages import (
 router = APIRouter(prefix="/api/v1", tags=["results"])
 PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
 AGGREGATES = ("profile.csv", "profile.json", "report.html", "report.pdf")
-CHARTS = tuple(
-    f"{name}.{end}" for name in ("frequency", "heatmap", "sizes") for end in ("svg", "png")
-)
+DRAWN = tuple(f"{name}.{end}" for name in CHARTS for end in ("svg", "png"))
 
 
 class Asked(BaseModel):
@@ -175,7 +174,7 @@ def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
 def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) -> FileResponse:
     """Send a run as a file; the cluster of each record only to exporters."""
     row = finished(store, key, user)
-    if name not in (*PATIENTS, *AGGREGATES, *CHARTS):
+    if name not in (*PATIENTS, *AGGREGATES, *DRAWN):
         raise RefusedError(404, "There is no such download.")
     if name in PATIENTS and not user.may("exporter"):
         raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")

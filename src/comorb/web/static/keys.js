@@ -1,9 +1,10 @@
 // The keys: a letter for each place, and '?' to see them.
 
-import { h, t } from "/page/dom.js";
+import { h, jumpTo, t } from "/page/dom.js";
+import { SECTIONS } from "/page/sections.js";
 import { ask } from "./frame.js";
 
-const SECTIONS = { c: "cards", f: "frequency", r: "relevance", m: "heatmap", o: "outcomes", t: "trust", w: "why" };
+const PLACES = { ...Object.fromEntries(SECTIONS.filter(({ key }) => key).map(({ key, id }) => [key, id])), w: "why" };
 
 export function listen() {
   document.addEventListener("keydown", (event) => {
@@ -11,20 +12,11 @@ export function listen() {
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?") showKeys();
     else if (event.key === "h") window.location.assign("/");
-    else if (event.key in SECTIONS) jumpTo(SECTIONS[event.key]);
+    else if (event.key in PLACES) jumpTo(PLACES[event.key]);
     else if (/^[1-9]$/.test(event.key)) document.querySelector(`.card[data-number="${event.key}"]`)?.focus();
     else return;
     event.preventDefault();
   });
-}
-
-export function jumpTo(id) {
-  const part = document.getElementById(id);
-  if (!part) return;
-  part.scrollIntoView({ block: "start" });
-  const head = part.querySelector("h2");
-  head.setAttribute("tabindex", "-1");
-  head.focus({ preventScroll: true });
 }
 
 export function showKeys() {
@@ -32,7 +24,7 @@ export function showKeys() {
     ["?", t("keys.help")],
     ["h", t("keys.home")],
     ["1 – 9", t("keys.card")],
-    ...Object.entries(SECTIONS).map(([key, id]) => [key, t(`${id}.title`)]),
+    ...Object.entries(PLACES).map(([key, id]) => [key, t(`${id}.title`)]),
     ["+ − ↑ ↓ 0", t("keys.heatmap")],
     ["Tab", t("keys.tab")],
     ["Esc", t("keys.escape")],

@@ -1,14 +1,14 @@
 // The tools above a result: its cohort, the number of clusters, comparing, keeping, sharing.
 
-import { count, h, t } from "/page/dom.js";
+import { count, h, jumpTo, t } from "/page/dom.js";
+import { SECTIONS } from "/page/sections.js";
 import { chip } from "./codes.js";
 import { ask, call, doing, get, may, when } from "./frame.js";
-import { jumpTo } from "./keys.js";
 import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
 import { again } from "./tune.js";
 
 const PATIENTS = ["assignments.csv", "assignments.parquet", "model.comorb"];
-const FILES = ["report.html", "report.pdf", "profile.csv", "profile.json", "frequency.svg", "frequency.png", "heatmap.svg", "heatmap.png", "sizes.svg", "sizes.png"];
+const FILES = ["report.html", "report.pdf", "profile.csv", "profile.json", ...SECTIONS.filter(({ chart }) => chart).flatMap(({ chart }) => [`${chart}.svg`, `${chart}.png`])];
 
 export async function toolbar(run, profile) {
   const runs = (await get("/api/v1/runs")).filter((row) => row.state === "done" && row.id !== run.id);

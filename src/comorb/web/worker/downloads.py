@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from matplotlib.axes import Axes
 
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.by_hand import moved_records
@@ -19,12 +17,6 @@ from comorb.insight.views.report import report
 from comorb.records.export import export
 from comorb.storage import write_text, write_whole
 from comorb.web.worker.messages import WriteDownload
-
-_CHARTS: dict[str, Callable[[Profile], Axes]] = {
-    "frequency": charts.frequency,
-    "heatmap": charts.heatmap,
-    "sizes": charts.sizes,
-}
 
 
 def write(task: WriteDownload) -> None:
@@ -48,7 +40,7 @@ def write(task: WriteDownload) -> None:
             if name == "report":
                 report_pdf(shown, file)
             else:
-                drawn = _CHARTS[name](shown).figure
+                drawn = charts.draw(name, shown).figure
                 drawn.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
 
 

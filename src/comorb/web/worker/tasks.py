@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from comorb.engines import open_engine
 from comorb.errors import InputError
 from comorb.insight.profile.explain import Explanation
 from comorb.insight.profile.profile import Profile
@@ -96,7 +97,8 @@ def _make_run(task: MakeRun, tell: Tell) -> Plain:
             repeats=0,
             earlier=tuple(load_profile(folder) for folder in task.earlier),
         )
-        profile = run(cohort, request, task.folder, force=True, tell=tell)
+        with open_engine() as executor:
+            profile = run(cohort, request, task.folder, executor, force=True, tell=tell)
     folder = RunFolder(Path(task.folder))
     _show(profile, folder, task.min_cell)
     return {

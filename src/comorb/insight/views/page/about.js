@@ -20,7 +20,7 @@ export function header(profile) {
   );
 }
 
-export function ledger(profile) {
+export function ledger({ profile }) {
   const { source } = profile;
   const rows = source.lines.map((line) =>
     h(
@@ -43,7 +43,7 @@ export function ledger(profile) {
   );
 }
 
-export function trust(profile) {
+export function trust({ profile }) {
   const stable = profile.clusters.some((cluster) => cluster.stability !== null);
   const names = ["cluster", "size", "share", "soft", "top", "margin", "entropy", ...(stable ? ["stability"] : [])];
   const rows = profile.clusters.map((cluster, j) =>
@@ -72,7 +72,7 @@ export function trust(profile) {
   );
 }
 
-export function again(profile) {
+export function again({ profile }) {
   const { source } = profile;
   const facts = [
     source.command ? [t("again.command"), h("code", {}, source.command)] : null,

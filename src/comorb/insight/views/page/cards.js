@@ -5,7 +5,7 @@ import { topCodes } from "./data.js";
 
 const DOUBTFUL = 0.6;
 
-export function cards(profile) {
+export function cards({ profile }) {
   const largest = Math.max(...profile.clusters.map((cluster) => cluster.share ?? 0));
   return section(
     "cards",

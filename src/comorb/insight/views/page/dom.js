@@ -22,8 +22,8 @@ export function t(key, values = {}) {
 export function said(text) {
   if (language === "en") return text;
   for (const [key, english] of phrases) {
-    const found = text.match(`^${english.replace(/[.()]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)")}$`);
-    if (found) return t(key, Object.fromEntries(Object.entries(found.groups ?? {}).map(([name, part]) => [name, said(part)])));
+    const match = text.match(`^${english.replace(/[.()]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)")}$`);
+    if (match) return t(key, Object.fromEntries(Object.entries(match.groups ?? {}).map(([name, part]) => [name, said(part)])));
   }
   return text;
 }
@@ -62,6 +62,16 @@ export function section(id, ...children) {
     h("p", { class: "how" }, t(`${id}.how`)),
     ...children,
   );
+}
+
+// Scroll to a section and go on from its heading, for the keyboard as well.
+export function jumpTo(id) {
+  const part = document.getElementById(id);
+  if (!part) return;
+  part.scrollIntoView({ block: "start" });
+  const head = part.querySelector("h2");
+  head.setAttribute("tabindex", "-1");
+  head.focus({ preventScroll: true });
 }
 
 export function count(value) {

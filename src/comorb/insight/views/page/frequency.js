@@ -5,7 +5,7 @@ import { commonCodes, isUniversal } from "./data.js";
 
 const SIZES = [10, 20, 40];
 
-export function frequency(profile, state) {
+export function frequency({ profile, state }) {
   const body = h("tbody");
   const heads = [
     head(t("frequency.diagnosis"), "name", state),

@@ -9,7 +9,7 @@ const FEWEST_LINES = 40;
 const LABEL = 34;
 const WHITE = [255, 255, 255];
 
-export function heatmap(profile, palette, highlight) {
+export function heatmap({ profile, palette, highlight }) {
   const cells = readHeatmap(profile.heatmap);
   if (!cells.total) return section("heatmap", h("p", {}, t("hidden.cluster")));
   const view = { from: 0, to: cells.total };

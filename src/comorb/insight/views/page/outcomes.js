@@ -2,7 +2,7 @@
 
 import { count, h, hasText, number, percent, section, svg, t } from "./dom.js";
 
-export function outcomes(profile) {
+export function outcomes({ profile }) {
   if (!profile.outcomes.length) return null;
   return section("outcomes", h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
 }

@@ -5,7 +5,7 @@ import { topCodes } from "./data.js";
 
 const SHOWN = 10;
 
-export function relevanceTable(profile, state) {
+export function relevanceTable({ profile, state }) {
   const lists = profile.clusters.map(() => h("ol"));
   const columns = profile.clusters.map((cluster, j) =>
     h(

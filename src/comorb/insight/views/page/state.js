@@ -22,12 +22,12 @@ function toHash(chosen) {
 }
 
 function fromHash(address) {
-  const found = {};
+  const settings = {};
   for (const part of address.replace(/^#/, "").split("&")) {
     const [key, value] = part.split("=").map(decodeURIComponent);
-    if (key === "sort") found.sort = value;
-    if (key === "lambda" && value >= 0 && value <= 1) found.lambda = Number(value);
-    if (key === "rows" && Number(value) > 0) found.rows = Number(value);
+    if (key === "sort") settings.sort = value;
+    if (key === "lambda" && value >= 0 && value <= 1) settings.lambda = Number(value);
+    if (key === "rows" && Number(value) > 0) settings.rows = Number(value);
   }
-  return found;
+  return settings;
 }

@@ -1,4 +1,4 @@
-"""The parts of a profile: what was clustered, its clusters, outcomes and heat-map."""
+"""What a profile holds: where it comes from, its clusters, outcomes and heat-map."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bits = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Source:
+class Provenance:
     """What was clustered and how, so that a reader can judge it and do it again.
 
     Attributes
@@ -24,7 +24,7 @@ class Source:
     title : str
         What the data are, in the user's words.
     records, features : int
-        Their numbers.
+        How many records, and how many codes.
     weight : float or None
         How many patients the weighted records stand for; None without weights.
     effective : float
@@ -76,7 +76,7 @@ class Cluster:
     effective : float or None
         Kish's effective number of records, for intervals.
     top, margin, entropy : float or None
-        Confidence: means over the records of `Assignment`'s three.
+        Confidence: the means of `Assignment`'s three arrays over the records of the cluster.
     stability : float or None
         Mean Jaccard overlap with the same cluster fitted on other subsets of the records.
     """

@@ -1,0 +1,176 @@
+"""Profiling: a model and the cohort it was fitted on, counted and described as a `Profile`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from comorb import __version__
+from comorb.insight.profile import heatmap
+from comorb.insight.profile.assignment import Assignment, assign
+from comorb.insight.profile.contents import Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.intervals import effective
+from comorb.insight.profile.labels import label
+from comorb.insight.profile.outcomes import summarise
+from comorb.insight.profile.profile import Profile
+from comorb.model.arrays import Floats, Ints
+from comorb.model.mixture import Mixture
+from comorb.records.cohort import Cohort
+from comorb.storage import fingerprint
+
+
+def profile(  # noqa: PLR0913 - what goes with the data is given by name
+    model: Mixture,
+    cohort: Cohort,
+    *,
+    title: str = "",
+    reason: str = "",
+    command: str = "",
+    stability: Sequence[float] | None = None,
+    outcomes: Sequence[str] | None = None,
+    assigned: Assignment | None = None,
+    numbers: Sequence[int] | None = None,
+) -> Profile:
+    """Profile the clusters of a cohort.
+
+    Parameters
+    ----------
+    model : Mixture
+        The fitted clusters, over the codes of the cohort in their order.
+    cohort : Cohort
+        The records.
+    title, reason, command : str, optional
+        What the data are, why this number of clusters, and what was run.
+    stability : sequence of float, optional
+        How well each cluster comes out again, from 0 to 1.
+    outcomes : sequence of str, optional
+        The covariates to sum up; by default all that can be.
+    assigned : Assignment, optional
+        The cluster of each record, where it isn't the most probable one.
+    numbers : sequence of int, optional
+        The number of each cluster; by default they count from 1.
+
+    Returns
+    -------
+    Profile
+        Sizes, prevalence, relevance, names, confidence, outcomes and the heat-map.
+
+    Examples
+    --------
+    >>> from comorb import BernoulliMixture
+    >>> from comorb.records.datasets import heart_failure
+    >>> cohort = heart_failure()
+    >>> fitted = BernoulliMixture(5).fit(cohort.matrix)
+    >>> profile(fitted.mixture_, cohort).k
+    5
+    """
+    assigned = assigned or assign(model, cohort)
+    k = model.n_components
+    weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
+    source = _provenance(cohort, weights, title, reason, command)
+    clusters = _clusters(assigned, weights, numbers or range(1, k + 1))
+    summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes)
+    made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
+    columns = made.common(heatmap.COLUMNS)
+    drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k)
+    made = replace(made, heatmap=drawn)
+    made = made.renamed(dict(enumerate(made.automatic_names())))
+    return made if stability is None else made.with_stability(stability)
+
+
+def _counted(
+    model: Mixture,
+    cohort: Cohort,
+    labels: Ints,
+    weights: Floats,
+    source: Provenance,
+    clusters: tuple[Cluster, ...],
+    outcomes: tuple[Outcome, ...],
+) -> Profile:
+    """Return the profile with an empty heat-map and clusters without names."""
+    counts, prevalence, overall = _carriers(cohort, labels, len(clusters), weights)
+    return Profile(
+        source=source,
+        codes=cohort.codes,
+        names=cohort.names,
+        labels=tuple(
+            label(code, name, cohort.system)
+            for code, name in zip(cohort.codes, cohort.names, strict=True)
+        ),
+        clusters=clusters,
+        counts=counts,
+        prevalence=prevalence,
+        totals=counts.sum(axis=0),
+        overall=overall,
+        weights=_digits(model.weights),
+        means=_digits(model.means),
+        expected=_digits(model.weights @ model.means),
+        outcomes=outcomes,
+        heatmap=Heatmap((), (0,) * len(clusters), 1, ""),
+    )
+
+
+def _carriers(
+    cohort: Cohort, labels: Ints, k: int, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return the carriers of each code in each cluster, (k, d), and their weighted shares.
+
+    The shares are those of each cluster, (k, d), and of all records, (d,).
+    """
+    counts, sums = (
+        (csr_array((w, (labels, np.arange(w.size))), shape=(k, w.size)) @ cohort.matrix).toarray()
+        for w in (np.ones(len(cohort)), weights)
+    )
+    mass = np.bincount(labels, weights, k)
+    prevalence = _digits(sums / np.maximum(mass, 1e-300)[:, None])
+    return counts, prevalence, _digits(sums.sum(axis=0) / weights.sum())
+
+
+def _clusters(assigned: Assignment, weights: Floats, numbers: Sequence[int]) -> tuple[Cluster, ...]:
+    """Return the sizes and the confidence of each cluster, still without names."""
+    total, n = float(weights.sum()), weights.size
+    measured = []
+    for place, (number, soft) in enumerate(zip(numbers, assigned.soft, strict=True)):
+        rows = np.flatnonzero(assigned.labels == place)
+        w = weights[rows]
+        means = [
+            round(float(np.average(values[rows], weights=w)), 6) if w.any() else None
+            for values in (assigned.top, assigned.margin, assigned.entropy)
+        ]
+        shares = round(float(w.sum()) / total, 9), round(float(soft) / total, 9)
+        soft_size, n_eff = round(n * float(soft) / total, 3), round(effective(w), 3)
+        sizes = rows.size, shares[0], soft_size, shares[1], n_eff
+        measured.append(Cluster(number, "", *sizes, *means))
+    return tuple(measured)
+
+
+def _provenance(
+    cohort: Cohort, weights: Floats, title: str, reason: str, command: str
+) -> Provenance:
+    """Return what was clustered, with the fingerprint of its codes and weights."""
+    return Provenance(
+        title=title or f"{len(cohort):,} records with {len(cohort.codes):,} codes",
+        records=len(cohort),
+        features=len(cohort.codes),
+        weight=None if cohort.weights is None else float(weights.sum()),
+        effective=round(effective(weights), 3),
+        system=cohort.system,
+        level=cohort.level,
+        lines=cohort.ledger.lines,
+        notes=cohort.ledger.notes,
+        reason=reason,
+        command=command,
+        version=__version__,
+        digest=fingerprint(cohort.matrix, cohort.codes, cohort.weights),
+    )
+
+
+def _digits(values: Floats) -> Floats:
+    """Round to nine significant digits, as many as the JSON has."""
+    with np.errstate(divide="ignore"):
+        places = np.where(values > 0, np.floor(np.log10(np.abs(values))), 0)
+    scale = 10.0 ** (8 - places)
+    return np.asarray(np.round(values * scale) / scale)

@@ -1,0 +1,58 @@
+"""The most relevant codes of one cluster: how common there, and overall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from comorb.insight.profile.labels import shorten
+from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.relevance import LAMBDA
+from comorb.insight.views import drawing
+from comorb.insight.views.palette import colours, palette
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw(
+    profile: Profile, cluster: int, lam: float = LAMBDA, n: int = 10, ax: Axes | None = None
+) -> Axes:
+    """Draw the most relevant codes of a cluster: how common there, and overall.
+
+    Parameters
+    ----------
+    profile : Profile
+        The clusters.
+    cluster : int
+        From 0.
+    lam : float, default=0.6
+        λ: 0 for the most specific codes first, 1 for the most frequent.
+    n : int, default=10
+        How many codes, at most.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+        The most relevant code is on top.
+    """
+    rows = profile.top(cluster, lam, n)
+    ax = ax or drawing.new_axes(7.5, 1.6 + 0.36 * max(len(rows), 1))
+    at = np.arange(len(rows))
+    low, high = profile.intervals()
+    share = profile.prevalence[cluster, rows]
+    errors = np.array([share - low[cluster, rows], high[cluster, rows] - share])
+    chosen = profile.clusters[cluster]
+    colour = colours([chosen.number])[0]
+    ax.barh(at - 0.19, share, 0.38, color=colour, label="in this cluster")
+    ax.errorbar(share, at - 0.19, xerr=errors, fmt="none", ecolor=palette()["ink"], elinewidth=0.9)
+    ax.barh(at + 0.19, profile.overall[rows], 0.38, color=palette()["overall"], label="overall")
+    ax.set_yticks(at, [shorten(profile.labels[i], drawing.CODE_WIDTH) for i in rows])
+    ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
+    drawing.percent(ax, float(np.nanmax(high[cluster, rows], initial=0.1)))
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    name = shorten(chosen.name, drawing.NAME_WIDTH)
+    return drawing.titled(ax, f"{chosen.number}  {name}\nMost relevant diagnoses, λ = {lam:g}")

@@ -1,0 +1,21 @@
+// The sections of the page in their order: the one list that the page, its navigation, the
+// explorer's keys and its downloads read. Each is drawn from { profile, palette, state, highlight };
+// `chart` names the module of comorb/insight/views/charts that draws it for print and download.
+
+import { again, ledger, trust } from "./about.js";
+import { cards } from "./cards.js";
+import { frequency } from "./frequency.js";
+import { heatmap } from "./heatmap.js";
+import { outcomes } from "./outcomes.js";
+import { relevanceTable } from "./relevance.js";
+
+export const SECTIONS = [
+  { id: "cards", key: "c", chart: "sizes", draw: cards },
+  { id: "frequency", key: "f", chart: "frequency", draw: frequency },
+  { id: "relevance", key: "r", draw: relevanceTable },
+  { id: "heatmap", key: "m", chart: "heatmap", draw: heatmap },
+  { id: "outcomes", key: "o", draw: outcomes },
+  { id: "trust", key: "t", draw: trust },
+  { id: "ledger", draw: ledger },
+  { id: "again", draw: again },
+];

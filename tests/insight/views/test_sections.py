@@ -1,0 +1,41 @@
+"""One list of sections: the page, the PDF and the downloads show the same charts in one order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from comorb.insight.profile.profile import Profile
+from comorb.insight.views import charts, pdf
+from comorb.insight.views.report import asset, script
+from comorb.web.server.results_api import DRAWN
+
+LISTED = re.findall(r"^  \{ (id: .*) \},$", asset("sections.js"), re.MULTILINE)
+SECTIONS = [dict(re.findall(r'(\w+): "?(\w+)"?', line)) for line in LISTED]
+FOLDER = Path(charts.__file__).parent
+
+
+def test_the_charts_are_those_of_the_pages_sections_in_their_order() -> None:
+    assert tuple(part["chart"] for part in SECTIONS if "chart" in part) == charts.CHARTS
+    assert all((FOLDER / f"{name}.py").is_file() for name in charts.CHARTS)
+
+
+def test_every_section_that_a_module_makes_is_listed_once() -> None:
+    made = re.findall(r'\bsection\(\s*"(\w+)"', script())
+    listed = [part["id"] for part in SECTIONS]
+    assert sorted(set(made)) == sorted(listed)
+    keys = [part["key"] for part in SECTIONS if "key" in part]
+    assert len(set(keys)) == len(keys)
+
+
+def test_every_chart_is_printed_and_can_be_downloaded(
+    full: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    monkeypatch.setattr(charts, "draw", lambda name, *_: drawn.append(name))
+    for printed in (pdf._summary, pdf._charts):
+        printed(full)
+    assert tuple(drawn) == charts.CHARTS
+    assert {f"{name}.{end}" for name in charts.CHARTS for end in ("svg", "png")} == set(DRAWN)
