@@ -2,7 +2,7 @@ import pytest
 
 from comorb.experiments import accuracy, timing
 from comorb.experiments.methods import K_MEANS, METHODS
-from comorb.experiments.rows import read_rows
+from comorb.experiments.results import read_results
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def made(tmp_path_factory):
 
 def test_six_panels_and_their_rows(made):
     out, section, _ = made
-    rows = read_rows(out / "ari.csv")
+    rows = read_results(out / "ari.csv")
     assert len(rows) == 3 * len(METHODS)
     assert all(-1 <= row["ari"] <= 1 for row in rows)
     assert (out / "reproduction" / "ari.png").stat().st_size > 10_000
@@ -32,7 +32,7 @@ def test_six_panels_and_their_rows(made):
 
 def test_times_are_those_of_the_accuracy_runs(made):
     out, _, section = made
-    own = [row for row in read_rows(out / "ari.csv") if row["method"] == "TPM"]
+    own = [row for row in read_results(out / "ari.csv") if row["method"] == "TPM"]
     mean = sum(row["decomposing"] + row["refining"] for row in own) / 3
     assert f"| TPM | {mean:.3f} |" in section.body
     assert (out / "reproduction" / "time.png").exists()
