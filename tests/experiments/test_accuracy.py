@@ -1,7 +1,7 @@
 import pytest
 
 from comorb.experiments import accuracy, timing
-from comorb.experiments.methods import K_MEANS, METHODS
+from comorb.experiments.methods import METHODS
 from comorb.experiments.results import read_results
 
 
@@ -37,19 +37,6 @@ def test_times_are_those_of_the_accuracy_runs(made):
     assert f"| TPM | {mean:.3f} |" in section.body
     assert (out / "reproduction" / "time.png").exists()
     assert len(section.claims) == 4
-
-
-def test_averages_are_ratios_to_k_means():
-    rows = [
-        {"method": method, "decomposing": 1.0 + (method == K_MEANS), "refining": seconds}
-        for method in METHODS
-        for seconds in (1.0, 3.0)
-    ]
-    found = timing.averages(rows)
-    assert found[K_MEANS]["seconds"] == 4
-    assert found["TPM"]["ratio"] == 0.75
-    assert found["TPM"]["paper_ratio"] == pytest.approx(3.68 / 0.76)
-    assert found["NN-CP"]["paper_seconds"] == ""
 
 
 def test_the_full_grid_is_the_papers():
