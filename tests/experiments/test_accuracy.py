@@ -1,8 +1,8 @@
 import pytest
 
 from comorb.experiments import accuracy, timing
-from comorb.experiments.methods import K_MEANS, METHODS
-from comorb.experiments.rows import read_rows
+from comorb.experiments.methods import METHODS
+from comorb.experiments.results import read_results
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def made(tmp_path_factory):
 
 def test_six_panels_and_their_rows(made):
     out, section, _ = made
-    rows = read_rows(out / "ari.csv")
+    rows = read_results(out / "ari.csv")
     assert len(rows) == 3 * len(METHODS)
     assert all(-1 <= row["ari"] <= 1 for row in rows)
     assert (out / "reproduction" / "ari.png").stat().st_size > 10_000
@@ -32,24 +32,11 @@ def test_six_panels_and_their_rows(made):
 
 def test_times_are_those_of_the_accuracy_runs(made):
     out, _, section = made
-    own = [row for row in read_rows(out / "ari.csv") if row["method"] == "TPM"]
+    own = [row for row in read_results(out / "ari.csv") if row["method"] == "TPM"]
     mean = sum(row["decomposing"] + row["refining"] for row in own) / 3
     assert f"| TPM | {mean:.3f} |" in section.body
     assert (out / "reproduction" / "time.png").exists()
     assert len(section.claims) == 4
-
-
-def test_averages_are_ratios_to_k_means():
-    rows = [
-        {"method": method, "decomposing": 1.0 + (method == K_MEANS), "refining": seconds}
-        for method in METHODS
-        for seconds in (1.0, 3.0)
-    ]
-    found = timing.averages(rows)
-    assert found[K_MEANS]["seconds"] == 4
-    assert found["TPM"]["ratio"] == 0.75
-    assert found["TPM"]["paper_ratio"] == pytest.approx(3.68 / 0.76)
-    assert found["NN-CP"]["paper_seconds"] == ""
 
 
 def test_the_full_grid_is_the_papers():

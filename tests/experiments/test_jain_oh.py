@@ -6,7 +6,7 @@ from comorb.errors import InputError
 from comorb.experiments.jain_oh import completed, jain_oh, third_moment
 from comorb.model.mixture import Mixture
 from comorb.records.datasets.simulate import paper
-from tests.experiments.test_views import recovered
+from tests.experiments.test_multiview import recovered
 
 
 def limit_of_third_moment(truth):

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 from comorb.cli.reproduce import reproduce as command
 from comorb.errors import InputError
 from comorb.experiments.reproduce import PARTS, reproduce
-from comorb.experiments.rows import revision
+from comorb.experiments.results import revision
 
 
 def test_page_says_how_it_was_made(tmp_path):

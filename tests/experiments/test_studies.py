@@ -3,19 +3,19 @@ import pytest
 
 from comorb.errors import ComorbWarning
 from comorb.experiments import studies
-from comorb.experiments.cohorts import Study
 from comorb.experiments.methods import ASVTD, COMORB
+from comorb.experiments.survey import PaperStudy
 from comorb.records.datasets import heart_failure
 from comorb.records.datasets.simulate import paper
 
 
 @pytest.fixture(scope="module")
 def small():
-    return Study("heart failure", 5, heart_failure().where(age=(85, 87)), "a small cohort")
+    return PaperStudy("heart failure", 5, heart_failure().where(age=(85, 87)), "a small cohort")
 
 
 def test_a_study_shows_clusters_charts_and_patterns(small, tmp_path, quiet, monkeypatch):
-    monkeypatch.setattr(studies, "studies", lambda data: [small])
+    monkeypatch.setattr(studies, "paper_studies", lambda data: [small])
     with pytest.warns(ComorbWarning, match=r"missing.csv is not there, .* https://www.cdc.gov"):
         section = studies.run(tmp_path / "missing.csv", tmp_path, True, quiet)
     assert "`missing.csv` was not there. The National Hospital Discharge Survey" in section.body
@@ -30,7 +30,7 @@ def test_a_study_shows_clusters_charts_and_patterns(small, tmp_path, quiet, monk
 @pytest.mark.parametrize("method", [ASVTD, COMORB])
 def test_easy_clusters_are_stable(method):
     matrix = paper(4000, d=60, k=2, seed=0).matrix
-    assert min(studies.stability(matrix, 2, method, range(2))) > 0.9
+    assert min(studies.overlap_agreement(matrix, 2, method, range(2))) > 0.9
 
 
 def test_easy_clusters_do_not_depend_on_the_split():

@@ -60,6 +60,15 @@ def make_cohort(n: int = 600, weighted: bool = False, seed: int = 1) -> Cohort:
     )
 
 
+def dense(cohort: Cohort) -> tuple[np.ndarray, np.ndarray]:
+    """Return the matrix and the posterior, worked out the long way."""
+    x = cohort.matrix.toarray().astype(float)
+    mu = np.clip(MODEL.means, 1e-9, 1 - 1e-9)
+    logs = np.log(MODEL.weights) + x @ np.log(mu).T + (1 - x) @ np.log(1 - mu).T
+    p = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return x, p / p.sum(axis=1, keepdims=True)
+
+
 @pytest.fixture(scope="session")
 def cohort() -> Cohort:
     return make_cohort()

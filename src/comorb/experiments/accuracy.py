@@ -11,18 +11,17 @@ from statistics import fmean, pstdev
 from sklearn.metrics import adjusted_rand_score
 
 from comorb.experiments.figures import LOOKS, clean, new_figure, save
-from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, METHODS, SPECTRAL
-from comorb.experiments.rows import Row, Rows, Tick, write_rows
+from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, METHODS, SPECTRAL, Setting
+from comorb.experiments.results import Result, Tick, fill, write_results
 from comorb.experiments.sections import Claim, Section, judged, table
 from comorb.records.datasets.simulate import Simulated, paper
 
-KEYS = ("n", "d", "k", "seed", "method")
 REFERENCES = (K_MEANS, SPECTRAL, "PCA")
 MULTI_VIEW = ("HMM12", "TPM")
 NEAR = 0.05
 TITLE = "Accuracy: the figure 'Adjusted Rand Index'"
 
-Setting = tuple[int, int, int]
+Summary = dict[tuple[Setting, str], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,11 @@ QUICK = Grid(
 )
 
 
-def measured(out: Path, quick: bool, tick: Tick) -> list[Row]:
+def measured(out: Path, quick: bool, tick: Tick) -> list[Result]:
     """Return a row for each setting, seed and method: ARI before and after EM, seconds."""
     grid = QUICK if quick else FULL
     settings = dict.fromkeys(s for panel in grid.panels.values() for s in panel)
-    wanted: list[Row] = [
+    wanted: list[Result] = [
         {"n": n, "d": d, "k": k, "seed": seed, "method": method}
         for n, d, k in settings
         for seed in grid.seeds
@@ -63,18 +62,18 @@ def measured(out: Path, quick: bool, tick: Tick) -> list[Row]:
     ]
     for method in METHODS:  # compile and load before anything is timed
         _make({"n": 100, "d": 12, "k": 2, "seed": 0, "method": method})
-    return Rows(out / "ari.csv", KEYS).fill(wanted, _make, tick)
+    return fill(out / "ari.csv", wanted, _make, tick)
 
 
-def _make(key: Row) -> Row:
-    n, d, k, seed = (int(key[name]) for name in KEYS[:-1])
+def _make(key: Result) -> Result:
+    n, d, k, seed = (int(key[name]) for name in ("n", "d", "k", "seed"))
     data = _drawn(n, d, k, seed)
-    found = METHODS[str(key["method"])](data, k, seed)
+    result = METHODS[str(key["method"])](data, k, seed)
     return {
-        "ari_start": round(adjusted_rand_score(data.labels, found.start), 6),
-        "ari": round(adjusted_rand_score(data.labels, found.labels), 6),
-        "decomposing": round(found.decomposing, 6),
-        "refining": round(found.refining, 6),
+        "ari_start": round(adjusted_rand_score(data.labels, result.start), 6),
+        "ari": round(adjusted_rand_score(data.labels, result.labels), 6),
+        "decomposing": round(result.decomposing, 6),
+        "refining": round(result.refining, 6),
     }
 
 
@@ -83,9 +82,9 @@ def _drawn(n: int, d: int, k: int, seed: int) -> Simulated:
     return paper(n, d, k, seed)
 
 
-def summary(rows: list[Row]) -> dict[tuple[Setting, str], dict[str, float]]:
+def summary(rows: list[Result]) -> Summary:
     """Return mean and spread over the seeds, by setting and method."""
-    groups: dict[tuple[Setting, str], list[Row]] = {}
+    groups: dict[tuple[Setting, str], list[Result]] = {}
     for row in rows:
         setting = (int(row["n"]), int(row["d"]), int(row["k"]))
         groups.setdefault((setting, str(row["method"])), []).append(row)
@@ -101,27 +100,24 @@ def summary(rows: list[Row]) -> dict[tuple[Setting, str], dict[str, float]]:
 def run(out: Path, quick: bool, tick: Tick) -> Section:
     """Measure the six panels, draw them and judge what the paper says of them."""
     grid = QUICK if quick else FULL
-    found = summary(measured(out, quick, tick))
-    rows: list[Row] = [
-        {"panel": name, "n": s[0], "d": s[1], "k": s[2], "method": method, **found[s, method]}
+    scores = summary(measured(out, quick, tick))
+    rows: list[Result] = [
+        {"panel": name, "n": s[0], "d": s[1], "k": s[2], "method": method, **scores[s, method]}
         for name, panel in grid.panels.items()
         for s in panel
         for method in METHODS
     ]
-    write_rows(out / "ari_summary.csv", rows)
-    image = _figure(out, grid, found)
+    write_results(out / "ari_summary.csv", rows)
+    image = _figure(out, grid, scores)
     settings = list(dict.fromkeys(s for panel in grid.panels.values() for s in panel))
+    columns = ("ari_start", "ari", "ari_sd")
     means = [
-        [
-            method,
-            f"{fmean(found[s, method]['ari_start'] for s in settings):.3f}",
-            f"{fmean(found[s, method]['ari'] for s in settings):.3f}",
-            f"{fmean(found[s, method]['ari_sd'] for s in settings):.3f}",
-        ]
+        [method, *(f"{fmean(scores[s, method][c] for s in settings):.3f}" for c in columns)]
         for method in METHODS
     ]
     best = sum(
-        found[s, COMORB]["ari"] >= max(found[s, m]["ari"] for m in METHODS) - NEAR for s in settings
+        scores[s, COMORB]["ari"] >= max(scores[s, m]["ari"] for m in METHODS) - NEAR
+        for s in settings
     )
     body = (
         f"{len(settings)} settings, seeds 0 to {grid.seeds[-1]}; data as in the paper's appendix "
@@ -133,22 +129,20 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
         + f"\n\ncomorb is the best of all, or within {NEAR} of it, in {best} of {len(settings)} "
         "settings.\n\nEach run: `ari.csv`; means and spreads: `ari_summary.csv`."
     )
-    return Section(TITLE, body, tuple(_claims(settings, found)))
+    return Section(TITLE, body, tuple(_claims(settings, scores)))
 
 
-def _claims(
-    settings: list[Setting], found: dict[tuple[Setting, str], dict[str, float]]
-) -> Iterable[Claim]:
+def _claims(settings: list[Setting], scores: Summary) -> Iterable[Claim]:
     def mean(method: str, column: str = "ari") -> float:
-        return fmean(found[s, method][column] for s in settings)
+        return fmean(scores[s, method][column] for s in settings)
 
     tensor = (ASVTD, *MULTI_VIEW)
     wins = sum(
-        min(found[s, m]["ari"] for m in tensor) > max(found[s, m]["ari"] for m in REFERENCES)
+        min(scores[s, m]["ari"] for m in tensor) > max(scores[s, m]["ari"] for m in REFERENCES)
         for s in settings
     )
     some = sum(
-        max(found[s, m]["ari"] for m in tensor) > max(found[s, m]["ari"] for m in REFERENCES)
+        max(scores[s, m]["ari"] for m in tensor) > max(scores[s, m]["ari"] for m in REFERENCES)
         for s in settings
     )
     yield judged(
@@ -160,7 +154,8 @@ def _claims(
         + ", ".join(f"{m} {mean(m):.2f}" for m in (*tensor, *REFERENCES)),
     )
     wins = sum(
-        found[s, ASVTD]["ari"] > max(found[s, m]["ari_start"] for m in MULTI_VIEW) for s in settings
+        scores[s, ASVTD]["ari"] > max(scores[s, m]["ari_start"] for m in MULTI_VIEW)
+        for s in settings
     )
     yield judged(
         "ASVTD with EM is better than the multi-view methods without EM",
@@ -177,7 +172,7 @@ def _claims(
         ", ".join(f"{m} {g:+.2f}" for m, g in zip(MULTI_VIEW, gains, strict=True)),
     )
     near = sum(
-        found[s, ASVTD]["ari"] > max(found[s, m]["ari"] for m in MULTI_VIEW) - NEAR
+        scores[s, ASVTD]["ari"] > max(scores[s, m]["ari"] for m in MULTI_VIEW) - NEAR
         for s in settings
     )
     yield judged(
@@ -191,7 +186,7 @@ def _claims(
     )
 
 
-def _figure(out: Path, grid: Grid, found: dict[tuple[Setting, str], dict[str, float]]) -> str:
+def _figure(out: Path, grid: Grid, scores: Summary) -> str:
     figure = new_figure(13, 7.6)
     panels = figure.subplots(2, 3, sharey=True)
     titles = {"n": "d = 99, k = 12", "k": "d = 99", "d": "k = 4"}
@@ -204,8 +199,8 @@ def _figure(out: Path, grid: Grid, found: dict[tuple[Setting, str], dict[str, fl
             clean(axes)
             for method, (colour, marker) in LOOKS.items():
                 shown = "ari" if method == ASVTD else column
-                means = [found[s, method][shown] for s in settings]
-                spread = [found[s, method][f"{shown}_sd"] for s in settings]
+                means = [scores[s, method][shown] for s in settings]
+                spread = [scores[s, method][f"{shown}_sd"] for s in settings]
                 axes.errorbar(
                     xs, means, spread, label=method, color=colour, marker=marker, markersize=5,
                     linewidth=2.4 if method == COMORB else 1.4, elinewidth=0.6,

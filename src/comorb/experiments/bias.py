@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from comorb.experiments.figures import clean, new_figure, save
-from comorb.experiments.rows import Row, Rows, Tick
+from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Section, judged, table
 from comorb.model.arrays import Floats
 from comorb.model.blocks import from_csr
@@ -21,7 +21,7 @@ ROUNDING = 1e-12
 Entries = dict[str, tuple[Floats, Floats, Floats]]
 
 
-def draw(kind: str, seed: int, n: int) -> Simulated:
+def simulated(kind: str, seed: int, n: int) -> Simulated:
     """Return data after the paper's appendix E, or as sparse as hospital records."""
     return paper(n, 99, 4, seed) if kind == "paper" else record_like(n, 5, seed=seed)
 
@@ -41,29 +41,29 @@ def limit_moments(data: Simulated) -> Moments:
     return Moments(first, second, 1.0)
 
 
-def biases(found: Moments, data: Simulated) -> Entries:
+def biases(measured: Moments, data: Simulated) -> Entries:
     """Return bias, bound and true value of each entry that can be biased, by item.
 
     For 0/1 data (M̃3)_iil = (M̃2)_il and (M̃3)_iii = (M̃2)_ii = (M1)_i.
     """
-    bound, true = bias_bounds(found), true_moments(data)
-    pairs = found.dense_second()
-    off = ~np.eye(found.first.size, dtype=bool)
+    bound, true = bias_bounds(measured), true_moments(data)
+    pairs = measured.dense_second()
+    off = ~np.eye(measured.first.size, dtype=bool)
     return {
-        "second": (np.abs(found.first - true.second), bound.second, true.second),
+        "second": (np.abs(measured.first - true.second), bound.second, true.second),
         "mixed": (np.abs(pairs - true.mixed)[off], bound.mixed[off], true.mixed[off]),
-        "third": (np.abs(found.first - true.third), bound.third, true.third),
+        "third": (np.abs(measured.first - true.third), bound.third, true.third),
     }
 
 
 @lru_cache(maxsize=1)
 def _both(kind: str, seed: int, n: int) -> tuple[Entries, Entries]:
-    data = draw(kind, seed, n)
-    found = moments(from_csr(data.matrix.indptr, data.matrix.indices, data.matrix.shape[1]))
-    return biases(limit_moments(data), data), biases(found, data)
+    data = simulated(kind, seed, n)
+    sample = moments(from_csr(data.matrix.indptr, data.matrix.indices, data.matrix.shape[1]))
+    return biases(limit_moments(data), data), biases(sample, data)
 
 
-def _make(key: Row) -> Row:
+def _make(key: Result) -> Result:
     n, item = int(key["n"]), str(key["item"])
     limit, sample = _both(str(key["data"]), int(key["seed"]), n)
     bias, bound, true = limit[item]
@@ -80,28 +80,20 @@ def _make(key: Row) -> Row:
 def run(out: Path, quick: bool, tick: Tick) -> Section:
     """Measure the bias on both kinds of data and set it against the bounds."""
     n, seeds = (2000, range(2)) if quick else (20_000, range(5))
-    wanted: list[Row] = [
+    wanted: list[Result] = [
         {"data": kind, "n": n, "seed": seed, "item": item}
         for kind in ("paper", "record-like")
         for seed in seeds
         for item in ITEMS
     ]
-    rows = Rows(out / "bias.csv", ("data", "n", "seed", "item")).fill(wanted, _make, tick)
+    rows = fill(out / "bias.csv", wanted, _make, tick)
     cells = []
     for kind in ("paper", "record-like"):
         for item, entry in ITEMS.items():
             own = [row for row in rows if row["data"] == kind and row["item"] == item]
-            mean = {c: float(np.mean([float(r[c]) for r in own])) for c in list(own[0])[4:-1]}
-            cells.append(
-                [
-                    kind,
-                    entry,
-                    f"{mean['within_limit']:.1%}",
-                    f"{mean['within_sample']:.2%}",
-                    f"{mean['bias_to_bound']:.2f}",
-                    f"{mean['bias_to_truth']:.1f}",
-                ]
-            )
+            means = [np.mean([float(row[name]) for row in own]) for name in list(own[0])[4:-1]]
+            shown = zip(("{:.1%}", "{:.2%}", "{:.2f}", "{:.1f}"), means, strict=True)
+            cells.append([kind, entry, *(form.format(mean) for form, mean in shown)])
     header = ["data", "entry", "within its bound", "in a sample", "bias / bound (median)"]
     body = (
         f"N = {n:,}, seeds 0 to {seeds[-1]}; 'paper' is appendix E with d = 99 and k = 4, "
@@ -141,14 +133,14 @@ def _figure(out: Path, n: int) -> str:
     panels = figure.subplots(1, 2)
     for axes, kind in zip(panels, ("paper", "record-like"), strict=True):
         clean(axes)
-        data = draw(kind, 0, n)
-        found = biases(limit_moments(data), data)
+        data = simulated(kind, 0, n)
+        entries = biases(limit_moments(data), data)
         colours = {"mixed": "#56B4E9", "third": "#D55E00", "second": "#0072B2"}
         for item, colour in colours.items():
-            bias, bound, _ = found[item]
+            bias, bound, _ = entries[item]
             shown = np.random.default_rng(0).permutation(bias.size)[:2000]
             axes.scatter(bound[shown], bias[shown], s=7, color=colour, label=ITEMS[item])
-        bounds = np.concatenate([bound for _, bound, _ in found.values()])
+        bounds = np.concatenate([bound for _, bound, _ in entries.values()])
         ends = [bounds.min(), bounds.max()]
         axes.plot(ends, ends, color="#444444", linewidth=1, label="bias = bound")
         axes.set_xscale("log")

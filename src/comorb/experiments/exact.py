@@ -9,10 +9,10 @@ import numpy as np
 
 from comorb.experiments.hmm12 import hmm12
 from comorb.experiments.jain_oh import jain_oh
-from comorb.experiments.rows import Row, Rows, Tick
+from comorb.experiments.multiview import ExactViews, matched
+from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Section, judged, table
 from comorb.experiments.tpm import tpm
-from comorb.experiments.views import ExactViews, matched
 from comorb.model.arrays import Floats
 from comorb.model.decompose import svtd
 from comorb.model.mixture import Mixture
@@ -53,14 +53,14 @@ METHODS: dict[str, Callable[[Mixture, int], Mixture]] = {
 }
 
 
-def largest_error(found: Mixture, true: Mixture) -> float:
+def largest_error(estimated: Mixture, true: Mixture) -> float:
     """Return the largest error of M and ω once the clusters are matched with the true ones."""
-    order = matched(((true.means[:, None] - found.means[None]) ** 2).sum(axis=2))
-    means = np.abs(found.means[order] - true.means).max()
-    return float(max(means, np.abs(found.weights[order] - true.weights).max()))
+    order = matched(((true.means[:, None] - estimated.means[None]) ** 2).sum(axis=2))
+    means = np.abs(estimated.means[order] - true.means).max()
+    return float(max(means, np.abs(estimated.weights[order] - true.weights).max()))
 
 
-def _make(key: Row) -> Row:
+def _make(key: Result) -> Result:
     d, k = int(key["d"]), int(key["k"])
     drawn = paper(1, d, k, int(key["seed"]))
     model = Mixture(drawn.weights, drawn.means)
@@ -71,13 +71,13 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
     """Decompose exact moments of models after the paper's appendix E."""
     sizes = ((30, 4),) if quick else ((30, 4), (99, 12))
     seeds = range(2 if quick else 5)
-    wanted: list[Row] = [
+    wanted: list[Result] = [
         {"d": d, "k": k, "seed": seed, "method": method}
         for d, k in sizes
         for seed in seeds
         for method in METHODS
     ]
-    rows = Rows(out / "exact.csv", ("d", "k", "seed", "method")).fill(wanted, _make, tick)
+    rows = fill(out / "exact.csv", wanted, _make, tick)
     errors = {
         (method, d): max(float(r["error"]) for r in rows if r["method"] == method and r["d"] == d)
         for method in METHODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import ortho_group
 
-from comorb.experiments.views import ROLES, Views, assembled, require_columns
+from comorb.experiments.multiview import ROLES, Views, assembled, require_columns
 from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.threads import single_threaded

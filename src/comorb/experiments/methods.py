@@ -15,9 +15,9 @@ from sklearn.decomposition import PCA
 from comorb.errors import ComorbWarning
 from comorb.experiments.hmm12 import hmm12
 from comorb.experiments.jain_oh import jain_oh, third_moment
+from comorb.experiments.multiview import SampleViews
 from comorb.experiments.phenotypes import phenotype_labels
 from comorb.experiments.tpm import tpm
-from comorb.experiments.views import SampleViews
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Blocks, from_csr, map_blocks
 from comorb.model.decompose import asvtd
@@ -31,7 +31,7 @@ PAPER_STOP = Stopping("weights", 0.01)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodResult:
     """What a method found, and how long each half took.
 
     ``start`` holds the clusters before EM and ``labels`` those at the end; a method without EM
@@ -44,31 +44,32 @@ class Outcome:
     refining: float
 
 
-Method = Callable[[Simulated, int, int], Outcome]
+Setting = tuple[int, int, int]  # records N, codes d, clusters k
+Method = Callable[[Simulated, int, int], MethodResult]
 Decomposition = Callable[[Simulated, int, int], Mixture]
 Labelling = Callable[[Simulated, int, int], Ints]
 
 
 def _refined(decompose: Decomposition) -> Method:
-    def run(data: Simulated, k: int, seed: int) -> Outcome:
+    def run(data: Simulated, k: int, seed: int) -> MethodResult:
         blocks = _blocks(data)
         began = perf_counter()
         start = decompose(data, k, seed)
         middle = perf_counter()
         with workers(-1) as pool:
-            found = em(blocks, start, None, PAPER_STOP, pool).model
-        labels = most_probable(found, blocks)
+            refined = em(blocks, start, None, PAPER_STOP, pool).model
+        labels = most_probable(refined, blocks)
         ended = perf_counter()
-        return Outcome(most_probable(start, blocks), labels, middle - began, ended - middle)
+        return MethodResult(most_probable(start, blocks), labels, middle - began, ended - middle)
 
     return run
 
 
 def _whole(label: Labelling) -> Method:
-    def run(data: Simulated, k: int, seed: int) -> Outcome:
+    def run(data: Simulated, k: int, seed: int) -> MethodResult:
         began = perf_counter()
         labels = label(data, k, seed)
-        return Outcome(labels, labels, perf_counter() - began, 0.0)
+        return MethodResult(labels, labels, perf_counter() - began, 0.0)
 
     return run
 

@@ -1,4 +1,4 @@
-"""The one way in: run the parts that are asked for and write one page about them."""
+"""Reproduce: run the parts of the paper that are asked for and write one page on them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import sklearn
 
 from comorb.errors import InputError
 from comorb.experiments import accuracy, bias, exact, scaling, studies, timing
-from comorb.experiments.cohorts import SURVEY
-from comorb.experiments.rows import Tick, read_rows, revision
+from comorb.experiments.results import Tick, read_results, revision
 from comorb.experiments.sections import Section, table
+from comorb.experiments.survey import SURVEY
 
 Progress = Callable[[str, int, int], None]
 
-Part = Callable[[Path, bool, Tick], Section]
+SectionMaker = Callable[[Path, bool, Tick], Section]
 
 PARTS = ("exact", "ari", "time", "studies", "bias", "scaling")
 PAGE = "reproduction.md"
@@ -51,7 +51,7 @@ def reproduce(
         The National Hospital Discharge Survey 2010 for the studies; without it the page says
         where to get it, and the studies take the built-in cohorts.
     progress : callable, optional
-        Is told the part, how many of its results are there, and how many there will be.
+        Called with the part, how many of its results are there, and how many there will be.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def reproduce(
         )
     folder = Path(out)
     tell = progress or _silent
-    runs: dict[str, Part] = {
+    runs: dict[str, SectionMaker] = {
         "exact": exact.run,
         "ari": accuracy.run,
         "time": timing.run,
@@ -85,7 +85,7 @@ def _silent(part: str, done: int, total: int) -> None:
 
 
 def _commits(folder: Path) -> list[str]:
-    rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
+    rows = [row for path in sorted(folder.glob("*.csv")) for row in read_results(path)]
     return sorted({str(row["commit"]) for row in rows if "commit" in row}) or [revision()]
 
 

@@ -13,8 +13,8 @@ from scipy import optimize
 
 from comorb.experiments.figures import clean, new_figure, save
 from comorb.experiments.jain_oh import MOST_COLUMNS, jain_oh, third_moment
-from comorb.experiments.methods import weak_answers
-from comorb.experiments.rows import Row, Rows, Tick
+from comorb.experiments.methods import Setting, weak_answers
+from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Section, judged, table
 from comorb.model.arrays import Floats
 from comorb.model.blocks import from_csr
@@ -24,7 +24,6 @@ from comorb.model.threads import single_threaded
 from comorb.records.datasets.simulate import Simulated, record_like
 
 TITLE = "Scaling: time against N, d and k"
-Setting = tuple[int, int, int]
 FULL: dict[str, tuple[Setting, ...]] = {
     "n": tuple((n, 696, 8) for n in (10_000, 30_000, 100_000, 300_000, 1_000_000)),
     "d": tuple((20_000, d, 8) for d in (100, 200, 400, 800, 1600)),
@@ -103,7 +102,7 @@ def _drawn(n: int, d: int, k: int) -> Simulated:
     return record_like(n, k, d, seed=0)
 
 
-def _make(key: Row) -> Row:
+def _make(key: Result) -> Result:
     n, d, k = (int(key[name]) for name in PLACE)
     data = _drawn(n, d, k)
     run = RUNNERS[str(key["method"])].run
@@ -133,7 +132,7 @@ def exponent(xs: list[float], ys: list[float]) -> float:
 def run(out: Path, quick: bool, tick: Tick) -> Section:
     """Time the methods along each axis, fit exponents and draw them."""
     axes = QUICK if quick else FULL
-    wanted: list[Row] = [
+    wanted: list[Result] = [
         {"axis": axis, "n": n, "d": d, "k": k, "method": method}
         for axis, settings in axes.items()
         for n, d, k in settings
@@ -142,7 +141,7 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
     ]
     for method in RUNNERS:  # compile before anything is timed
         _make({"n": 200, "d": 30, "k": 2, "method": method})
-    rows = Rows(out / "scaling.csv", ("axis", "n", "d", "k", "method")).fill(wanted, _make, tick)
+    rows = fill(out / "scaling.csv", wanted, _make, tick)
     slopes = [_slopes(rows, axis) for axis in axes]
     names = {f"time of {name}": name for name in RUNNERS} | {v: k for k, v in COSTS.items()}
     cells = [
@@ -180,11 +179,11 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
     return Section(TITLE, body, claims)
 
 
-def _of(rows: list[Row], axis: str, method: str) -> list[Row]:
+def _of(rows: list[Result], axis: str, method: str) -> list[Result]:
     return [row for row in rows if row["axis"] == axis and row["method"] == method]
 
 
-def _slopes(rows: list[Row], axis: str) -> dict[str, float]:
+def _slopes(rows: list[Result], axis: str) -> dict[str, float]:
     """Return the exponents of one axis, by method and for the two cost formulas."""
     sources = {name: (name, "seconds") for name in RUNNERS}
     sources |= {cost: ("ASVTD, sparse", cost) for cost in COSTS}
@@ -196,7 +195,7 @@ def _slopes(rows: list[Row], axis: str) -> dict[str, float]:
     return slopes
 
 
-def _figure(out: Path, axes: dict[str, tuple[Setting, ...]], rows: list[Row]) -> str:
+def _figure(out: Path, axes: dict[str, tuple[Setting, ...]], rows: list[Result]) -> str:
     figure = new_figure(12, 4)
     labels = {"n": "records N", "d": "codes d", "k": "clusters k"}
     for panel, (axis, settings) in zip(figure.subplots(1, 3), axes.items(), strict=True):

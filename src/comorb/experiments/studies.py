@@ -15,14 +15,14 @@ from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
 from comorb.errors import ComorbWarning
-from comorb.experiments.cohorts import TERTIARY, WHERE, Study, studies
 from comorb.experiments.figures import save
 from comorb.experiments.methods import ASVTD, COMORB, PAPER_STOP, most_probable, weak_answers
-from comorb.experiments.patterns import LOOKED_AT, Likeness, likenesses, summed_up, verdicts
-from comorb.experiments.rows import Row, Rows, Tick
+from comorb.experiments.multiview import SampleViews
+from comorb.experiments.published import LOOKED_AT, Likeness, likenesses, summed_up, verdicts
+from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Claim, Section, judged, table
+from comorb.experiments.survey import TERTIARY, WHERE, PaperStudy, paper_studies
 from comorb.experiments.tpm import tpm
-from comorb.experiments.views import SampleViews
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.views.charts import frequency, heatmap
@@ -33,7 +33,14 @@ from comorb.model.estimator import BernoulliMixture
 
 TITLE = "Patients: the heart-failure and the tertiary study"
 RUN_ON = "ASVTD+EM, run on"
-KEYS = ("study", "source", "n", "k", "method", "seeds")
+RUN = {
+    "method": "{}",
+    "seconds": "{:.2f} s",
+    "passes": "{}",
+    "log_likelihood": "{:.3f}",
+    "stability": "{:.2f}",
+    "stability_least": "{:.2f}",
+}
 
 
 def fitted(matrix: sparse.csr_array, k: int, method: str) -> BernoulliMixture:
@@ -47,13 +54,13 @@ def fitted(matrix: sparse.csr_array, k: int, method: str) -> BernoulliMixture:
         return model.fit(matrix)
 
 
-def stability(matrix: sparse.csr_array, k: int, method: str, seeds: range) -> list[float]:
+def overlap_agreement(matrix: sparse.csr_array, k: int, method: str, seeds: range) -> list[float]:
     """Return, for each seed, the ARI of two fits where their subsets overlap.
 
     Each subset is three quarters of the records, so that half of them are in both.
     """
     n = matrix.shape[0]
-    found = []
+    agreed = []
     for seed in seeds:
         order = np.random.default_rng(seed).permutation(n)
         both = matrix[order[n // 4 : 3 * n // 4]]
@@ -61,8 +68,8 @@ def stability(matrix: sparse.csr_array, k: int, method: str, seeds: range) -> li
             fitted(matrix[part], k, method).predict(both)
             for part in (order[: 3 * n // 4], order[n // 4 :])
         )
-        found.append(float(adjusted_rand_score(first, second)))
-    return found
+        agreed.append(float(adjusted_rand_score(first, second)))
+    return agreed
 
 
 def split_dependence(matrix: sparse.csr_array, k: int, splits: int) -> float:
@@ -78,7 +85,7 @@ def split_dependence(matrix: sparse.csr_array, k: int, splits: int) -> float:
     return fmean(adjusted_rand_score(labels[a], labels[b]) for a, b in pairs)
 
 
-def _measure(study: Study, key: Row) -> Row:
+def _measure(study: PaperStudy, key: Result) -> Result:
     matrix, method = study.cohort.matrix, str(key["method"])
     fitted(matrix[:2000], study.k, method)
     began = perf_counter()
@@ -87,7 +94,7 @@ def _measure(study: Study, key: Row) -> Row:
     shuffled = matrix[np.random.default_rng(0).permutation(matrix.shape[0])]
     again = fitted(shuffled, study.k, method)
     seeds = int(key["seeds"])
-    agreed = stability(matrix, study.k, method, range(seeds))
+    agreed = overlap_agreement(matrix, study.k, method, range(seeds))
     splits = min(seeds + 1, 5)
     return {
         "d": matrix.shape[1],
@@ -102,17 +109,17 @@ def _measure(study: Study, key: Row) -> Row:
 
 
 def run(data: Path, out: Path, quick: bool, tick: Tick) -> Section:
-    """Cluster both cohorts, draw the paper's charts and look for the paper's patterns."""
+    """Cluster both cohorts, draw the paper's charts and look for the paper's clusters."""
     if not data.exists():
         warnings.warn(
             f"{data} is not there, so the studies take built-in cohorts. {WHERE}",
             ComorbWarning,
             stacklevel=2,
         )
-    found = studies(data)
+    studies = paper_studies(data)
     bodies, claims = [], []
-    for at, study in enumerate(found):
-        wanted: list[Row] = [
+    for at, study in enumerate(studies):
+        wanted: list[Result] = [
             {
                 "study": study.name,
                 "source": study.source,
@@ -123,9 +130,8 @@ def run(data: Path, out: Path, quick: bool, tick: Tick) -> Section:
             }
             for method in (ASVTD, RUN_ON, COMORB)
         ]
-        rows = Rows(out / "studies.csv", KEYS).fill(
-            wanted, partial(_measure, study), partial(_tell, tick, at, len(found))
-        )
+        counted = partial(_tell, tick, at, len(studies))
+        rows = fill(out / "studies.csv", wanted, partial(_measure, study), counted)
         profiles = {method: _profile(study, method) for method in (ASVTD, COMORB)}
         alike = {method: _alike(study, own) for method, own in profiles.items()}
         bodies.append(_body(out, study, rows, profiles[COMORB], alike))
@@ -140,18 +146,18 @@ def _tell(tick: Tick, at: int, parts: int, done: int, total: int) -> None:
     tick(at * total + done, parts * total)
 
 
-def _profile(study: Study, method: str) -> Profile:
+def _profile(study: PaperStudy, method: str) -> Profile:
     model = fitted(study.cohort.matrix, study.k, method)
     return profile(model.mixture_, study.cohort, title=study.name)
 
 
-def _alike(study: Study, own: Profile) -> list[Likeness]:
+def _alike(study: PaperStudy, own: Profile) -> list[Likeness]:
     top = [[own.codes[i] for i in own.top(j, n=LOOKED_AT)] for j in range(own.k)]
     return likenesses(study.name, top)
 
 
 def _body(
-    out: Path, study: Study, rows: list[Row], own: Profile, alike: dict[str, list[Likeness]]
+    out: Path, study: PaperStudy, rows: list[Result], own: Profile, alike: dict[str, list[Likeness]]
 ) -> str:
     stem = study.name.replace(" ", "_")
     drawn = {
@@ -162,25 +168,15 @@ def _body(
         save(cast("Figure", axes.figure), out, f"{stem}_{name}", f"{study.name}: {caption}")
         for name, (axes, caption) in drawn.items()
     ]
-    runs = [
-        [
-            row["method"],
-            f"{row['seconds']:.2f} s",
-            row["passes"],
-            f"{row['log_likelihood']:.3f}",
-            f"{row['stability']:.2f}",
-            f"{row['stability_least']:.2f}",
-        ]
-        for row in rows
-    ]
+    runs = [[form.format(row[name]) for name, form in RUN.items()] for row in rows]
     clusters = [
         [j + 1, c.name, f"{c.size:,}", "; ".join(own.labels[i] for i in own.top(j, n=6))]
         for j, c in enumerate(own.clusters)
     ]
     beside = [
         [
-            ours.pattern.name,
-            f"{ours.pattern.size:,}",
+            ours.published.name,
+            f"{ours.published.size:,}",
             paper,
             verdict,
             ours.cluster + 1,
@@ -212,7 +208,7 @@ def _body(
     )
 
 
-def _claims(study: Study, rows: list[Row], alike: dict[str, list[Likeness]]) -> list[Claim]:
+def _claims(study: PaperStudy, rows: list[Result], alike: dict[str, list[Likeness]]) -> list[Claim]:
     paper, run_on, ours = rows
     gain = float(run_on["log_likelihood"]) - float(paper["log_likelihood"])
     there = len({one.cluster for one in alike[ASVTD] if one.verdict == "appears"})

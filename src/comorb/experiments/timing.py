@@ -9,7 +9,7 @@ from statistics import fmean
 from comorb.experiments.accuracy import measured
 from comorb.experiments.figures import clean, new_figure, save
 from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, METHODS, SPECTRAL
-from comorb.experiments.rows import Row, Tick, write_rows
+from comorb.experiments.results import Result, Tick, write_results
 from comorb.experiments.sections import Claim, Section, judged, table
 
 TITLE = "Time: the table 'average clustering time' and its bars"
@@ -20,7 +20,7 @@ BARS = (COMORB, ASVTD, "HMM12", "TPM", "Jain-Oh")
 def run(out: Path, quick: bool, tick: Tick) -> Section:
     """Average the times of the accuracy runs, as the paper did, and draw the bars."""
     rows = averages(measured(out, quick, tick))
-    write_rows(out / "time.csv", rows.values())
+    write_results(out / "time.csv", rows.values())
     header = ["method", "seconds", "decomposition", "EM", "× k-means", "paper", "paper × k-means"]
     body = (
         "The mean over all runs of the accuracy figure. comorb is one fit, not split; PCA, "
@@ -34,9 +34,9 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
     return Section(TITLE, body, tuple(_claims(rows)))
 
 
-def averages(rows: list[Row]) -> dict[str, Row]:
+def averages(rows: list[Result]) -> dict[str, Result]:
     """Return the mean seconds of each method, in all and by halves, and as ratios to k-means."""
-    result: dict[str, Row] = {}
+    result: dict[str, Result] = {}
     for method in METHODS:
         own = [row for row in rows if row["method"] == method]
         halves = {c: fmean(float(row[c]) for row in own) for c in ("decomposing", "refining")}
@@ -49,20 +49,13 @@ def averages(rows: list[Row]) -> dict[str, Row]:
     return result
 
 
-def _cells(method: str, row: Row) -> list[str]:
-    em = f"{row['refining']:.3f}" if row["refining"] else "–"
-    paper = [f"{row[c]:.2f}" if row[c] != "" else "–" for c in ("paper_seconds", "paper_ratio")]
-    return [
-        method,
-        f"{row['seconds']:.3f}",
-        f"{row['decomposing']:.3f}",
-        em,
-        f"{row['ratio']:.2f}",
-        *paper,
-    ]
+def _cells(method: str, row: Result) -> list[str]:
+    forms = {"seconds": "{:.3f}", "decomposing": "{:.3f}", "refining": "{:.3f}"}
+    forms |= {"ratio": "{:.2f}", "paper_seconds": "{:.2f}", "paper_ratio": "{:.2f}"}
+    return [method, *(form.format(row[c]) if row[c] else "–" for c, form in forms.items())]
 
 
-def _claims(rows: dict[str, Row]) -> Iterable[Claim]:
+def _claims(rows: dict[str, Result]) -> Iterable[Claim]:
     def seconds(method: str, column: str = "seconds") -> float:
         return float(rows[method][column])
 
@@ -98,7 +91,7 @@ def _claims(rows: dict[str, Row]) -> Iterable[Claim]:
     )
 
 
-def _figure(out: Path, rows: dict[str, Row]) -> str:
+def _figure(out: Path, rows: dict[str, Result]) -> str:
     figure = new_figure(8, 3.2)
     axes = figure.subplots()
     clean(axes)

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import numpy as np
 
-from comorb.experiments.views import ROLES, Views, assembled, require_columns, unit
+from comorb.experiments.multiview import ROLES, Views, assembled, require_columns, unit
 from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments

@@ -16,7 +16,6 @@ from comorb.insight.profile.compare import compare
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import charts
 from comorb.insight.views.charts import choice, comparison, frequency, heatmap, relevance, sizes
-from comorb.insight.views.palette import colours
 from comorb.model.choose import Choice, Row
 from tests.insight.conftest import sampled
 
@@ -101,11 +100,6 @@ def test_choice_of_k(most: int) -> None:
     ax = choice.draw(Choice(rows, 1, "1 group is recommended", {}, ()))
     drawn(ax)
     assert ax.get_title(loc="left") == "1 group is recommended"
-
-
-def test_no_two_clusters_share_a_colour() -> None:
-    assert len(set(colours(range(1, 34)))) == 33
-    assert colours([3, 12]) == [colours(range(1, 13))[place] for place in (2, 11)]
 
 
 def test_the_pairs_of_a_comparison_are_those_drawn() -> None:

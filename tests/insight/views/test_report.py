@@ -18,6 +18,7 @@ import pytest
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views.palette import palette
 from comorb.insight.views.report import asset, report, script
+from comorb.insight.views.texts import page_texts
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PAGE = Path(str(resources.files("comorb.insight.views").joinpath("page")))
@@ -79,12 +80,8 @@ def test_the_modules_keep_to_a_strict_policy(name: str) -> None:
     assert len(text.splitlines()) <= 300
 
 
-def test_every_text_is_in_the_catalogue() -> None:
-    texts = json.loads(asset("texts.json"))["en"]
-    used = re.findall(r'\bt\("([\w.]+)"', script())
-    assert set(used) <= set(texts)
-    for identifier in re.findall(r'\bsection\(\s*"(\w+)"', script()):
-        assert {f"{identifier}.{part}" for part in ("title", "how", "short")} <= set(texts)
+def test_the_texts_of_the_page_stand_in_it_and_no_others(full: Profile) -> None:
+    assert json.loads(_embedded(report(full), "texts")) == {"en": page_texts("en")}
 
 
 needs_browser = pytest.mark.skipif(
@@ -161,7 +158,7 @@ def address(tmp_path: Path, full: Profile) -> Iterator[str]:
     for path in PAGE.iterdir():
         shutil.copy(path, tmp_path)
     data = {
-        "texts": asset("texts.json"),
+        "texts": json.dumps({"en": page_texts("en")}),
         "palette": asset("palette.json"),
         "profile": full.to_json(),
     }

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
 FORMAT, VERSION = "comorb-profile", 1
+ARRAYS = ("counts", "prevalence", "totals", "overall", "weights", "means", "expected")
+WHOLE = ("counts", "totals", "known")
 
 
 def encode(profile: Profile) -> str:
@@ -31,13 +33,7 @@ def encode(profile: Profile) -> str:
         "names": profile.names,
         "labels": profile.labels,
         "clusters": [asdict(cluster) for cluster in profile.clusters],
-        "counts": _plain(profile.counts, whole=True),
-        "prevalence": _plain(profile.prevalence),
-        "totals": _plain(profile.totals, whole=True),
-        "overall": _plain(profile.overall),
-        "weights": _plain(profile.weights),
-        "means": _plain(profile.means),
-        "expected": _plain(profile.expected),
+        **{name: _plain(profile, name) for name in ARRAYS},
         "outcomes": [_outcome(outcome) for outcome in profile.outcomes],
         "heatmap": asdict(profile.heatmap),
     }
@@ -109,22 +105,16 @@ def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "name": outcome.name,
-        "kind": outcome.kind,
-        "values": outcome.values,
-        "known": _plain(outcome.known, whole=True),
-        "counts": _plain(outcome.counts, whole=True),
-        "estimate": _plain(outcome.estimate),
-        "low": _plain(outcome.low),
-        "high": _plain(outcome.high),
-    }
+    texts = {"name": outcome.name, "kind": outcome.kind, "values": outcome.values}
+    arrays = ("known", "counts", "estimate", "low", "high")
+    return {**texts, **{name: _plain(outcome, name) for name in arrays}}
 
 
-def _plain(values: Floats, whole: bool = False) -> Any:
+def _plain(holder: Profile | Outcome, name: str) -> Any:
+    values: Floats = getattr(holder, name)
     hidden = np.isnan(values)
     numbers = np.where(hidden, 0, values)
-    objects = (numbers.astype(np.int64) if whole else numbers).astype(object)
+    objects = (numbers.astype(np.int64) if name in WHOLE else numbers).astype(object)
     objects[hidden] = None
     return objects.tolist()
 

@@ -47,16 +47,12 @@ def bars(ax: Axes, shares: Floats, fills: Sequence[str], names: Sequence[str]) -
             ax.add_collection(PolyCollection(list(np.stack([x, y], axis=2)), facecolors=colour))
         if len(fills) <= 13:
             for row, value in enumerate(values):
+                inside = value > 0.74
                 ax.text(
-                    column + _ROOM * (value - 0.03 if value > 0.74 else 0.97),
-                    row,
-                    "–" if np.isnan(value) else f"{100 * value:.0f}",
-                    ha="right",
-                    va="center",
-                    fontsize=6.5,
-                    color="white" if value > 0.74 else palette()["muted"],
-                    in_layout=False,
-                )
+                    column + _ROOM * (value - 0.03 if inside else 0.97), row,
+                    "–" if np.isnan(value) else f"{100 * value:.0f}", ha="right", va="center",
+                    fontsize=6.5, color="white" if inside else palette()["muted"], in_layout=False,
+                )  # fmt: skip
     ax.set_yticks(at, [shorten(name, CODE_WIDTH) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlim(-0.05, len(fills) - (1 - _ROOM) + 0.05)
@@ -86,15 +82,9 @@ def key(ax: Axes, clusters: Sequence[Cluster], fills: Sequence[str]) -> None:
         for cluster, fill in zip(clusters, fills, strict=True)
     ]
     width = ax.figure.get_figure(root=True).get_size_inches()[0]
-    ax.legend(
-        handles=handles,
-        loc="upper right",
-        bbox_to_anchor=(1, -0.01),
-        ncols=max(1, min(len(clusters), int(width // 3.6))),
-        frameon=False,
-        fontsize=8,
-        handlelength=1,
-    )
+    columns = max(1, min(len(clusters), int(width // 3.6)))
+    ax.legend(handles=handles, loc="upper right", bbox_to_anchor=(1, -0.01), ncols=columns,
+              frameon=False, fontsize=8, handlelength=1)  # fmt: skip
 
 
 def named(cluster: Cluster, width: int, rows: int) -> list[str]:

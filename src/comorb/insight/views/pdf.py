@@ -24,6 +24,7 @@ WIDE, TALL = 11.69, 8.27
 _PER_PAGE, _FIGURES = 8, 6
 _LEFT = 0.06
 _NO_CODE = "without a usable code"
+_HIDDEN = "Counts below {} are not shown, nor those from which they could be worked out."
 _SURE = "Confidence: the mean probability that a record belongs where it was put."
 _STABLE = (
     "Stability: how much of the cluster comes back when others of the same records are clustered; "
@@ -50,10 +51,13 @@ def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
                 pages.savefig(figure)
 
 
-def _page() -> Figure:
+def _page(title: str = "") -> Figure:
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(WIDE, TALL), facecolor="white")
+    figure = Figure(figsize=(WIDE, TALL), facecolor="white")
+    if title:
+        figure.text(_LEFT, 0.94, title, fontsize=13, fontweight="bold")
+    return figure
 
 
 def _charts(profile: Profile) -> list[Figure]:
@@ -82,7 +86,7 @@ def _summary(profile: Profile) -> list[Figure]:
         "Number of clusters": [source.reason],
         "Data": _ledger(source.lines),
         "Notes": source.notes,
-        "Hidden": _hidden(profile),
+        "Hidden": [_HIDDEN.format(profile.min_cell)] if profile.min_cell else [],
     }
     height = _write(figure, blocks, height - 0.1)
     room = min(0.1 + 0.045 * profile.k, height - 0.09)
@@ -136,24 +140,14 @@ def _units(count: int, unit: str) -> str:
     return f"{count:,} {unit.removesuffix('s') if count == 1 else unit}"
 
 
-def _hidden(profile: Profile) -> list[str]:
-    if not profile.min_cell:
-        return []
-    least = profile.min_cell
-    return [f"Counts below {least} are not shown, nor those from which they could be worked out."]
-
-
 def _tables(profile: Profile) -> list[Figure]:
     """Return the table of relevance, eight clusters to a page in two rows of four."""
     figures = []
     for first in range(0, profile.k, _PER_PAGE):
-        figure = _page()
-        title = f"Most relevant diagnoses of each cluster (λ = {LAMBDA:g})"
-        figure.text(_LEFT, 0.94, title, fontsize=13, fontweight="bold")
+        figure = _page(f"Most relevant diagnoses of each cluster (λ = {LAMBDA:g})")
         for place, cluster in enumerate(range(first, min(first + _PER_PAGE, profile.k))):
-            _column(
-                profile, cluster, figure, _LEFT + 0.23 * (place % 4), 0.88 - 0.44 * (place // 4)
-            )
+            left, top = _LEFT + 0.23 * (place % 4), 0.88 - 0.44 * (place // 4)
+            _column(profile, cluster, figure, left, top)
         terms = f"{_SURE} {_STABLE}" if _stable(profile) else _SURE
         figure.text(_LEFT, 0.03, terms, fontsize=8, color=palette()["muted"])
         figures.append(figure)
@@ -210,9 +204,7 @@ def _outcomes(profile: Profile) -> list[Figure]:
     ]
     figures = []
     for first in range(0, len(every), _FIGURES):
-        figure = _page()
-        title = "Outcomes and patients (with 95% intervals)"
-        figure.text(_LEFT, 0.94, title, fontsize=13, fontweight="bold")
+        figure = _page("Outcomes and patients (with 95% intervals)")
         step = min(0.05, 0.8 / (profile.k + 1))
         rows = 2 if step > 0.035 else 1
         names = [*(named(cluster, 46, rows) for cluster in profile.clusters), ["All"]]
@@ -223,9 +215,8 @@ def _outcomes(profile: Profile) -> list[Figure]:
             left = 0.4 + 0.1 * place
             head = wrap(_heading(outcome, v), 15)
             for row, text in enumerate(reversed(head[:2])):
-                figure.text(
-                    left, 0.875 + 0.022 * row, text, fontsize=8, fontweight="bold", ha="right"
-                )
+                at = 0.875 + 0.022 * row
+                figure.text(left, at, text, fontsize=8, fontweight="bold", ha="right")
             for row in range(profile.k + 1):
                 text = _estimate(outcome, v, row)
                 figure.text(left, 0.84 - step * row, text, fontsize=7.5, ha="right")

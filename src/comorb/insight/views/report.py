@@ -10,7 +10,9 @@ from functools import lru_cache
 from importlib import resources
 
 from comorb.insight.profile.profile import Profile
+from comorb.insight.views.texts import page_texts
 
+LANGUAGE = "en"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function |const )", re.MULTILINE)
 
@@ -30,12 +32,13 @@ def report(profile: Profile, profile_json: str | None = None) -> str:
     str
         The same page as the explorer's, with style, script and profile inside.
     """
-    texts = json.loads(asset("texts.json"))
+    texts = page_texts(LANGUAGE)
     parts = {
+        "language": LANGUAGE,
         "title": html.escape(profile.source.title),
-        "noscript": html.escape(texts["en"]["noscript"]),
+        "noscript": html.escape(texts["noscript"]),
         "style": asset("style.css"),
-        "texts": _embedded(json.dumps(texts, ensure_ascii=False)),
+        "texts": _embedded(json.dumps({LANGUAGE: texts}, ensure_ascii=False)),
         "palette": _embedded(asset("palette.json")),
         "profile": _embedded(profile_json or profile.to_json()),
         "script": script(),

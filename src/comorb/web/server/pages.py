@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from functools import lru_cache
-from importlib import resources
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -13,28 +9,19 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from comorb import __version__
+from comorb.insight.views.texts import explorer_texts, languages
 from comorb.web.server.access import COOKIE, Access
 from comorb.web.server.refusals import TEMPLATES, RefusedError
 from comorb.web.server.session import TheStore, Viewer, client_of, current_user, visible
 
 router = APIRouter(include_in_schema=False)
-LANGUAGES = {"en": "English", "es": "Español", "ca": "Català"}
 _LONGEST_FORM = 10_000
-
-
-@lru_cache(maxsize=1)
-def texts() -> dict[str, dict[str, str]]:
-    """Return the report's texts and the explorer's, by language."""
-    page = resources.files("comorb.insight.views").joinpath("page", "texts.json")
-    own = Path(__file__).parents[1] / "static" / "texts.json"
-    parts = [json.loads(path.read_text(encoding="utf-8")) for path in (page, own)]
-    return {lang: {**parts[0].get(lang, {}), **parts[1][lang]} for lang in LANGUAGES}
 
 
 @router.get("/texts.json")
 def all_texts() -> JSONResponse:
     """Return every text in every language."""
-    return JSONResponse(texts())
+    return JSONResponse({language: explorer_texts(language) for language in languages()})
 
 
 @router.get("/")
@@ -145,14 +132,14 @@ def _frame(request: Request, page: str, key: str = "") -> HTMLResponse:
         "user": user,
         "min_cell": settings.min_cell,
         "limit": settings.upload_limit,
-        "languages": LANGUAGES,
+        "languages": languages(),
     }
     return _page(request, "frame.html", about)
 
 
 def _page(request: Request, template: str, values: dict[str, Any]) -> HTMLResponse:
     language = _language(request)
-    catalogue = {**texts()["en"], **texts()[language]}
+    catalogue = explorer_texts(language)
     text = TEMPLATES.get_template(template).render(lang=language, t=catalogue, **values)
     return HTMLResponse(text)
 
@@ -160,4 +147,4 @@ def _page(request: Request, template: str, values: dict[str, Any]) -> HTMLRespon
 def _language(request: Request) -> str:
     asked = request.cookies.get("comorb_lang", "")
     wanted = [asked, *request.headers.get("accept-language", "").split(",")]
-    return next((part[:2] for part in wanted if part[:2] in LANGUAGES), "en")
+    return next((part[:2] for part in wanted if part[:2] in languages()), "en")

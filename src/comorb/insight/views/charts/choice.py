@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
 
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from comorb.model.choose import Choice
+from comorb.model.choose import Choice
 
 
 def draw(choice: Choice, ax: Axes | None = None) -> Axes:
-    """Draw the criteria over the number of clusters, and the number that was chosen.
+    """Draw the criteria for each number of clusters, and the number that was chosen.
 
-    Parameters
-    ----------
-    choice : Choice
-        The way down, from `comorb.model.choose`.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        Criteria in nats a record, more is better, and the stability on the right.
+    They are in nats a record, more is better; the stability has an axis of its own at the right.
     """
     ax = ax or drawing.new_axes(8.6, 4.8)
     numbers = [row.k for row in choice.rows]

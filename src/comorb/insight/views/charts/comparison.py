@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
 
 from comorb.insight.profile.compare import Comparison, match
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def draw(
@@ -22,23 +18,10 @@ def draw(
     ax: Axes | None = None,
     comparison: Comparison | None = None,
 ) -> Axes:
-    """Draw the prevalences of two runs, each cluster of the first beside its match.
+    """Draw the n most common codes: bars for the first run, ticks for the second.
 
-    Parameters
-    ----------
-    profile_a, profile_b : Profile
-        The runs.
-    n : int, default=20
-        How many codes.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    comparison : Comparison, optional
-        Which clusters match, such as by their records; by default by the codes of both runs.
-
-    Returns
-    -------
-    Axes
-        Bars for the first run, ticks for the second; a column is headed by its two numbers.
+    A column is headed by the numbers of two matched clusters: those of ``comparison``, or by
+    default those whose codes are alike.
     """
     pairs = comparison.pairs if comparison else match(profile_a, profile_b)
     place = {code: i for i, code in enumerate(profile_b.codes)}

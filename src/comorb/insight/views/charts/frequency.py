@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
 
 from comorb.insight.profile.labels import shorten
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def draw(profile: Profile, n: int = 20, ax: Axes | None = None) -> Axes:

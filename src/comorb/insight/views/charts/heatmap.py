@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
 from comorb.insight.profile.labels import shorten
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
 from comorb.model.arrays import Floats, Ints
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 PIXELS = 900
 MANY = 12  # clusters, beyond which their names are smaller
@@ -46,8 +43,6 @@ def draw(profile: Profile, ax: Axes | None = None) -> Axes:
 
 def _strips(profile: Profile, edges: Ints) -> list[Floats]:
     """Return the picture of each cluster, whose lines are between two edges; white is hidden."""
-    from matplotlib.colors import to_rgb
-
     ink, rows = np.array(to_rgb(palette()["ink"])), profile.heatmap.rows()
     strips = []
     for place, colour in enumerate(colours(profile.numbers)):
@@ -65,6 +60,7 @@ def _name_clusters(ax: Axes, profile: Profile, edges: Ints) -> None:
     height, few = max(int(edges[-1]), 1), profile.k <= MANY
     centres = (edges[:-1] + edges[1:]) / 2
     places = drawing.spread(centres, (0.05 if few else 0.021) * height, height)
+    line = {"arrowstyle": "-", "lw": 1.4 if few else 0.5, "shrinkB": 0, "relpos": (1, 0.5)}
     placed = zip(profile.clusters, colours(profile.numbers), places, centres, strict=True)
     for (cluster, colour, place, centre), lines in zip(placed, profile.heatmap.lines, strict=True):
         if lines:
@@ -72,16 +68,6 @@ def _name_clusters(ax: Axes, profile: Profile, edges: Ints) -> None:
                 "\n".join(drawing.named(cluster, 30 if few else 38, 2 if few else 1)),
                 (-0.5, centre),
                 (-2.6, place),
-                annotation_clip=False,
-                ha="right",
-                va="center",
-                fontsize=8 if few else 6.5,
-                color=palette()["ink"],
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": colour,
-                    "lw": 1.4 if few else 0.5,
-                    "shrinkB": 0,
-                    "relpos": (1, 0.5),
-                },
-            )
+                annotation_clip=False, ha="right", va="center", fontsize=8 if few else 6.5,
+                color=palette()["ink"], arrowprops={**line, "color": colour},
+            )  # fmt: skip

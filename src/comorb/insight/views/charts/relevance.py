@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
 
 from comorb.insight.profile.labels import shorten
 from comorb.insight.profile.profile import Profile
@@ -12,32 +11,13 @@ from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 def draw(
     profile: Profile, cluster: int, lam: float = LAMBDA, n: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """Draw the most relevant codes of a cluster: how common there, and overall.
+    """Draw the n most relevant codes of a cluster, counted from 0, the most relevant on top.
 
-    Parameters
-    ----------
-    profile : Profile
-        The clusters.
-    cluster : int
-        From 0.
-    lam : float, default=0.6
-        λ: 0 for the most specific codes first, 1 for the most frequent.
-    n : int, default=10
-        How many codes, at most.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        The most relevant code is on top.
+    λ (``lam``) is 0 for the most specific codes and 1 for the most frequent.
     """
     rows = profile.top(cluster, lam, n)
     ax = ax or drawing.new_axes(7.5, 1.6 + 0.36 * max(len(rows), 1))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
 
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def draw(profile: Profile, ax: Axes | None = None) -> Axes:

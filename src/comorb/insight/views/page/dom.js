@@ -8,7 +8,7 @@ let phrases = [];
 
 export function setTexts(texts, lang) {
   language = lang in texts ? lang : "en";
-  catalogue = { ...texts.en, ...texts[language] };
+  catalogue = texts[language];
   phrases = Object.entries(texts.en).filter(([key]) => key.startsWith("said."));
 }
 

@@ -1,8 +1,8 @@
 // The whole page from one profile: the report shows it alone, the explorer inside its own frame.
 
-import { header } from "./about.js";
 import { colourOf } from "./data.js";
 import { h, jumpTo, setTexts, t } from "./dom.js";
+import { header } from "./header.js";
 import { createHighlight } from "./highlight.js";
 import { SECTIONS } from "./sections.js";
 import { createState } from "./state.js";

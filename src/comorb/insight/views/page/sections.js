@@ -2,12 +2,14 @@
 // explorer's keys and its downloads read. Each is drawn from { profile, palette, state, highlight };
 // `chart` names the module of comorb/insight/views/charts that draws it for print and download.
 
-import { again, ledger, trust } from "./about.js";
+import { again } from "./again.js";
 import { cards } from "./cards.js";
 import { frequency } from "./frequency.js";
 import { heatmap } from "./heatmap.js";
+import { ledger } from "./ledger.js";
 import { outcomes } from "./outcomes.js";
 import { relevanceTable } from "./relevance.js";
+import { trust } from "./trust.js";
 
 export const SECTIONS = [
   { id: "cards", key: "c", chart: "sizes", draw: cards },

@@ -1,4 +1,4 @@
-"""The two cohorts of the paper's studies, taken from a public survey or built in."""
+"""The two cohorts of the paper's studies, from a public survey or, without it, built in."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TERTIARY: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Study:
+class PaperStudy:
     """A cohort to cluster, the number of clusters, and where it came from."""
 
     name: str
@@ -49,39 +49,31 @@ def expanded(spans: tuple[str, ...]) -> set[str]:
     >>> sorted(expanded(("038", "394-396")))
     ['038', '394', '395', '396']
     """
-    found: set[str] = set()
+    categories: set[str] = set()
     for span in spans:
         first, _, last = span.partition("-")
-        found |= {f"{n:03d}" for n in range(int(first), int(last) + 1)} if last else {first}
-    return found
+        categories |= {f"{n:03d}" for n in range(int(first), int(last) + 1)} if last else {first}
+    return categories
 
 
-def studies(data: Path) -> list[Study]:
+def paper_studies(data: Path) -> list[PaperStudy]:
     """Return the heart-failure and the tertiary study: of the survey, or built in without it."""
     if not data.exists():
         built = "simulated after the paper's own table"
         return [
-            Study("heart failure", 5, datasets.heart_failure(), built),
-            Study("tertiary", 6, datasets.tertiary(), built),
+            PaperStudy("heart failure", 5, datasets.heart_failure(), built),
+            PaperStudy("tertiary", 6, datasets.tertiary(), built),
         ]
     records = _survey(data)
     wanted = set().union(*(expanded(spans) for spans in TERTIARY.values()))
     first = pc.utf8_slice_codeunits(records["dx1"], 0, 3)
     chosen = records.filter(pc.is_in(first, pa.array(sorted(wanted))))
     survey = "National Hospital Discharge Survey 2010"
+    heart = read_records(records, system="icd9cm").having("428").at_least(3)
+    tertiary = read_records(chosen, system="icd9cm").at_least(3)
     return [
-        Study(
-            "heart failure",
-            5,
-            read_records(records, system="icd9cm").having("428").at_least(3),
-            f"{survey}: category 428 in any position",
-        ),
-        Study(
-            "tertiary",
-            6,
-            read_records(chosen, system="icd9cm").at_least(3),
-            f"{survey}: first-listed category in the list below",
-        ),
+        PaperStudy("heart failure", 5, heart, f"{survey}: category 428 in any position"),
+        PaperStudy("tertiary", 6, tertiary, f"{survey}: first-listed category in the list below"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Result rows kept in a CSV file as they are made, so that a stopped run goes on where it was."""
+"""Results kept in a CSV file as they are made, so that a stopped run goes on where it was."""
 
 from __future__ import annotations
 
@@ -6,47 +6,43 @@ import csv
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import comorb
 
 Value = str | int | float
-Row = dict[str, Value]
+Result = dict[str, Value]
 Tick = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A CSV file of results; ``keys`` are the columns that tell one row from another.
+def fill(
+    path: Path, wanted: Sequence[Result], make: Callable[[Result], Result], tick: Tick
+) -> list[Result]:
+    """Return the wanted results from a CSV file, making and writing those that are not there.
 
-    Each row also says which ``commit`` made it.
+    What is wanted holds the columns that tell one result from another. Each result also says
+    which ``commit`` made it.
     """
-
-    path: Path
-    keys: tuple[str, ...]
-
-    def fill(self, wanted: Sequence[Row], make: Callable[[Row], Row], tick: Tick) -> list[Row]:
-        """Return the rows for the wanted keys, making and writing those that are not there."""
-        have = {self._key(row): row for row in read_rows(self.path)}
-        result = []
-        for done, key in enumerate(wanted):
-            tick(done, len(wanted))
-            if self._key(key) not in have:
-                row = {**key, **make(key), "commit": revision()}
-                append_row(self.path, row)
-                have[self._key(key)] = {name: _value(str(value)) for name, value in row.items()}
-            result.append(have[self._key(key)])
-        tick(len(wanted), len(wanted))
-        return result
-
-    def _key(self, row: Row) -> tuple[str, ...]:
-        return tuple(str(row[name]) for name in self.keys)
+    have = {_key(result, wanted[0]): result for result in read_results(path)}
+    results = []
+    for done, key in enumerate(wanted):
+        tick(done, len(wanted))
+        if _key(key, key) not in have:
+            row = {**key, **make(key), "commit": revision()}
+            append_result(path, row)
+            have[_key(key, key)] = {name: _value(str(value)) for name, value in row.items()}
+        results.append(have[_key(key, key)])
+    tick(len(wanted), len(wanted))
+    return results
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Return the whole rows of a CSV file; a last row cut short by a stop is cut off the file."""
+def _key(result: Result, columns: Iterable[str]) -> tuple[str, ...]:
+    return tuple(str(result[name]) for name in columns)
+
+
+def read_results(path: Path) -> list[Result]:
+    """Return the results in a CSV file; a last row cut short by a stop is cut off the file."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
@@ -59,8 +55,8 @@ def read_rows(path: Path) -> list[Row]:
     ]
 
 
-def append_row(path: Path, row: Row) -> None:
-    """Write one row at the end of a CSV file, with a header where it is new."""
+def append_result(path: Path, row: Result) -> None:
+    """Write one result at the end of a CSV file, with a header where it is new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = not path.exists() or path.stat().st_size == 0
     with path.open("a", newline="", encoding="utf-8") as file:
@@ -70,11 +66,11 @@ def append_row(path: Path, row: Row) -> None:
         table.writerow(row)
 
 
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
+def write_results(path: Path, rows: Iterable[Result]) -> None:
     """Write a whole CSV file anew."""
     path.unlink(missing_ok=True)
     for row in rows:
-        append_row(path, row)
+        append_result(path, row)
 
 
 def _value(text: str) -> Value:

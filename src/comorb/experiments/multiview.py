@@ -16,7 +16,7 @@ from comorb.model.arrays import Floats
 from comorb.model.decompose import repaired
 from comorb.model.mixture import EDGE, Mixture
 
-ROLES = ((1, 2, 0), (2, 0, 1), (0, 1, 2))  # who helps whom: the last of each is the view learned
+ROLES = ((1, 2, 0), (2, 0, 1), (0, 1, 2))  # the last of each is learned with the other two
 
 
 class Views(Protocol):
@@ -122,7 +122,7 @@ def assembled(views: Views, learned: Sequence[Floats], truth: Floats | None) -> 
 
     With the true means (k, d) each view is matched with its part of them, as the paper did.
     Without, the last view predicts the directions of the others, P_vc (M_cᵀ)† = M_v Ω, and each
-    is matched with its prediction by cosine. What left the model is put back by ``repaired``.
+    is matched with its prediction by cosine. ``repaired`` makes a mixture of what comes out.
     """
     if truth is not None:
         cuts = thirds(truth.shape[1])

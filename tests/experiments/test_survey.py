@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from comorb.experiments.cohorts import TERTIARY, expanded, studies
+from comorb.experiments.survey import TERTIARY, expanded, paper_studies
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def survey(tmp_path):
 
 
 def test_cohorts_are_chosen_by_code(survey):
-    heart, tertiary = studies(survey)
+    heart, tertiary = paper_studies(survey)
     assert heart.cohort.ids.to_pylist() == ["1", "2"]
     assert tertiary.cohort.ids.to_pylist() == ["2", "3"]
     assert "038" in tertiary.cohort.codes
@@ -29,7 +29,7 @@ def test_cohorts_are_chosen_by_code(survey):
 
 
 def test_without_the_file_the_cohorts_are_built_in(tmp_path):
-    heart, tertiary = studies(tmp_path / "missing.csv")
+    heart, tertiary = paper_studies(tmp_path / "missing.csv")
     assert (len(heart.cohort), len(tertiary.cohort)) == (23_154, 16_311)
 
 

@@ -3,8 +3,8 @@ import pytest
 
 from comorb.errors import InputError
 from comorb.experiments.hmm12 import hmm12
+from comorb.experiments.multiview import ExactViews, SampleViews, matched, thirds
 from comorb.experiments.tpm import tpm
-from comorb.experiments.views import ExactViews, SampleViews, matched, thirds
 from comorb.model.mixture import Mixture
 from comorb.records.datasets.simulate import paper
 

@@ -1,9 +1,9 @@
-from comorb.experiments.patterns import PATTERNS, likenesses, summed_up, verdicts
+from comorb.experiments.published import PUBLISHED, likenesses, summed_up, verdicts
 
 
 def test_a_pattern_needs_its_mark_and_most_of_its_codes():
     top = [["410", "414", "401"], ["305", "401", "272"], ["585", "403", "279", "285"], ["197"]]
-    found = {one.pattern.name: one for one in likenesses("tertiary", top)}
+    found = {one.published.name: one for one in likenesses("tertiary", top)}
     assert found["myocardial infarction"].cluster == 0
     assert found["myocardial infarction"].verdict == "appears"
     assert found["kidneys without coronary disease"].verdict == "appears"
@@ -19,12 +19,12 @@ def test_most_codes_without_a_mark_are_a_part():
 
 
 def test_sizes_are_those_of_the_papers_tables():
-    assert sum(pattern.size for pattern in PATTERNS["heart failure"]) == 23_154
-    assert sum(pattern.size for pattern in PATTERNS["tertiary"]) == 16_311
+    assert sum(published.size for published in PUBLISHED["heart failure"]) == 23_154
+    assert sum(published.size for published in PUBLISHED["tertiary"]) == 16_311
     assert all(
-        set(pattern.marks) <= set(pattern.codes)
-        for patterns in PATTERNS.values()
-        for pattern in patterns
+        set(published.marks) <= set(published.codes)
+        for table in PUBLISHED.values()
+        for published in table
     )
 
 
@@ -36,5 +36,5 @@ def test_patterns_in_one_cluster_are_said_to_be():
         "does not appear",
     ]
     assert summed_up(found).endswith(
-        "; does not appear: " + ", ".join(f"'{one.pattern.name}'" for one in found[2:])
+        "; does not appear: " + ", ".join(f"'{one.published.name}'" for one in found[2:])
     )

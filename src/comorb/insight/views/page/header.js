@@ -1,0 +1,29 @@
+// What was clustered: title, numbers, the reason for the number of clusters, what is hidden.
+
+import { count, h, said, t } from "./dom.js";
+
+export function header(profile) {
+  const { source } = profile;
+  const facts = [
+    [count(source.records), t("about.records")],
+    [count(source.features), t("about.codes", { system: systemName(source.system), level: levelName(source.level) })],
+    [count(profile.clusters.length), t("about.clusters")],
+    source.weight === null ? null : [count(Math.round(source.weight)), t("about.weight")],
+  ].filter(Boolean);
+  return h(
+    "header",
+    {},
+    h("h1", {}, source.title),
+    h("ul", { class: "facts" }, ...facts.map(([value, name]) => h("li", {}, h("strong", {}, value), ` ${name}`))),
+    source.reason ? h("p", {}, h("strong", {}, `${t("about.reason")} `), said(source.reason)) : null,
+    profile.min_cell ? h("p", { class: "notice" }, t("about.min_cell", { n: profile.min_cell })) : null,
+  );
+}
+
+function systemName(system) {
+  return { icd9cm: "ICD-9-CM", icd10: "ICD-10", icd10cm: "ICD-10-CM" }[system] ?? "";
+}
+
+function levelName(level) {
+  return level.split("+").map((part) => t(`level.${part}`)).join(" + ");
+}

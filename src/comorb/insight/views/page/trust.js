@@ -1,0 +1,32 @@
+// How sure the clusters are.
+
+import { count, h, number, percent, section, t } from "./dom.js";
+
+export function trust({ profile }) {
+  const stable = profile.clusters.some((cluster) => cluster.stability !== null);
+  const names = ["cluster", "size", "share", "soft", "top", "margin", "entropy", ...(stable ? ["stability"] : [])];
+  const rows = profile.clusters.map((cluster, j) =>
+    h(
+      "tr",
+      { "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
+      h("th", { scope: "row" }, h("span", { class: "chip" }, String(cluster.number)), ` ${cluster.name}`),
+      ...[
+        count(cluster.size),
+        percent(cluster.share, 1),
+        percent(cluster.soft_share, 1),
+        percent(cluster.top),
+        percent(cluster.margin),
+        number(cluster.entropy, 2),
+        ...(stable ? [number(cluster.stability, 2)] : []),
+      ].map((text) => h("td", { class: "num" }, text)),
+    ),
+  );
+  const heads = names.map((name) =>
+    h("th", { scope: "col", class: name === "cluster" ? null : "num", title: t(`trust.${name}.how`) }, t(`trust.${name}`)),
+  );
+  return section(
+    "trust",
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("trust.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))),
+    h("dl", { class: "terms" }, ...names.slice(3).flatMap((name) => [h("dt", {}, t(`trust.${name}`)), h("dd", {}, t(`trust.${name}.how`))])),
+  );
+}
