@@ -10,8 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from comorb import __version__
+from comorb.__main__ import main
 from comorb.cli import group
-from comorb.cli.app import COMMANDS, front_page, main
+from comorb.cli.app import COMMANDS, front_page
 from comorb.cli.reference import reference
 from comorb.errors import ComorbWarning
 
@@ -106,7 +107,7 @@ def test_a_warning_becomes_a_note():
 def test_help_loads_nothing_heavy():
     code = (
         "import sys; sys.argv = ['comorb', '--help']\n"
-        "from comorb.cli.app import main\n"
+        "from comorb.__main__ import main\n"
         "try:\n    main()\n"
         "finally:\n    print({'typer', 'rich', 'numpy', 'duckdb'} & set(sys.modules))"
     )
