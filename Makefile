@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEV := $(VENV)/dev
 
-.PHONY: demo test programs lint coverage bench clean
+.PHONY: demo test programs docs lint coverage bench clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
@@ -23,6 +23,11 @@ programs:
 	  && apt-get update -qq \
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$wanted >/dev/null; } \
 	|| echo "can't install $$wanted here: the tests that need them are skipped"
+
+# The pages that are made from the code: the command line's, and the map of the modules.
+docs: $(DEV)
+	$(BIN)/python -m comorb.cli.reference > docs/cli.md
+	$(BIN)/python docs/modules.py
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
