@@ -53,5 +53,5 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 $(DEV): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
 	touch $@
