@@ -1,11 +1,13 @@
 """The process that does the work: errors without data, stopping, starting again."""
 
+import multiprocessing
+import os
 import threading
 import time
 
 import pytest
 
-from comorb.web.worker.process import StoppedError, TaskError, Worker
+from comorb.web.worker.process import StoppedError, TaskError, Worker, _work
 
 DATA = {"kind": "builtin", "source": "heart_failure", "reading": {}, "folder": "", "title": ""}
 SLOW = {"data": DATA, "rules": {}, "min_cell": 11}
@@ -56,3 +58,10 @@ def test_a_closed_worker_takes_no_more_tasks():
     worker.close()
     with pytest.raises(StoppedError, match="closing"):
         worker.ask("codes", SLOW)
+
+
+def test_a_machine_without_niceness_has_workers_too(monkeypatch):
+    monkeypatch.delattr(os, "nice", raising=False)
+    ours, theirs = multiprocessing.Pipe()
+    ours.close()
+    assert _work(theirs, 5) is None

@@ -101,7 +101,8 @@ class Worker:
 
 def _work(pipe: Connection, nice: int) -> None:
     """Answer tasks until the other side is gone."""
-    os.nice(nice)
+    if hasattr(os, "nice"):
+        os.nice(nice)
     warnings.simplefilter("ignore")
     from comorb.web.worker import tasks
 
