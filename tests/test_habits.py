@@ -1,4 +1,4 @@
-"""What is written in two places is the same in both: checks, Pythons."""
+"""What is written in two places is the same in both: checks, Pythons, targets."""
 
 from __future__ import annotations
 
@@ -23,3 +23,9 @@ def test_the_matrix_tries_every_python_that_is_promised():
     tried = re.search(r"^PYTHONS := (.+)$", MAKEFILE, re.MULTILINE)[1].split()
     assert tried == [f"python{version}" for version in promised]
     assert project["requires-python"] == f">={promised[0]}"
+
+
+def test_every_target_is_explained():
+    targets = set(re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)[1].split())
+    explained = re.findall(r"^make (\w+) +# ", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    assert set(explained) == targets - {"programs", "clean"}
