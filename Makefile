@@ -34,8 +34,7 @@ programs:
 matrix:
 	@absent=; failed=; \
 	for python in $(PYTHONS); do \
-	  command -v $$python >/dev/null 2>&1 || { absent="$$absent $$python"; continue; }; \
-	  echo "$$python: $$($$python --version)"; \
+	  $$python --version 2>/dev/null || { absent="$$absent $$python"; continue; }; \
 	  home=$(VENV)/matrix/$$python; \
 	  { test -x $$home/bin/python || $$python -m venv $$home; } \
 	  && $$home/bin/python -m pip install --quiet --upgrade 'pip>=25.1' \
