@@ -77,7 +77,7 @@ before = status("VmRSS")
 BernoulliMixture(8, max_iter=20, tol=0.0).fit(X)
 print((status("VmHWM") - before) * 1024 / size)
 """
-HELP = "from comorb.cli.app import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
+HELP = "from comorb.__main__ import main\ntry:\n    main()\nexcept SystemExit:\n    pass"
 
 
 def run(code: str) -> str:

@@ -6,6 +6,7 @@ import csv
 import doctest
 import gzip
 import re
+import runpy
 import shutil
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from comorb.records.datasets import heart_failure
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 MODULES = [
     ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
     for path in sorted((ROOT / "src").rglob("*.py"))
@@ -25,6 +26,11 @@ MODULES = [
 
 def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def named_files(page: Path) -> list[str]:
+    """Return the paths of files that a page names in code, in a drawing or in backticks."""
+    return re.findall(r"(?<![\w/.<>-])((?:\w+/)+\w+\.(?:py|js|json))", page.read_text("utf-8"))
 
 
 def anchors(page: Path) -> set[str]:
@@ -86,3 +92,24 @@ def test_links_of_pages(page):
         found = page.parent / name if name else page
         assert found.exists(), target
         assert not anchor or anchor in anchors(found), target
+
+
+def test_the_map_has_every_module_as_it_is():
+    page = runpy.run_path(str(ROOT / "docs" / "modules.py"))["page"]
+    assert (ROOT / "docs" / "architecture.md").read_text("utf-8") == page(), (
+        "make it again: make docs"
+    )
+
+
+def test_the_map_holds_the_first_sentence_alone(tmp_path):
+    module = tmp_path / "module.py"
+    module.write_text('"""Two | ``marks`` (Ann et al. 2014). And more.\n\nEven more.\n"""\n')
+    sentence = runpy.run_path(str(ROOT / "docs" / "modules.py"))["sentence"]
+    assert sentence(module) == r"Two \| `marks` (Ann et al. 2014)"
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs" / "architecture.md"], ids=lambda page: page.name)
+def test_files_that_pages_name_are_there(page):
+    assert named_files(page)
+    for name in named_files(page):
+        assert any((place / name).exists() for place in (ROOT / "src" / "comorb", ROOT)), name

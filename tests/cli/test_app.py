@@ -1,6 +1,5 @@
 """The front page, the way errors are told, and how soon help comes."""
 
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -10,8 +9,9 @@ import typer
 from typer.testing import CliRunner
 
 from comorb import __version__
+from comorb.__main__ import main
 from comorb.cli import group
-from comorb.cli.app import COMMANDS, front_page, main
+from comorb.cli.app import COMMANDS, front_page
 from comorb.cli.reference import reference
 from comorb.errors import ComorbWarning
 
@@ -101,14 +101,3 @@ def test_a_warning_becomes_a_note():
     told = CliRunner().invoke(app, ["work"])
     assert told.exit_code == 0
     assert told.stderr == "note: two systems are mixed\n"
-
-
-def test_help_loads_nothing_heavy():
-    code = (
-        "import sys; sys.argv = ['comorb', '--help']\n"
-        "from comorb.cli.app import main\n"
-        "try:\n    main()\n"
-        "finally:\n    print({'typer', 'rich', 'numpy', 'duckdb'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.rstrip().endswith("set()")

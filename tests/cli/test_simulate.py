@@ -39,7 +39,7 @@ def test_what_is_wrong_is_told(comorb):
 def test_an_interrupted_command_leaves_the_old_file_whole(tmp_path):
     path = tmp_path / "visits.csv"
     path.write_text("mine")
-    entry = "from comorb.cli.app import main; main()"
+    entry = "from comorb.__main__ import main; main()"
     words = ["simulate", str(path), "-n", "3000000", "--force"]
     started = subprocess.Popen([sys.executable, "-c", entry, *words], stderr=subprocess.PIPE)
     while len(list(tmp_path.iterdir())) < 2:

@@ -109,6 +109,6 @@ def test_no_scheduler_answers(monkeypatch):
 @pytest.mark.parametrize(("module", "name"), [("distributed", "dask"), ("pyspark.sql", "spark")])
 def test_an_engine_that_is_not_installed_is_told(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
-    message = rf"{name.title()} is not installed; install comorb\[{name}\], or leave out --engine"
+    message = rf"{name.title()} is not installed; install it with: pip install 'comorb\[{name}\]'"
     with pytest.raises(EngineError, match=message), open_engine(name):
         pass

@@ -1,11 +1,6 @@
-"""The ``comorb`` command: its front page, which needs no other module, and its way in.
-
-The front page is plain text, so that ``comorb --help`` answers before anything is imported.
-"""
+"""The front page of ``comorb``, in plain text: help comes before anything is imported."""
 
 from __future__ import annotations
-
-import sys
 
 COMMANDS = {
     "demo": "Do the whole job on a built-in cohort of heart-failure patients.",
@@ -52,15 +47,3 @@ def front_page() -> str:
     """Return what ``comorb --help`` says."""
     lines = [f"  {name:<11}{summary}" for name, summary in COMMANDS.items()]
     return _PAGE.format(commands="\n".join(lines))
-
-
-def main() -> None:
-    """Run the command line; a character that a terminal can't show becomes a question mark."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-    if sys.argv[1:] in ([], ["--help"]):
-        sys.stdout.write(front_page())
-        return
-    from comorb.cli.group import app
-
-    app(prog_name="comorb")

@@ -86,7 +86,7 @@ def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        message = "Dask is not installed; install comorb[dask], or leave out --engine."
+        message = "Dask is not installed; install it with: pip install 'comorb[dask]'"
     else:
         cluster = None
         if address is None:

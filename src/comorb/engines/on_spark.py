@@ -83,7 +83,7 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        message = "Spark is not installed; install comorb[spark], or leave out --engine."
+        message = "Spark is not installed; install it with: pip install 'comorb[spark]'"
         raise EngineError(message) from None
     builder = SparkSession.builder.appName("comorb")
     if master.startswith("sc://"):

@@ -3,6 +3,7 @@
 import gzip
 import io
 import sqlite3
+import sys
 import traceback
 import zipfile
 
@@ -293,3 +294,10 @@ def test_parquet_files_that_differ(tmp_path):
     pq.write_table(pa.table({"key": ["1"]}), tmp_path / "b.parquet")
     with pytest.raises(RecordsError):
         read_records(tmp_path)
+
+
+def test_a_driver_that_is_not_installed_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
+    message = "PostgreSQL is not installed; install it with: pip install 'comorb\\[postgres\\]'"
+    with pytest.raises(RecordsError, match=message):
+        read_records("postgresql://reader:pa55word@127.0.0.1:9/postgres")

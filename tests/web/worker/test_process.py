@@ -1,12 +1,14 @@
 """The process that does the work: errors without data, stopping, starting again."""
 
+import multiprocessing
+import os
 import threading
 import time
 
 import pytest
 
 from comorb.web.worker.messages import Data, ListCodes, ShowProfile
-from comorb.web.worker.process import StoppedError, TaskError, Worker
+from comorb.web.worker.process import StoppedError, TaskError, Worker, _work
 
 DATA = Data("heart_failure", "builtin", "", {}, "")
 SLOW = ListCodes(DATA, ["category"], 11)
@@ -69,3 +71,10 @@ def test_a_closed_worker_takes_no_more_tasks():
     worker.close()
     with pytest.raises(StoppedError, match="closing"):
         worker.ask(SLOW)
+
+
+def test_a_machine_without_niceness_has_workers_too(monkeypatch):
+    monkeypatch.delattr(os, "nice", raising=False)
+    ours, theirs = multiprocessing.Pipe()
+    ours.close()
+    assert _work(theirs, 5) is None

@@ -91,7 +91,13 @@ def _sqlite(label: str, action: Callable[[], Any]) -> Any:
 @contextmanager
 def open_postgresql(url: str) -> Iterator[Database]:
     """Open a PostgreSQL database for reading, by its URL."""
-    import adbc_driver_postgresql.dbapi as adbc
+    try:
+        import adbc_driver_postgresql.dbapi as adbc
+    except ImportError:
+        raise RecordsError(
+            "The driver of PostgreSQL is not installed; install it with: "
+            "pip install 'comorb[postgres]'"
+        ) from None
 
     parts = urlsplit(url)
     label = f"{parts.hostname or 'localhost'}{parts.path}"
