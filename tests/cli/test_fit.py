@@ -2,12 +2,14 @@
 
 import csv
 import json
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 from comorb.insight.profile.profile import Profile
+from comorb.insight.runs.folder import load_profile
 from comorb.storage import load_model
 
 FILES = ["assignments.csv", "model.comorb", "profile.json", "report.html"]
@@ -200,3 +202,16 @@ def test_a_place_that_can_not_be_written_is_refused_before_the_fit(comorb, recor
         assert told.exit_code == 1
         assert "Nothing can be written to" in told.stderr
         assert "file; name another place." in told.stderr.replace("\n", " ")
+
+
+def test_the_command_in_the_report_does_the_same_again(comorb, records):
+    rules = ("--having", "585", "--where", "age=40:", "--drop-codes", "428", "--drop-rare", "4")
+    layout = ("--layout", "wide", "--column", "age=age", "--unit", "visit", "--system", "icd9cm")
+    options = ("-k", "3", *rules, *layout, "--outcome", "died", "--no-stability")
+    assert comorb("fit", records, *options, "-o", "first").exit_code == 0
+    program, *words = shlex.split(load_profile("first").source.command)
+    assert program == "comorb"
+    assert comorb(*words, "-o", "again", "--no-stability").exit_code == 0
+    for name in ("assignments.csv", "model.comorb"):
+        assert Path("again", name).read_bytes() == Path("first", name).read_bytes()
+    assert load_profile("again").outcomes[0].name == "died"

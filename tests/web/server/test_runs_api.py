@@ -3,9 +3,13 @@
 import csv
 import io
 import json
+import shlex
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from comorb.cli import group
 from comorb.insight.profile.profile import Profile
 from comorb.storage import load_model
 from tests.web.conftest import mounted, new_run, wait
@@ -29,6 +33,26 @@ def test_a_run_says_which_command_does_the_same(client):
         "comorb fit visits.csv -k 3 --having 428 --where age=50: --where sex=female "
         "--drop-codes 401"
     )
+
+
+def test_the_command_of_a_run_does_the_same_again(client, records, app, tmp_path, monkeypatch):
+    eva = client("eva")
+    body = eva.put("/api/v1/data", params={"name": "my visits.csv"}, content=records.read_bytes())
+    corrected = {"layout": {"age": "age"}, "unit": "visit", "system": "icd9cm"}
+    data = eva.patch(f"/api/v1/data/{body.json()['id']}", json=corrected).json()
+    rules = {"having": ["428"], "age": [50, None], "drop_codes": ["401"], "drop_rare": 5}
+    row = new_run(eva, data=data["id"], rules=rules)
+    command = eva.get(f"/api/v1/runs/{row['id']}/profile").json()["source"]["command"]
+    monkeypatch.chdir(tmp_path)
+    Path("my visits.csv").write_bytes(records.read_bytes())
+    told = CliRunner().invoke(group.app, [*shlex.split(command)[1:], "--no-stability", "-q"])
+    assert told.exit_code == 0, told.output
+    mine = app.state.store.folder("runs", row["id"])
+    name = "assignments.csv"
+    assert Path("comorb-run", name).read_bytes() == (mine / name).read_bytes()
+    one, two = (load_model(folder / "model.comorb") for folder in (Path("comorb-run"), mine))
+    assert one.mixture.key == two.mixture.key
+    assert one.data_hash == two.data_hash
 
 
 def test_a_run_can_be_watched_until_it_is_done(client, run):

@@ -1,0 +1,92 @@
+"""Options that several commands share: what a preparation writes is what the options read."""
+
+import csv
+import io
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from comorb.cli.options import cohort_options
+from comorb.records.layouts.layout import Layout
+from comorb.records.preparation import Preparation
+
+asked: list[Preparation] = []
+app = typer.Typer()
+
+
+@app.command()
+@cohort_options
+def listen(preparation: Preparation) -> None:
+    asked.append(preparation)
+
+
+word = st.text("abcXYZ019 _-.,;:='\"/é", min_size=1, max_size=8).filter(
+    lambda text: text.strip() == text and not text.startswith("-")
+)
+words = st.lists(word, max_size=3).map(tuple)
+end = st.none() | st.floats(0, 120).map(lambda value: round(value, 3))
+day = st.none() | st.dates().map(str)
+preparations = st.builds(
+    Preparation,
+    table=st.none() | word,
+    layout=st.builds(
+        Layout,
+        kind=st.sampled_from([None, "wide", "long", "delimited", "binary"]),
+        codes=st.none() | st.lists(word, min_size=1, max_size=3).map(tuple),
+        record=st.none() | word,
+        patient=st.none() | word,
+        separator=st.sampled_from([None, ";", ",", "|"]),
+        age=st.none() | word,
+        weight=st.none() | word,
+    ),
+    unit=st.sampled_from([None, "visit", "patient"]),
+    system=st.sampled_from([None, "icd9cm", "opaque"]),
+    level=st.sampled_from([("category",), ("full",), ("group", "chapter")]),
+    having=words,
+    without=words,
+    age=st.none() | st.tuples(end, end),
+    sex=st.lists(word, max_size=2).map(tuple),
+    dates=st.none() | st.tuples(day, day),
+    at_least=st.integers(0, 9),
+    drop_codes=words,
+    drop_rare=st.integers(0, 9),
+)
+
+
+@given(preparations)
+def test_the_words_of_a_preparation_ask_for_it(preparation):
+    told = CliRunner().invoke(app, preparation.words())
+    assert told.exit_code == 0, told.output
+    assert asked.pop() == preparation
+
+
+def test_what_is_usual_needs_no_words():
+    assert Preparation().words() == []
+
+
+def test_code_columns_may_be_named_one_by_one_or_together():
+    CliRunner().invoke(app, ["--column", "codes=dx1,dx2", "--column", 'codes="a,b"'])
+    assert asked.pop().layout.codes == ("dx1", "dx2", "a,b")
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(["a,b", 'say "so"'])
+    CliRunner().invoke(app, ["--column", f"codes={line.getvalue()}"])
+    assert asked.pop().layout.codes == ("a,b", 'say "so"')
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--column", "shoe=size", "expected ROLE=NAME with a role out of codes, record"),
+        ("--column", "age", "expected ROLE=NAME"),
+        ("--where", "age=old", "expected age=LOW:HIGH, sex=VALUE or dates=FIRST:LAST"),
+        ("--where", "dates=2010-13-01:", "expected age=LOW:HIGH"),
+        ("--where", "sex=", "expected age=LOW:HIGH"),
+    ],
+)
+def test_what_is_not_understood_is_told(option, text, message):
+    told = CliRunner().invoke(app, [option, text])
+    assert told.exit_code == 2
+    assert message in " ".join(told.output.replace("│", "").split())
