@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from comorb.errors import RecordsError
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.layouts.layout import KINDS, Kind, Layout
-from comorb.records.layouts.plan import check_usable, plan_reading
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.sources.opening import open_source
 
@@ -70,7 +69,7 @@ def read_records(
     source: Any,
     *,
     table: str | None = None,
-    layout: Layout | Kind | None = None,
+    layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
@@ -115,14 +114,14 @@ def read_records(
     >>> read_records(rows).codes
     ('250', '428')
     """
-    return _read(source, table, _as_layout(layout), unit, system, level, memory).cohort
+    return _read(source, table, layout, unit, system, level, memory).cohort
 
 
 def inspect_records(
     source: Any,
     *,
     table: str | None = None,
-    layout: Layout | Kind | None = None,
+    layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
@@ -135,7 +134,7 @@ def inspect_records(
     Inspection
         The layout, the coding system, counts and problems.
     """
-    read = _read(source, table, _as_layout(layout), unit, system, level, memory)
+    read = _read(source, table, layout, unit, system, level, memory)
     cohort = read.cohort
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
@@ -155,30 +154,24 @@ def inspect_records(
     )
 
 
-def _as_layout(layout: Layout | Kind | None) -> Layout:
-    asked = layout if isinstance(layout, Layout) else Layout(kind=layout)
-    if asked.kind is not None and asked.kind not in KINDS:
-        raise RecordsError(f"Expected a layout out of {', '.join(KINDS)}; got {asked.kind!r}.")
-    return asked
-
-
 def _read(
     source: Any,
     table: str | None,
-    layout: Layout,
+    layout: Layout | str | None,
     unit: str | None,
     system: str | None,
     level: str | Sequence[str],
     memory: str | None,
 ) -> _Read:
+    given = layout if isinstance(layout, Layout) else Layout(kind=layout)
     levels = (level,) if isinstance(level, str) else tuple(level)
     with open_source(source, memory) as opened:
-        plan = plan_reading(opened, table, layout, unit)
+        plan = plan_reading(opened, table, given, unit, whole=True)
 
         def encode(raws: dict[Raw, int]) -> Vocabulary:
             return plan.vocabulary(raws, system, levels)
 
-        assembly = plan.assemble(opened, encode)
-        check_usable(plan, assembly.matrix.shape[0], assembly.vocabulary)
+        assembly = plan.reader.read(opened, plan, encode)
+        plan.check_usable(assembly.matrix.shape[0], assembly.vocabulary)
         cohort = plan.cohort(assembly, levels, Cohort)
         return _Read(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
