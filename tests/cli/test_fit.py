@@ -113,7 +113,11 @@ def test_an_earlier_run_is_replaced_only_by_force(comorb, records):
         (("-k", "2", "--where", "age=old"), 2, "expected age=LOW:HIGH, sex=VALUE or"),
         (("-k", "2", "--where", "dates=2010-13-01:"), 2, "or dates=FIRST:LAST (YYYY-MM-DD)"),
         (("-k", "2", "--column", "dx=dx1"), 2, "expected ROLE=NAME with a role out of codes,"),
-        (("-k", "2", "--layout", "tall"), 1, "Expected a layout out of wide, long, delimited"),
+        (
+            ("-k", "2", "--layout", "tall"),
+            1,
+            "Expected a layout out of omop, fhir, binary, wide, delimited, long; got 'tall'",
+        ),
         (("-k", "2", "--having", "888"), 1, "No record has the code '888' at the level 'category'"),
         (("-k", "2", "--weights", "mass"), 1, "mass"),
         (("-k", "2", "--system", "icd11"), 1, "icd11"),

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comorb.errors import ComorbWarning, RecordsError
-from comorb.records.layouts.layout import Kind, Layout
+from comorb.errors import RecordsError
+from comorb.records.layouts.layout import Layout
 from comorb.records.reading import inspect_records, read_records
 from tests.records.helpers import sets
 
@@ -121,7 +121,7 @@ def write_gzip(table, path):
     return write_csv(table, path, pack=gzip.compress)
 
 
-LAYOUTS: dict[Kind, Callable[..., pa.Table]] = {
+LAYOUTS: dict[str, Callable[..., pa.Table]] = {
     "wide": wide_table,
     "long": long_table,
     "delimited": delimited_table,
@@ -225,6 +225,58 @@ def test_weights_from_a_column(visits):
         read_records(visits, layout=Layout(weight="ward"))
 
 
+AGES = {
+    "age": ["90+", "[70-80)", "3 months", "44", "nobody knows", ""],
+    "sex": ["F", "M", "F", "M", "F", "M"],
+    "admission_date": ["13/04/2009", "01/02/2010", "03/04/2009 10:15", "NA", "31/12/2009", "x"],
+}
+NOTES = (
+    "1 ages of column 'age' are ranges, read as the middle",
+    "1 ages of column 'age' have an open end, read as that end",
+    "1 ages of column 'age' are in months, weeks, days or hours, read as parts of a year",
+    "1 values of column 'age' can't be read as an age and are missing",
+    "1 values of column 'admission_date' can't be read as a date and are missing",
+)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        {"dx1": ["428.0"] * 6, "dx2": ["250.00"] * 6},
+        {"diagnoses": ["428.0;250.00"] * 6},
+        {"428": ["1"] * 6, "250": ["1"] * 6},
+        {"icd_code": ["428.0"] * 6},
+    ],
+    ids=["wide", "delimited", "binary", "long"],
+)
+def test_ages_and_dates_mean_the_same_in_every_layout(codes):
+    cohort = read_records(pa.table({"visit_id": list("abcdef"), **AGES, **codes}), system="icd9cm")
+    table = cohort.covariates
+    assert table["age"].to_pylist() == [90, 75, 0.25, 44, None, None]
+    assert table["sex"].to_pylist() == ["F", "M", "F", "M", "F", "M"]
+    days = [None if day is None else day.isoformat() for day in table["date"].to_pylist()]
+    assert days == ["2009-04-13", "2010-02-01", "2009-04-03", None, "2009-12-31", None]
+    assert cohort.ledger.notes == NOTES
+    assert cohort.where(age=(65, None)).ids.to_pylist() == ["a", "b"]
+
+
+def test_numbers_are_dates_and_labels_in_typed_tables():
+    table = pa.table(
+        {
+            "visit_id": ["a", "b"],
+            "admission_date": [20090412, 20100101],
+            "sex_cd": [1, 2],
+            "age": pa.array(["90+", "44"]).dictionary_encode(),
+            "dx1": ["4280", "25000"],
+            "dx2": ["585", "4019"],
+        }
+    )
+    table = read_records(table).covariates
+    assert [day.isoformat() for day in table["date"].to_pylist()] == ["2009-04-12", "2010-01-01"]
+    assert table["sex"].to_pylist() == ["1", "2"]
+    assert table["age"].to_pylist() == [90, 44]
+
+
 def test_long_covariates_are_those_that_a_record_has_once(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text(
@@ -256,12 +308,13 @@ def test_wide_with_a_version(tmp_path):
     }
 
 
-def test_mixed_editions_without_a_version_are_warned_of():
+def test_mixed_editions_without_a_version_are_a_note():
     rows = pa.table(
         {"id": list("abcdef"), "icd_code": ["4280", "25000", "V5861", "I10", "J44", "4019"]}
     )
-    with pytest.warns(ComorbWarning, match="icd9cm and icd10cm are mixed .* 1 mentions fit both"):
-        cohort = read_records(rows)
+    cohort = read_records(rows)
+    (note,) = cohort.ledger.notes
+    assert note.startswith("icd9cm and icd10cm are mixed and no column says which is which: 1 ")
     assert "icd10cm:I10" in cohort.codes
 
 

@@ -104,6 +104,29 @@ def test_messy_records_give_the_cohort_of_memory(name, tmp_path):
         assert np.asarray(read.weights).tolist() == whole.weights.tolist()
 
 
+def oddities(last):
+    """A column whose last value, in the last part, is unlike the others."""
+    return {
+        "age": ["70"] * 2999 + ["90+"],
+        "admission_date": ["03/04/2009"] * 2999 + ["25/12/2009"],
+        "ward": ["12"] * 2999 + [last],
+    }
+
+
+@pytest.mark.parametrize("last", ["7", "1.5", "east"])
+@pytest.mark.parametrize("codes", [{"dx1": "4280", "dx2": "585"}, {"icd_code": "4280"}])
+def test_types_are_those_of_the_whole_whatever_a_part_holds(last, codes, tmp_path):
+    ids = [f"v{i:04}" for i in range(3000)]
+    columns = {name: [code] * 3000 for name, code in codes.items()}
+    source = table(visit_id=ids, **oddities(last), **columns)
+    rules = Preparation(at_least=1, age=(70, None), dates=("2009-04-03", None))
+    whole, _ = same(source, tmp_path / "cohort.parquet", rules)
+    assert len(whole) == 3000
+    with open_parts(source, rules) as found:
+        for part in found:
+            assert part.covariates.schema == whole.covariates.schema
+
+
 def test_ids_that_repeat_are_refused(tmp_path):
     source = table(visit_id=["a", "b", "a"], dx1=["4280", "25000", "4019"], dx2=["585"] * 3)
     message = "1 rows repeat an id of column 'visit_id', which must be unique when records are read"

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from comorb.records.codes.systems import SYSTEMS
+
 if TYPE_CHECKING:
     from comorb.records.layouts.layout import Layout
     from comorb.records.preparation import Preparation
@@ -86,7 +88,8 @@ Unit = Annotated[
 System = Annotated[
     str | None,
     typer.Option(
-        metavar="SYSTEM", help="icd9cm, icd10cm, icd10 or opaque; recognised when left out."
+        metavar="SYSTEM",
+        help=" or".join(", ".join(SYSTEMS).rsplit(",", 1)) + "; recognised when left out.",
     ),
 ]
 
@@ -198,7 +201,7 @@ def layout_of(kind: str | None, columns: list[str] | None, weights: str | None =
                 param_hint="--column",
             )
         given[role] = (*given.get(role, ()), *next(csv.reader([name]))) if role == "codes" else name
-    return Layout(kind=kind, weight=weights, **given)  # type: ignore[arg-type]
+    return Layout(kind=kind, weight=weights, **given)
 
 
 def number_of_clusters(text: str) -> int | Literal["auto"]:

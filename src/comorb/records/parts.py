@@ -22,13 +22,11 @@ from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
 from comorb.records.layouts.covariates import shown_names
-from comorb.records.layouts.identity import id_column
-from comorb.records.layouts.longwise import count_long
-from comorb.records.layouts.plan import Plan, check_usable, plan_reading
-from comorb.records.layouts.rowwise import count_codes
+from comorb.records.layouts.plan import Plan
+from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
-from comorb.records.sources.duck import Source, Table, quoted
+from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
 from comorb.records.sources.opening import open_source, register_table
 
 PART_ROWS = 1 << 18
@@ -56,7 +54,7 @@ class _Rows:
     ``notes`` are for the ledger.
     """
 
-    table: Table
+    table: SourceTable
     key: str
     apart: bool
     without_id: int
@@ -80,26 +78,23 @@ def open_parts(
         plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
         rows = _with_id(opened, plan)
         begun = Ledger(notes=rows.notes)
-        if rows.without_id or plan.standard.removed:
-            gone = dict(plan.standard.removed) | {"without an id": rows.without_id}
+        if rows.without_id or plan.removed:
+            gone = dict(plan.removed) | {"without an id": rows.without_id}
             begun = begun.open("rows", "read", sum(gone.values()))
             for rule, count in gone.items():
                 begun = begun.less("rows", rule, count)
         layout = replace(plan.layout, record=_ROW) if rows.key == _ROW else plan.layout
-        plan = Plan(replace(plan.standard, table=rows.table, layout=layout, removed={}), plan.unit)
-        if plan.by_code:
-            raws = count_long(opened, plan.table, layout, plan.unit)
-        else:
-            raws = count_codes(opened, plan.table, layout)
+        plan = replace(plan, table=rows.table, layout=layout, removed={})
+        raws = plan.reader.count(opened, plan)
         vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
         encode = _encoder(raws, vocabulary)
         yield _cohorts(opened, plan, rows, begun, encode, preparation.level)
 
 
-def _with_id(source: Source, plan: Plan) -> _Rows:
+def _with_id(source: OpenedSource, plan: Plan) -> _Rows:
     """Return the rows that belong to a record."""
     table, layout = plan.table, plan.layout
-    column = id_column(table, layout, plan.unit)
+    column = plan.id_column
     if column is None and plan.by_code:
         raise RecordsError(
             f"{table.label} has no column that was recognised as the id of a visit or a patient, "
@@ -129,13 +124,13 @@ def _with_id(source: Source, plan: Plan) -> _Rows:
     return _Rows(view, column, apart, total - known)
 
 
-def _numbered(source: Source, table: Table) -> _Rows:
+def _numbered(source: OpenedSource, table: SourceTable) -> _Rows:
     sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {table.sql}"
     note = "no column holds a unique id: records go by row number"
     return _Rows(source.view(table.label, sql, table.text), _ROW, False, 0, (note,))
 
 
-def _tables(source: Source, table: Table, rows: _Rows) -> Iterator[pa.Table]:
+def _tables(source: OpenedSource, table: SourceTable, rows: _Rows) -> Iterator[pa.Table]:
     """Yield the rows of a table; all rows of a record are in the same one."""
     order = f" ORDER BY {quoted(rows.key)}" if rows.apart else ""
     held: list[pa.RecordBatch] = []
@@ -155,7 +150,7 @@ def _tables(source: Source, table: Table, rows: _Rows) -> Iterator[pa.Table]:
 
 
 def _cohorts(
-    source: Source,
+    source: OpenedSource,
     plan: Plan,
     rows: _Rows,
     begun: Ledger,
@@ -168,16 +163,16 @@ def _cohorts(
     records = 0
     for table in _tables(source, plan.table, rows):
         with source.connection.cursor() as connection:
-            own = Source(source.label, connection)
+            own = OpenedSource(source.label, connection)
             read = register_table(own, plan.table.label, table)
-            part = Plan(replace(plan.standard, table=read), plan.unit)
-            assembly = part.assemble(own, encode)
+            part = replace(plan, table=read)
+            assembly = part.reader.read(own, part, encode)
             cohort = part.cohort(assembly, levels, Part)
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()
         records += len(cohort)
         yield replace(cohort, ledger=ledger, text=text)
-    check_usable(plan, records, assembly.vocabulary)
+    plan.check_usable(records, assembly.vocabulary)
 
 
 def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:

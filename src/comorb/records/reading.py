@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from comorb.errors import RecordsError
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.layouts.layout import KINDS, Kind, Layout
-from comorb.records.layouts.plan import check_usable, plan_reading
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.sources.opening import open_source
 
@@ -72,7 +71,7 @@ def read_records(
     source: Any,
     *,
     table: str | None = None,
-    layout: Layout | Kind | None = None,
+    layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
@@ -117,16 +116,14 @@ def read_records(
     >>> read_records(rows).codes
     ('250', '428')
     """
-    return open_records(
-        source, table=table, layout=layout, unit=unit, system=system, level=level, memory=memory
-    ).cohort
+    return open_records(source, table, layout, unit, system, level, memory).cohort
 
 
 def inspect_records(
     source: Any,
     *,
     table: str | None = None,
-    layout: Layout | Kind | None = None,
+    layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
@@ -139,9 +136,7 @@ def inspect_records(
     Inspection
         The layout, the coding system, counts and problems.
     """
-    read = open_records(
-        source, table=table, layout=layout, unit=unit, system=system, level=level, memory=memory
-    )
+    read = open_records(source, table, layout, unit, system, level, memory)
     cohort = read.cohort
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
@@ -161,32 +156,25 @@ def inspect_records(
     )
 
 
-def _as_layout(layout: Layout | Kind | None) -> Layout:
-    asked = layout if isinstance(layout, Layout) else Layout(kind=layout)
-    if asked.kind is not None and asked.kind not in KINDS:
-        raise RecordsError(f"Expected a layout out of {', '.join(KINDS)}; got {asked.kind!r}.")
-    return asked
-
-
 def open_records(
     source: Any,
-    *,
     table: str | None = None,
-    layout: Layout | Kind | None = None,
+    layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
     memory: str | None = None,
 ) -> Reading:
     """Read records into a cohort, with what was understood; the parameters of `read_records`."""
+    given = layout if isinstance(layout, Layout) else Layout(kind=layout)
     levels = (level,) if isinstance(level, str) else tuple(level)
     with open_source(source, memory) as opened:
-        plan = plan_reading(opened, table, _as_layout(layout), unit)
+        plan = plan_reading(opened, table, given, unit, whole=True)
 
         def encode(raws: dict[Raw, int]) -> Vocabulary:
             return plan.vocabulary(raws, system, levels)
 
-        assembly = plan.assemble(opened, encode)
-        check_usable(plan, assembly.matrix.shape[0], assembly.vocabulary)
+        assembly = plan.reader.read(opened, plan, encode)
+        plan.check_usable(assembly.matrix.shape[0], assembly.vocabulary)
         cohort = plan.cohort(assembly, levels, Cohort)
         return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)

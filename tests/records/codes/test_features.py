@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from comorb.errors import RecordsError
 from comorb.records.codes import features as codes
-from comorb.records.codes.titles import full_titles, group_of
+from comorb.records.codes.system import LEVELS
+from comorb.records.codes.systems import SYSTEMS, coding_system
+from comorb.records.codes.tables import official_titles
 
 SHARED = Path(__file__).parents[4] / "shared/data"
-systems = st.sampled_from(codes.SYSTEMS)
+systems = st.sampled_from(list(SYSTEMS))
 code_like = st.one_of(
     st.text(max_size=12),
     st.from_regex(r"\A[ \xa0]?[A-Za-z0-9]{0,4}[.,]?[A-Z0-9]{0,4}[-+*! ]{0,2}\Z"),
@@ -54,7 +56,7 @@ code_like = st.one_of(
     ],
 )
 def test_icd9_codes_are_normalised(raw, code, state):
-    assert codes.normalise(raw, "icd9cm") == (code, state)
+    assert coding_system("icd9cm").normalise(raw) == (code, state)
 
 
 @pytest.mark.parametrize(
@@ -78,38 +80,38 @@ def test_icd9_codes_are_normalised(raw, code, state):
     ],
 )
 def test_icd10_codes_are_normalised(raw, european, american):
-    assert codes.normalise(raw, "icd10").code == european
-    assert codes.normalise(raw, "icd10cm").code == american
+    assert coding_system("icd10").normalise(raw).code == european
+    assert coding_system("icd10cm").normalise(raw).code == american
 
 
 def test_opaque_codes_keep_all_but_their_padding():
-    assert codes.normalise(" a.1E11 ", "opaque") == ("a.1E11", "ok")
-    assert codes.normalise("44054006.0", "opaque", floats=True) == ("44054006", "repaired")
+    assert coding_system("opaque").normalise(" a.1E11 ") == ("a.1E11", "ok")
+    assert coding_system("opaque").normalise("44054006.0", floats=True) == ("44054006", "repaired")
 
 
 @given(code_like, systems)
 def test_normalising_twice_changes_nothing(raw, system):
-    code, state = codes.normalise(raw, system)
+    code, state = coding_system(system).normalise(raw)
     assert bool(code) == (state in ("ok", "repaired"))
     if code:
-        assert codes.normalise(code, system) == (code, "ok")
+        assert coding_system(system).normalise(code) == (code, "ok")
 
 
 @given(code_like, st.sampled_from(["icd9cm", "icd10cm", "icd10"]))
 def test_a_canonical_code_is_made_of_the_letters_that_were_written(raw, system):
-    code, state = codes.normalise(raw, system)
+    code, state = coding_system(system).normalise(raw)
     written = raw.upper()
     assert code.isalnum() or not code
     assert state != "ok" or all(letter in written for letter in code)
 
 
-@given(code_like, systems, st.sampled_from(codes.LEVELS))
+@given(code_like, systems, st.sampled_from(LEVELS))
 def test_every_well_formed_code_rolls_up_and_has_a_name(raw, system, level):
-    code = codes.normalise(raw, system).code
+    code = coding_system(system).normalise(raw).code
     if code:
-        feature = codes.roll_up(code, system, level)
+        feature = coding_system(system).roll_up(code, level)
         assert feature
-        assert codes.name(feature, system)
+        assert coding_system(system).name(feature)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +156,10 @@ def test_recognition_counts_occurrences_and_shows_a_mixed_column():
     ],
 )
 def test_codes_roll_up(code, system, category, group, chapter):
-    assert codes.roll_up(code, system, "full") == code
-    assert codes.roll_up(code, system, "category") == category
-    assert codes.roll_up(code, system, "group") == group
-    assert codes.roll_up(code, system, "chapter") == chapter
+    assert coding_system(system).roll_up(code, "full") == code
+    assert coding_system(system).roll_up(code, "category") == category
+    assert coding_system(system).roll_up(code, "group") == group
+    assert coding_system(system).roll_up(code, "chapter") == chapter
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_codes_roll_up(code, system, category, group, chapter):
     ],
 )
 def test_names(code, system, title):
-    assert codes.name(code, system) == title
+    assert coding_system(system).name(code) == title
 
 
 def test_features_at_several_levels():
@@ -214,9 +216,17 @@ def test_a_column_written_as_numbers_loses_its_decimals():
 
 def test_an_unknown_system_or_level_is_refused():
     with pytest.raises(RecordsError, match="coding system out of icd9cm, icd10cm, icd10, opaque"):
-        codes.normalise("428", "icd11")
+        coding_system("icd11").normalise("428")
     with pytest.raises(RecordsError, match="level out of category, full, group, chapter; got 'x'"):
-        codes.roll_up("428", "icd9cm", "x")
+        coding_system("icd9cm").roll_up("428", "x")
+
+
+def billable(system):
+    files = {
+        "icd9cm": "ICD_9_CM_v32_master_descriptions/CMS32_DESC_LONG_DX.txt",
+        "icd10cm": "ICD_10_CM_2024_release/icd10cm-codes-2024.txt",
+    }
+    return official_titles(files[system])
 
 
 def _own_categories():
@@ -226,12 +236,12 @@ def _own_categories():
 
 def test_the_icd9_table_holds_every_category_once_with_its_chapter():
     rows = _own_categories()
-    every = {codes.roll_up(code, "icd9cm", "category") for code in full_titles("icd9cm")}
+    every = {coding_system("icd9cm").roll_up(code, "category") for code in billable("icd9cm")}
     assert [row["code"] for row in rows] == sorted(every)
     assert len(rows) == 1234
     for row in rows:
         assert row["title"]
-        assert row["chapter"] == codes.roll_up(row["code"], "icd9cm", "chapter")
+        assert row["chapter"] == coding_system("icd9cm").roll_up(row["code"], "chapter")
 
 
 def test_the_groups_within_255_categories_differ():
@@ -240,7 +250,7 @@ def test_the_groups_within_255_categories_differ():
 
 
 def test_categories_without_subdivisions_have_the_official_title():
-    official = full_titles("icd9cm")
+    official = billable("icd9cm")
     undivided = {row["code"]: row["title"] for row in _own_categories() if row["code"] in official}
     assert len(undivided) == 137
     assert undivided == {code: official[code] for code in undivided}
@@ -248,10 +258,10 @@ def test_categories_without_subdivisions_have_the_official_title():
 
 @pytest.mark.parametrize("system", ["icd9cm", "icd10cm"])
 def test_every_group_has_a_title(system):
-    groups = {group for code in full_titles(system) if (group := group_of(code, system))}
+    groups = {group for code in billable(system) if (group := coding_system(system).group_of(code))}
     assert len(groups) > 250
     for group in groups:
-        assert codes.name(group, system) != group
+        assert coding_system(system).name(group) != group
 
 
 @pytest.mark.parametrize(
@@ -273,4 +283,4 @@ def test_every_category_of_real_files_has_a_title(file, column, categories):
     assert codes.recognise(raw).system == "icd9cm"
     assert not found.malformed
     assert len(features) == categories
-    assert all(codes.name(feature, "icd9cm") != feature for feature in features)
+    assert all(coding_system("icd9cm").name(feature) != feature for feature in features)

@@ -14,7 +14,6 @@ def test_codes_become_features_with_names():
     assert words.missing.tolist() == [False, False, True, False, False]
     assert words.malformed.tolist() == [False, False, False, True, False]
     assert words.notes == ("4 codes repaired: lost leading zeros, or the '.0' of a number",)
-    assert words.warning is None
 
 
 def test_a_code_that_nothing_mentions_has_no_feature():
@@ -34,8 +33,10 @@ def test_a_few_strays_are_malformed_and_many_are_mixed():
     assert build_vocabulary(few, None, ("category",), {}).malformed.sum() == 1
     many = few | {(None, "I10"): 100, (None, "V58"): 7}
     words = build_vocabulary(many, None, ("category",), {})
-    assert words.warning is not None
-    assert "7 mentions fit both and were taken as icd9cm" in words.warning
+    assert words.notes == (
+        "icd9cm and icd10cm are mixed and no column says which is which: 7 mentions fit both and "
+        "were taken as icd9cm; name the column with the version",
+    )
 
 
 def test_names_that_the_source_brings_along():

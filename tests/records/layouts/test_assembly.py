@@ -11,7 +11,7 @@ def vocabulary(places, features):
     none = np.zeros(len(places), dtype=bool)
     names = tuple(str(j) for j in range(features))
     places = np.asarray(places, dtype=np.int32)
-    return Vocabulary(names, names, "opaque", places, none, none, (), None)
+    return Vocabulary(names, names, "opaque", places, none, none, ())
 
 
 @settings(max_examples=50, deadline=None)

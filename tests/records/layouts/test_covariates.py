@@ -21,6 +21,8 @@ def typed_column(values, name="x"):
         (["1E11", "2"], ["1E11", "2"]),
         (["12345678901234567890"], ["12345678901234567890"]),
         (["", "NULL"], [None, None]),
+        (["1", ".", "-", "null"], [1, None, None, None]),
+        (["none", "Unknown"], ["none", "Unknown"]),
     ],
 )
 def test_text_gets_a_type_only_when_nothing_is_lost(values, result):

@@ -5,15 +5,17 @@ import pytest
 from comorb.errors import RecordsError
 from comorb.records.layouts.identity import identify
 from comorb.records.layouts.layout import Layout
-from comorb.records.sources.duck import Table
+from comorb.records.layouts.plan import Plan
+from comorb.records.layouts.wide import READER
+from comorb.records.sources.duck import SourceTable
 
-TABLE = Table("file.csv", "t", {}, text=True)
+TABLE = SourceTable("file.csv", "t", {}, text=True)
 
 
 def of(ids, layout, unit="visit", codes=None, **others):
     table = pa.table({"id": pa.array(ids, pa.string()), **others})
     mentions = (np.arange(len(ids)), np.array(codes or [0] * len(ids), dtype=np.int32))
-    return identify(TABLE, layout, unit, table, lambda: mentions, len(ids))
+    return identify(Plan(READER, TABLE, layout, unit), table, lambda: mentions, len(ids))
 
 
 @pytest.mark.parametrize("ids", [["a", "b", "c"], ["c", "a", "b"], ["only"]])

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 
+from comorb.records.codes.systems import SYSTEMS
+
 _ASIDE = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]")
 _TAIL = re.compile(
     r",? (not elsewhere classified|organism unspecified|site unspecified|unspecified|NEC|NOS"
@@ -21,11 +23,6 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _COMMON = {"chronic", "acute", "disease", "diseases", "disorder", "disorders", "other", "failure"}
-_NOT_DISEASES = {
-    "icd9cm": re.compile(r"[VE]|7[89]"),
-    "icd10": re.compile(r"[R-Z]"),
-    "icd10cm": re.compile(r"[R-Z]"),
-}
 
 
 def label(code: str, name: str, system: str) -> str:
@@ -88,7 +85,7 @@ def automatic_names(
     tuple of str
         One name for each cluster.
     """
-    other = _NOT_DISEASES.get(system)
+    other = SYSTEMS[system].not_diseases if system in SYSTEMS else None
     names: list[str] = []
     for number, order in ranked.items():
         diseases = [i for i in order if not (other and other.match(codes[i]))]

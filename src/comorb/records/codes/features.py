@@ -1,41 +1,14 @@
-"""Coding systems: recognise them, roll codes up, and map raw codes to features."""
+"""Features: recognise the coding system of a column, and map its raw codes to features."""
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from comorb.errors import RecordsError
-from comorb.records.codes.notation import (
-    SYSTEMS,
-    Normalised,
-    check_system,
-    normalise,
-    written_as_numbers,
-)
-from comorb.records.codes.titles import ICD9_CHAPTERS, ICD10_CHAPTERS, full_titles, group_of, name
+from comorb.records.codes.system import written_as_numbers
+from comorb.records.codes.systems import coding_system, families
 
-__all__ = [
-    "LEVELS",
-    "SYSTEMS",
-    "Features",
-    "Normalised",
-    "Recognition",
-    "featurise",
-    "name",
-    "normalise",
-    "recognise",
-    "roll_up",
-]
-
-LEVELS = ("category", "full", "group", "chapter")
-
-_ATC = re.compile(r"[A-Z][0-9]{2}[A-WYZ]{2}(?:[0-9]{2})?")
-_EUROPEAN = re.compile(r"[+*!†‡]\s*$")
-_ICD_SHARE = 0.8
-_UNBILLABLE_SHARE = 0.2
+_RECOGNISED_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -45,7 +18,7 @@ class Recognition:
     Attributes
     ----------
     system
-        One of `SYSTEMS`.
+        The key of a coding system.
     matched
         Values that fit the system.
     total
@@ -102,62 +75,29 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
     """
     counts = values if isinstance(values, Mapping) else dict.fromkeys(values, 1)
     floats = written_as_numbers(counts)
+    opaque = coding_system("opaque")
     present = {
         raw: count
         for raw, count in counts.items()
-        if normalise(raw, "opaque", floats).state != "missing"
+        if opaque.normalise(raw, floats).state != "missing"
     }
     total = sum(present.values())
-    nines = {raw for raw in present if normalise(raw, "icd9cm", floats).code}
-    tens = {raw for raw in present if _looks_like_icd10(raw)}
+    claims = {
+        name: {raw for raw in present if first.claims(first.normalise(raw, floats).code)}
+        for name, (first, *_) in families().items()
+    }
 
     def count(raws: Iterable[str]) -> int:
         return sum(present[raw] for raw in raws)
 
-    if not total or count(nines | tens) < _ICD_SHARE * total:
+    if not total or count(set().union(*claims.values())) < _RECOGNISED_SHARE * total:
         return Recognition("opaque", total, total, 0)
-    system = "icd9cm"
-    if count(tens) > count(nines):
-        system = _which_icd10({raw: present[raw] for raw in tens})
-    matched = count(raw for raw in present if normalise(raw, system, floats).code)
-    return Recognition(system, matched, total, ambiguous=count(nines & tens))
-
-
-def roll_up(code: str, system: str, level: str) -> str:
-    """Roll a canonical code up to a level.
-
-    Parameters
-    ----------
-    code
-        A code from `normalise`.
-    system
-        One of `SYSTEMS`; an opaque code is the same at every level.
-    level
-        'category' (3 characters, 4 for ICD-9 E codes), 'full', 'group' (CCS or CCSR) or
-        'chapter'.
-
-    Returns
-    -------
-    str
-        The category or code, a group such as 'CCS108' or 'CIR019', or a chapter such as
-        '390-459' or 'I00-I99': no two levels share a text with two meanings.
-
-    Examples
-    --------
-    >>> roll_up("42823", "icd9cm", "category"), roll_up("42823", "icd9cm", "group")
-    ('428', 'CCS108')
-    """
-    check_system(system)
-    if level not in LEVELS:
-        raise RecordsError(f"Expected a level out of {', '.join(LEVELS)}; got {level!r}.")
-    if system == "opaque" or level == "full":
-        return code
-    category = code[:4] if system == "icd9cm" and code.startswith("E") else code[:3]
-    if level == "category":
-        return category
-    if level == "group":
-        return group_of(code, system) or category
-    return _chapter(category, system)
+    best = max(claims, key=lambda name: count(claims[name]))
+    own = {raw: present[raw] for raw in claims[best]}
+    system = next(one for one in reversed(families()[best]) if one.is_likely(own))
+    matched = count(raw for raw in present if system.normalise(raw, floats).code)
+    several = [raw for raw in present if sum(raw in some for some in claims.values()) > 1]
+    return Recognition(system.key, matched, total, count(several))
 
 
 def featurise(raw_codes: Iterable[str], system: str, levels: Iterable[str]) -> Features:
@@ -168,9 +108,9 @@ def featurise(raw_codes: Iterable[str], system: str, levels: Iterable[str]) -> F
     raw_codes
         The codes as they were written.
     system
-        One of `SYSTEMS`.
+        The key of a coding system.
     levels
-        One or several of `LEVELS`.
+        One or several of 'category', 'full', 'group' and 'chapter'.
 
     Returns
     -------
@@ -186,48 +126,21 @@ def featurise(raw_codes: Iterable[str], system: str, levels: Iterable[str]) -> F
     raws = list(dict.fromkeys(raw_codes))
     levels = tuple(levels)
     floats = written_as_numbers(raws)
-    codes = {raw: normalise(raw, system, floats) for raw in raws}
+    coding = coding_system(system)
+    codes = {raw: coding.normalise(raw, floats) for raw in raws}
 
     def in_state(state: str) -> frozenset[str]:
         return frozenset(raw for raw, code in codes.items() if code.state == state)
 
     def features(code: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(roll_up(code, system, level) for level in levels))
+        return tuple(dict.fromkeys(coding.roll_up(code, level) for level in levels))
 
-    by_group = "group" in levels and system != "opaque"
+    by_group = "group" in levels and coding.grammar is not None
+    usable = {raw: code for raw, (code, _) in codes.items() if code and by_group}
     return Features(
         of={raw: features(code) if code else () for raw, (code, _) in codes.items()},
         repaired=in_state("repaired"),
         malformed=in_state("malformed"),
         missing=in_state("missing"),
-        mixed=frozenset(
-            raw
-            for raw, (code, _) in codes.items()
-            if by_group and code and group_of(code, system) is None
-        ),
+        mixed=frozenset(raw for raw, code in usable.items() if coding.group_of(code) is None),
     )
-
-
-def _looks_like_icd10(raw: str) -> bool:
-    code = normalise(raw, "icd10cm").code
-    return bool(code) and not _ATC.fullmatch(code)
-
-
-def _which_icd10(counts: Mapping[str, int]) -> str:
-    """Tell European from American ICD-10 by its marks, and by how many codes are billable."""
-    if any(_EUROPEAN.search(raw) for raw in counts):
-        return "icd10"
-    billable = full_titles("icd10cm")
-    american = unknown = 0
-    for raw, count in counts.items():
-        code = normalise(raw, "icd10cm").code
-        if len(code) > 3:
-            only = code in billable or not normalise(raw, "icd10").code
-            american += count * only
-            unknown += count * (not only)
-    return "icd10" if unknown > _UNBILLABLE_SHARE * (american + unknown) else "icd10cm"
-
-
-def _chapter(category: str, system: str) -> str:
-    chapters = list(ICD9_CHAPTERS if system == "icd9cm" else ICD10_CHAPTERS)
-    return chapters[bisect_right(chapters, category + "~") - 1]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from comorb.records.codes.features import Features, featurise, name, normalise, recognise
+from comorb.records.codes.features import Features, featurise, recognise
+from comorb.records.codes.systems import coding_system, families
 
 _MIXED_SHARE = 0.01
 _COMMON = 2000
@@ -21,8 +22,8 @@ class Vocabulary:
     """Which features each raw code becomes, and how many mentions were repaired or lost.
 
     ``places`` has a row for each raw code and a column for each level: the number of the
-    feature, or -1. ``malformed`` and ``missing`` mark raw codes that have none;
-    ``warning`` says when two systems are mixed without a column that tells them apart.
+    feature, or -1. ``malformed`` and ``missing`` mark raw codes that have none; ``notes`` are
+    for the ledger.
     """
 
     codes: tuple[str, ...]
@@ -32,7 +33,6 @@ class Vocabulary:
     malformed: NDArray[np.bool_]
     missing: NDArray[np.bool_]
     notes: tuple[str, ...]
-    warning: str | None
 
 
 def build_vocabulary(
@@ -54,70 +54,89 @@ def build_vocabulary(
     titles : mapping of raw code to name
         Names that the source brings along.
     """
-    systems, fits, warning = _fit({raw: n for raw, n in counts.items() if n}, system, levels)
-    used = sorted(fits)
+    mentioned = {raw: count for raw, count in counts.items() if count}
+    systems, fits, notes = _fit(mentioned, system, levels)
+    keys = sorted(fits)
 
-    def feature(code: str, its: str) -> str:
-        return code if len(used) == 1 else f"{its}:{code}"
+    def feature(code: str, key: str) -> str:
+        return code if len(keys) == 1 else f"{key}:{code}"
 
-    homes = {feature(f, one): (f, one) for one in used for fs in fits[one].of.values() for f in fs}
-    codes = tuple(sorted(homes))
+    origins = {
+        feature(code, key): (code, key)
+        for key in keys
+        for several in fits[key].of.values()
+        for code in several
+    }
+    codes = tuple(sorted(origins))
     number = {code: place for place, code in enumerate(codes)}
     places = np.full((len(counts), max(1, len(levels))), -1, dtype=np.int32)
     malformed, missing = np.zeros((2, len(counts)), dtype=bool)
     for row, raw in enumerate(counts):
         if raw in systems:
-            its, code = systems[raw], raw[1]
-            found = [number[feature(one, its)] for one in fits[its].of[code]]
-            places[row, : len(found)] = found
-            malformed[row] = code in fits[its].malformed
-            missing[row] = code in fits[its].missing
+            key, text = systems[raw], raw[1]
+            numbers = [number[feature(code, key)] for code in fits[key].of[text]]
+            places[row, : len(numbers)] = numbers
+            malformed[row] = text in fits[key].malformed
+            missing[row] = text in fits[key].missing
+
+    def name(code: str) -> str:
+        plain, key = origins[code]
+        return titles.get(code) or coding_system(key).name(plain)
+
     return Vocabulary(
         codes,
-        tuple(titles.get(code) or name(*homes[code]) for code in codes),
-        "+".join(used) or "opaque",
+        tuple(name(code) for code in codes),
+        "+".join(keys) or "opaque",
         places,
         malformed,
         missing,
-        _told(counts, systems, fits),
-        warning,
+        (*notes, *_repairs(counts, systems, fits)),
     )
 
 
 def _fit(
     counts: Mapping[Raw, int], system: str | None, levels: Sequence[str]
-) -> tuple[dict[Raw, str], dict[str, Features], str | None]:
-    """Return the system of each raw code, the features in each system, and a warning if mixed."""
+) -> tuple[dict[Raw, str], dict[str, Features], list[str]]:
+    """Return the system of each raw code, the features in each system, and a note if mixed."""
     loose = {code: count for (edition, code), count in counts.items() if edition is None}
     common = sorted(loose, key=lambda code: (-loose[code], code))[:_COMMON]
     main = system or recognise({code: loose[code] for code in common}).system
     systems = {raw: raw[0] or main for raw in counts}
     by_system: dict[str, list[str]] = {}
-    for raw, its in systems.items():
-        by_system.setdefault(its, []).append(raw[1])
-    fits = {its: featurise(codes, its, levels) for its, codes in by_system.items()}
-    if system or main == "opaque" or not loose:
-        return systems, fits, None
-    other = "icd10cm" if main == "icd9cm" else "icd9cm"
-    strays = [code for code in fits[main].malformed & set(loose) if normalise(code, other).code]
-    if sum(loose[code] for code in strays) < _MIXED_SHARE * sum(loose.values()):
-        return systems, fits, None
-    systems.update({(None, code): other for code in strays})
-    fits[other] = featurise([*by_system.get(other, []), *strays], other, levels)
-    warning = (
+    for raw, key in systems.items():
+        by_system.setdefault(key, []).append(raw[1])
+    fits = {key: featurise(codes, key, levels) for key, codes in by_system.items()}
+    family = coding_system(main).family
+    if system or not family or not loose:
+        return systems, fits, []
+    malformed = fits[main].malformed & set(loose)
+
+    def strays(key: str) -> list[str]:
+        return [code for code in malformed if coding_system(key).normalise(code).code]
+
+    def mentions(codes: Sequence[str]) -> int:
+        return sum(loose[code] for code in codes)
+
+    rivals = [some[0].key for name, some in families().items() if name != family]
+    other = max(rivals, key=lambda key: mentions(strays(key)))
+    if mentions(strays(other)) < _MIXED_SHARE * sum(loose.values()):
+        return systems, fits, []
+    systems.update({(None, code): other for code in strays(other)})
+    fits[other] = featurise([*by_system.get(other, []), *strays(other)], other, levels)
+    note = (
         f"{main} and {other} are mixed and no column says which is which: "
         f"{recognise(loose).ambiguous:,} mentions fit both and were taken as {main}; name the "
         "column with the version"
     )
-    return systems, fits, warning
+    return systems, fits, [note]
 
 
-def _told(
+def _repairs(
     counts: Mapping[Raw, int], systems: Mapping[Raw, str], fits: Mapping[str, Features]
-) -> tuple[str, ...]:
-    def mentions(kind: str) -> int:
-        those = {one: getattr(fit, kind) for one, fit in fits.items()}
-        return sum(counts[raw] for raw, its in systems.items() if raw[1] in those[its])
+) -> list[str]:
+    def mentions(state: str) -> int:
+        codes = {key: getattr(features, state) for key, features in fits.items()}
+        return sum(counts[raw] for raw, key in systems.items() if raw[1] in codes[key])
 
     repaired, mixed = mentions("repaired"), mentions("mixed")
     notes = []
@@ -125,4 +144,4 @@ def _told(
         notes.append(f"{repaired:,} codes repaired: lost leading zeros, or the '.0' of a number")
     if mixed:
         notes.append(f"{mixed:,} codes too coarse for a group: their category stands in for it")
-    return tuple(notes)
+    return notes

@@ -16,9 +16,9 @@ from scipy import sparse
 
 from comorb.errors import RecordsError
 from comorb.model.mixture import draw
-from comorb.records.codes.features import name
+from comorb.records.codes.systems import coding_system
 from comorb.records.cohort import Cohort
-from comorb.records.datasets.recipes import HEART_FAILURE, TERTIARY, Pattern, Study
+from comorb.records.datasets.recipes import HEART_FAILURE, TERTIARY, ClusterRecipe, CohortRecipe
 from comorb.records.ledger import Ledger
 
 FEWEST, MOST = 3, 10
@@ -91,34 +91,34 @@ def region(n: int, layout: Literal["wide", "long"] = "wide") -> Iterator[pa.Reco
     return (_block(start, min(n - start, _BLOCK), layout) for start in range(0, n, _BLOCK))
 
 
-def _cohort(study: Study, seed: int) -> Cohort:
+def _cohort(recipe: CohortRecipe, seed: int) -> Cohort:
     rng = np.random.default_rng(seed)
-    codes, means = _parameters(study)
+    codes, means = _parameters(recipe)
     labels = rng.permutation(
-        np.repeat(np.arange(len(study.patterns)), [pattern.size for pattern in study.patterns])
+        np.repeat(np.arange(len(recipe.clusters)), [cluster.size for cluster in recipe.clusters])
     )
     matrix = _records(labels, means, rng)
     seen = np.flatnonzero(np.bincount(matrix.indices, minlength=len(codes)))
     kept = tuple(codes[column] for column in seen)
-    ledger = Ledger.start(labels.size, len(kept), f"simulated: {study.name}")
-    truth = "; ".join(f"{i} {p.name}" for i, p in enumerate(study.patterns, start=1))
+    ledger = Ledger.start(labels.size, len(kept), f"simulated: {recipe.name}")
+    truth = "; ".join(f"{i} {cluster.name}" for i, cluster in enumerate(recipe.clusters, start=1))
     return Cohort(
         matrix=matrix[:, seen],
         ids=pa.array([str(number) for number in range(1, labels.size + 1)]),
         codes=kept,
-        names=tuple(name(code, "icd9cm") for code in kept),
+        names=tuple(coding_system("icd9cm").name(code) for code in kept),
         system="icd9cm",
         level="category",
-        covariates=pa.table(_covariates(study.patterns, labels, rng)),
+        covariates=pa.table(_covariates(recipe.clusters, labels, rng)),
         ledger=replace(ledger, notes=(f"true clusters: {truth}",)),
     )
 
 
 def _block(start: int, length: int, layout: str) -> pa.RecordBatch:
     rng = np.random.default_rng([2016, start // _BLOCK])
-    patterns, codes, means = _region_parameters()
-    sizes = np.array([pattern.size for pattern in patterns])
-    labels = rng.choice(len(patterns), size=_BLOCK, p=sizes / sizes.sum())
+    clusters, codes, means = _region_parameters()
+    sizes = np.array([cluster.size for cluster in clusters])
+    labels = rng.choice(len(clusters), size=_BLOCK, p=sizes / sizes.sum())
     matrix = _records(labels, means, rng)[:length]
     ids = pa.array([str(number) for number in range(start + 1, start + length + 1)])
     vocabulary = pa.array(codes)
@@ -127,7 +127,7 @@ def _block(start: int, length: int, layout: str) -> pa.RecordBatch:
         return pa.record_batch(
             {"record_id": ids.take(rows), "code": vocabulary.take(pa.array(matrix.indices))}
         )
-    covariates = _covariates(patterns, labels, rng)
+    covariates = _covariates(clusters, labels, rng)
     columns = {"record_id": ids} | {key: whole[:length] for key, whole in covariates.items()}
     for place, slot in enumerate(_slots(matrix).T, start=1):
         columns[f"dx{place}"] = vocabulary.take(pa.array(slot, mask=slot < 0))
@@ -135,40 +135,41 @@ def _block(start: int, length: int, layout: str) -> pa.RecordBatch:
 
 
 @lru_cache(maxsize=1)
-def _region_parameters() -> tuple[tuple[Pattern, ...], list[str], NDArray[np.float64]]:
-    """Return the patterns of both studies over the union of their codes."""
-    studies = (HEART_FAILURE, TERTIARY)
-    parameters = [_parameters(study) for study in studies]
+def _region_parameters() -> tuple[tuple[ClusterRecipe, ...], list[str], NDArray[np.float64]]:
+    """Return the clusters of both recipes over the union of their codes."""
+    recipes = (HEART_FAILURE, TERTIARY)
+    parameters = [_parameters(recipe) for recipe in recipes]
     codes = sorted({code for own, _ in parameters for code in own})
     means = []
     for own, rates in parameters:
         wide = np.zeros((len(rates), len(codes)))
         wide[:, np.searchsorted(codes, own)] = rates
         means.append(wide)
-    return tuple(p for study in studies for p in study.patterns), codes, np.vstack(means)
+    return tuple(one for recipe in recipes for one in recipe.clusters), codes, np.vstack(means)
 
 
-def _parameters(study: Study) -> tuple[list[str], NDArray[np.float64]]:
-    """Return the codes of a study and the (k, d) probability of each in each cluster.
+def _parameters(recipe: CohortRecipe) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the codes of a recipe and the (k, d) probability of each in each cluster.
 
     A category of a cluster's pattern has the pattern's probability, one of another cluster's
     pattern half its background rate; the long tail is scaled to 2.5 codes a record. A
-    category too rare in the study's own column has a fifth of its rate among all adults.
+    category too rare in the recipe's own column has a fifth of its rate among all adults.
     """
     table = resources.files("comorb.records.datasets").joinpath("background_rates.csv")
     rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
     rates = {
-        row["code"]: float(row[study.background] or 0.2 * float(row["adults"] or 0)) for row in rows
+        row["code"]: float(row[recipe.background] or 0.2 * float(row["adults"] or 0))
+        for row in rows
     }
-    leading = {code for pattern in study.patterns for code in pattern.codes}
+    leading = {code for cluster in recipe.clusters for code in cluster.codes}
     scale = _TAIL / sum(rate for code, rate in rates.items() if code not in leading)
     codes = sorted(rates | dict.fromkeys(leading, 0.0))
     shared = [0.5 if code in leading else scale for code in codes]
     base = np.array([rates.get(code, 0.0) for code in codes]) * shared
     means = np.array(
         [
-            [pattern.codes.get(code, rate) for code, rate in zip(codes, base, strict=True)]
-            for pattern in study.patterns
+            [cluster.codes.get(code, rate) for code, rate in zip(codes, base, strict=True)]
+            for cluster in recipe.clusters
         ]
     )
     return codes, means
@@ -198,11 +199,11 @@ def _slots(matrix: sparse.csr_array[Any]) -> NDArray[np.int32]:
 
 
 def _covariates(
-    patterns: tuple[Pattern, ...], labels: NDArray[np.int64], rng: np.random.Generator
+    clusters: tuple[ClusterRecipe, ...], labels: NDArray[np.int64], rng: np.random.Generator
 ) -> dict[str, pa.Array]:
     n = labels.size
     age, female, stay, died = (
-        np.array([getattr(pattern, field) for pattern in patterns])[labels]
+        np.array([getattr(cluster, field) for cluster in clusters])[labels]
         for field in ("age", "female", "stay", "died")
     )
     years = np.clip(np.rint(rng.normal(age, 10)), 18, 104).astype(np.int16)

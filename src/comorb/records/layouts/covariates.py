@@ -1,8 +1,15 @@
-"""Covariates: the columns beside the codes, with the types that their values have."""
+"""Covariates: the columns beside the codes, with the types that their values have.
+
+Age, sex and date are read as `comorb.records.values` reads them; any other text becomes a number
+when every value of it is one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,23 +19,35 @@ from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
 from comorb.records.layouts.layout import Layout
-from comorb.records.sources.duck import Source, Table, quoted
+from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
+from comorb.records.values import MARKS, TIME, Meanings, read_ages, read_dates, read_sexes
 
-_MISSING = pa.array(["", "NA", "N/A", "NULL", "null", "NaN", "nan", "?", "None", "<NA>", "\\N"])
+_READ: dict[str, Callable[[Mapping[str, int], str], Meanings]] = {
+    "age": read_ages,
+    "sex": read_sexes,
+    "date": read_dates,
+}
+_TYPES = {int: pa.int64(), float: pa.float64(), str: pa.string(), date: pa.date32()}
+_MARKS = pa.array(
+    sorted(
+        "".join(letters)
+        for mark in MARKS
+        for letters in product(*({letter, letter.lower()} for letter in mark))
+    )
+)
 _WHOLE = r"^-?(0|[1-9][0-9]{0,14})$"
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
-_DAY = r"^[0-9]{4}-?[0-9]{2}-?[0-9]{2}([ T].*)?$"
+_LABELS = re.compile(r"ENUM")
+_LABELS_AND_NUMBERS = re.compile(r"ENUM|U?\w*INT|DOUBLE|FLOAT|DECIMAL")
 KEPT_WHEN_UNEQUAL = ("age", "sex", "date", "weight")
 
 
-def renamed(table: pa.Table, layout: Layout) -> pa.Table:
-    """Give age, sex, date and weight these names; leave parts and versions out."""
-    names = shown_names(table.column_names, layout)
-    return table.select(list(names)).rename_columns(list(names.values()))
-
-
 def shown_names(columns: Sequence[str], layout: Layout) -> dict[str, str]:
-    """Return the columns that are covariates, each with the name that it gets."""
+    """Return the columns that are covariates, each with the name that it gets.
+
+    Age, sex, date and weight get these names; columns that number parts or editions are no
+    covariates.
+    """
     roles = {column: role for role, column in layout.roles.items()}
     given = {column: role for column, role in roles.items() if role in KEPT_WHEN_UNEQUAL}
     free = [column for column in columns if roles.get(column) not in ("part", "version")]
@@ -38,7 +57,89 @@ def shown_names(columns: Sequence[str], layout: Layout) -> dict[str, str]:
     }
 
 
-def united(source: Source, table: Table, key: str) -> tuple[pa.Table, tuple[str, ...]]:
+def renamed(table: pa.Table, layout: Layout) -> pa.Table:
+    """Return the covariates of a table under the names that they get."""
+    names = shown_names(table.column_names, layout)
+    return table.select(list(names)).rename_columns(list(names.values()))
+
+
+def as_read(name: str, table: SourceTable, layout: Layout) -> str:
+    """Return the SQL that reads a column: ids, and what is interpreted here, as text."""
+    kind = table.columns[name]
+    role = next((role for role, column in layout.roles.items() if column == name), "")
+    labels = _LABELS if role == "age" else _LABELS_AND_NUMBERS
+    interpreted = role in _READ and labels.match(kind)
+    return as_text(name, kind) if interpreted or role in ("record", "patient") else quoted(name)
+
+
+def read_roles(
+    names: Sequence[str], layout: Layout, counts: Callable[[str], Mapping[str, int]]
+) -> dict[str, Meanings]:
+    """Return what the values of age, sex and date mean, for those of them that are named."""
+    own = {role: getattr(layout, role) or role for role in _READ if role in names}
+    return {role: _READ[role](counts(role), column) for role, column in own.items()}
+
+
+def counted(source: OpenedSource, table: SourceTable, column: str) -> dict[str, int]:
+    """Return the distinct texts of a column without the time of day, and how often each occurs."""
+    text = f"regexp_replace({quoted(column)}, {literal(TIME)}, '')"
+    sql = f"SELECT {text} AS text, count(*) FROM {table.sql} WHERE text IS NOT NULL GROUP BY 1"
+    return dict(source.rows(table, sql))
+
+
+def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[str, Meanings]:
+    """Decide over a whole table what the texts of its covariates mean, for readers of its parts."""
+    free = [name for name in table.columns if name not in {*(layout.codes or ()), *layout.ids}]
+    names = shown_names(free, layout)
+    picks = ", ".join(f"{as_read(n, table, layout)} AS {quoted(new)}" for n, new in names.items())
+    if not picks:
+        return {}
+    view = source.view(table.label, f"SELECT {picks} FROM {table.sql}")
+    texts = [name for name, kind in view.columns.items() if kind == "VARCHAR"]
+    meanings = read_roles(texts, layout, lambda name: counted(source, view, name))
+    plain = [name for name in texts if name not in meanings]
+    kinds: dict[str, set[type]] = {name: set() for name in plain}
+    if plain:
+        sql = f"SELECT {', '.join(map(quoted, plain))} FROM {view.sql}"
+        for batch in source.batches(view, sql):
+            for name, kind in kinds.items():
+                column = _without_marks(pa.chunked_array([batch.column(name)]))
+                kind |= {_narrowest(column)} if column.null_count < len(column) else set()
+    widest = {name: _widest(kind) for name, kind in kinds.items()}
+    return meanings | {name: Meanings(kind) for name, kind in widest.items()}
+
+
+def meanings_of(table: pa.Table, layout: Layout) -> dict[str, Meanings]:
+    """Return what the texts of age, sex and date mean in a table that was read whole."""
+    texts = [name for name in table.column_names if pa.types.is_string(table[name].type)]
+    return read_roles(texts, layout, lambda name: _distinct(table[name]))
+
+
+def notes_of(meanings: Mapping[str, Meanings]) -> tuple[str, ...]:
+    """Return what the ledger says of the values of a table."""
+    return tuple(note for one in meanings.values() for note in one.notes)
+
+
+def typed(
+    table: pa.Table, layout: Layout, meanings: Mapping[str, Meanings] | None = None
+) -> pa.Table:
+    """Give text columns the type that their values have; ids stay text.
+
+    A column whose meanings are not given is decided by its own values, age, sex and date only
+    when no meanings are given at all.
+    """
+    if meanings is None:
+        meanings = meanings_of(table, layout)
+    columns = {name: table[name] for name in table.column_names}
+    return pa.table(
+        {
+            name: column if name in layout.ids else _typed(name, column, meanings.get(name))
+            for name, column in columns.items()
+        }
+    )
+
+
+def unite(source: OpenedSource, table: SourceTable, key: str) -> tuple[pa.Table, tuple[str, ...]]:
     """Return one row for each value of a key, in its order, and a note on columns left out.
 
     A column that differs within a record isn't one of its covariates; of age, sex, date and
@@ -60,25 +161,21 @@ def united(source: Source, table: Table, key: str) -> tuple[pa.Table, tuple[str,
             f"SELECT {tests} FROM (SELECT {ends} FROM {table.sql} GROUP BY {quoted(key)})",
         )
         varying = [name for name, flag in zip(free, same, strict=True) if flag is False]
-    batches = list(source.batches(table, grouped))
-    whole = pa.Table.from_batches(batches)
+    whole = pa.Table.from_batches(list(source.batches(table, grouped)))
     notes = [f"column {name!r} differs within records and isn't a covariate" for name in varying]
     return whole.drop_columns([key, *varying]), tuple(notes)
 
 
-def typed(table: pa.Table, layout: Layout) -> pa.Table:
-    """Give text columns the type that every value of them has; ids stay text."""
-    ids = (layout.record, layout.patient)
-    columns = {name: table[name] for name in table.column_names}
-    return pa.table(
-        {name: held if name in ids else _typed(name, held) for name, held in columns.items()}
-    )
+def meanings_table(meanings: Meanings) -> pa.Table:
+    """Return what each text means as a table with the columns text and value."""
+    pairs = dict(meanings.of or {})
+    values = pa.array(list(pairs.values()), _TYPES[meanings.kind])
+    return pa.table({"text": pa.array(list(pairs), pa.string()), "value": values})
 
 
 def weights_of(label: str, column: str, values: pa.ChunkedArray) -> NDArray[np.float64]:
     """Return a column as weights, all of them positive numbers."""
-    numbers = values if _is_number(values.type) else None
-    if numbers is None or values.null_count or pc.min(values).as_py() <= 0:
+    if not _is_number(values.type) or values.null_count or pc.min(values).as_py() <= 0:
         raise RecordsError(
             f"{label}: the weights in column {column!r} must all be numbers above 0; correct or "
             "leave out the rows where they are not."
@@ -90,34 +187,60 @@ def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _typed(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _typed(name: str, column: pa.ChunkedArray, meanings: Meanings | None) -> pa.ChunkedArray:
     if pa.types.is_decimal(column.type) or (name == "age" and _is_number(column.type)):
         return column.cast(pa.float64())
     if pa.types.is_timestamp(column.type) and name == "date":
         return column.cast(pa.date32(), safe=False)
     if not pa.types.is_string(column.type):
         return column
-    column = pc.if_else(pc.is_in(column, _MISSING), pa.scalar(None, pa.string()), column)
-    if name == "date":
-        return _dates(column)
-    if name == "age" and _all_match(column, _NUMBER):
-        return column.cast(pa.float64())
+    if meanings is not None and meanings.of is not None:
+        return _mapped(column, meanings)
+    column = _without_marks(column)
+    if meanings is not None:
+        return column.cast(_TYPES[meanings.kind])
+    return column if name in _READ else column.cast(_TYPES[_narrowest(column)])
+
+
+def _without_time(texts: pa.Array) -> pa.Array:
+    return pc.replace_substring_regex(texts, TIME, "")
+
+
+def _distinct(column: pa.ChunkedArray) -> dict[str, int]:
+    pairs = pc.value_counts(column.drop_null())
+    texts, counts = _without_time(pairs.field("values")), pairs.field("counts")
+    table = (
+        pa.table({"text": texts, "count": counts}).group_by("text").aggregate([("count", "sum")])
+    )
+    return dict(zip(table["text"].to_pylist(), table["count_sum"].to_pylist(), strict=True))
+
+
+def _mapped(column: pa.ChunkedArray, meanings: Meanings) -> pa.ChunkedArray:
+    """Replace each text by what it means, looking at the distinct ones only."""
+    of, kind = meanings.of or {}, _TYPES[meanings.kind]
+    encoded = column.dictionary_encode()
+    if not encoded.num_chunks:
+        return pa.chunked_array([], kind)
+    texts = _without_time(encoded.chunk(0).dictionary).dictionary_encode()
+    values = pa.array([of.get(text) for text in texts.dictionary.to_pylist()], kind)
+    values = values.take(texts.indices)
+    return pa.chunked_array([values.take(chunk.indices) for chunk in encoded.chunks], kind)
+
+
+def _without_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(pc.is_in(column, _MARKS), pa.scalar(None, pa.string()), column)
+
+
+def _narrowest(column: pa.ChunkedArray) -> type:
+    """Return the type that every text of a column has."""
     if _all_match(column, _WHOLE):
-        return column.cast(pa.int64())
-    if _all_match(column, _NUMBER):
-        return column.cast(pa.float64())
-    return column
+        return int
+    return float if _all_match(column, _NUMBER) else str
 
 
-def _dates(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not _all_match(column, _DAY):
-        return column
-    digits = pc.replace_substring(pc.utf8_slice_codeunits(column, 0, 10), "-", "")
-    digits = pc.utf8_slice_codeunits(digits, 0, 8)
-    try:
-        return pc.strptime(digits, format="%Y%m%d", unit="s").cast(pa.date32())
-    except pa.ArrowInvalid:
-        return column
+def _widest(kinds: set[type]) -> type:
+    """Return the type that holds the values of all parts of a column."""
+    return next((kind for kind in (str, float, int) if kind in kinds), str)
 
 
 def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:

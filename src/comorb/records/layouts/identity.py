@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Ints
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.plan import Plan
 from comorb.records.ledger import Ledger
-from comorb.records.sources.duck import Table
 
 Mentions = tuple[Ints, NDArray[np.int32]]
 
@@ -38,20 +37,13 @@ class Identity:
         return not self.united and len(self.ids) == len(self.place)
 
 
-def identify(
-    table: Table,
-    layout: Layout,
-    unit: str,
-    others: pa.Table,
-    mentions: Callable[[], Mentions],
-    n: int,
-) -> Identity:
+def identify(plan: Plan, others: pa.Table, mentions: Callable[[], Mentions], n: int) -> Identity:
     """Tell the records of a table's n rows apart.
 
     A repeated visit id is one record when a column numbers its parts, a duplicate when the rows
     are the same, and an error when they are not.
     """
-    column = id_column(table, layout, unit)
+    layout, column = plan.layout, plan.id_column
     ledger = Ledger().open("rows", "read", n)
     if column is not None:
         values = others[column].combine_chunks()
@@ -59,29 +51,19 @@ def identify(
             return Identity(np.arange(n), values, column, False, ledger)
         codes = pc.dictionary_encode(values)
         distinct = len(codes.dictionary)
-        stranger = column == layout.patient and unit == "visit"
-        if not (stranger and distinct < n):
+        several_visits = column == layout.patient and plan.unit == "visit" and distinct < n
+        if not several_visits:
             ledger = ledger.less("rows", "without an id", values.null_count)
             numbers = pc.fill_null(codes.indices, -1).to_numpy().astype(np.int64)
             known = Identity(numbers, codes.dictionary, column, False, ledger)
             if distinct == n:
                 return known
-            if unit == "patient" or layout.part is not None:
+            if plan.unit == "patient" or layout.part is not None:
                 return _unite(known)
-            return _distinct(table, others, mentions(), known)
+            return _distinct(plan, others, mentions(), known)
     ids = pa.array(np.arange(1, n + 1)).cast(pa.string())
     ledger = Ledger(ledger.lines, notes=("no column holds a unique id: records go by row number",))
     return Identity(np.arange(n), ids, None, False, ledger)
-
-
-def id_column(table: Table, layout: Layout, unit: str) -> str | None:
-    """Return the column that identifies a record of the unit, or None."""
-    if unit == "patient" and layout.patient is None:
-        raise RecordsError(
-            f"{table.label} has no column that was recognised as the patient's id, which "
-            "unit='patient' needs; name it."
-        )
-    return layout.patient if unit == "patient" else layout.record or layout.patient
 
 
 def _ascending(values: pa.Array) -> bool:
@@ -98,7 +80,7 @@ def _unite(known: Identity) -> Identity:
     return replace(known, place=rank[known.place], ids=known.ids.take(pa.array(order)), united=True)
 
 
-def _distinct(table: Table, others: pa.Table, mentions: Mentions, known: Identity) -> Identity:
+def _distinct(plan: Plan, others: pa.Table, mentions: Mentions, known: Identity) -> Identity:
     """Leave out the rows that repeat an earlier one, or refuse an id with unequal rows."""
     numbers = known.place
     order = np.argsort(numbers, kind="stable")
@@ -114,9 +96,9 @@ def _distinct(table: Table, others: pa.Table, mentions: Mentions, known: Identit
 
     for one, two in zip(earlier.tolist(), later.tolist(), strict=True):
         if codes(one) != codes(two) or not others.slice(one, 1).equals(others.slice(two, 1)):
-            first = table.first_row
+            first = plan.table.first_row
             raise RecordsError(
-                f"{table.label}: the ids in column {known.column!r} must be unique, but rows "
+                f"{plan.table.label}: the ids in column {known.column!r} must be unique, but rows "
                 f"{one + first:,} and {two + first:,} have the same id and unequal contents. Name "
                 "the column that is unique, or read with unit='patient' to unite them."
             )

@@ -32,7 +32,7 @@ _JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
 
 
 @dataclass(frozen=True)
-class Table:
+class SourceTable:
     """One table: what to call it, what to write after FROM, and its columns with their types.
 
     Text is slow to read twice, and the first row of a text file is its header.
@@ -50,38 +50,38 @@ class Table:
 
 
 @dataclass
-class Source:
+class OpenedSource:
     """The tables of one source; each is opened when it is first asked for."""
 
     label: str
     connection: duckdb.DuckDBPyConnection
-    openers: dict[str, Callable[[], Table]] = field(default_factory=dict)
-    ask: Callable[[str], Table] | None = None
-    opened: dict[str, Table] = field(default_factory=dict)
+    openers: dict[str, Callable[[], SourceTable]] = field(default_factory=dict)
+    ask: Callable[[str], SourceTable] | None = None
+    opened: dict[str, SourceTable] = field(default_factory=dict)
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> SourceTable:
         """Return a table by its name."""
         if name not in self.opened:
             self.opened[name] = self.openers[name]()
         return self.opened[name]
 
-    def view(self, label: str, sql: str, text: bool = False) -> Table:
+    def view(self, label: str, sql: str, text: bool = False) -> SourceTable:
         """Name a query, so that it can be read as a table."""
         count = "SELECT count(*) FROM duckdb_views() WHERE temporary"
         name = f"view_{self.connection.sql(count).fetchall()[0][0]}"
         guarded(label, lambda: self.connection.execute(f"CREATE TEMP VIEW {name} AS {sql}"))
         shape = guarded(label, self.connection.sql(f"DESCRIBE {name}").fetchall)
-        return Table(label, name, {row[0]: row[1] for row in shape}, text)
+        return SourceTable(label, name, {row[0]: row[1] for row in shape}, text)
 
-    def rows(self, table: Table, sql: str) -> list[tuple[Any, ...]]:
+    def rows(self, table: SourceTable, sql: str) -> list[tuple[Any, ...]]:
         """Run a query on a table and return its rows."""
         return guarded(table.label, lambda: self.connection.sql(sql).fetchall())
 
-    def run(self, table: Table, sql: str) -> None:
+    def run(self, table: SourceTable, sql: str) -> None:
         """Run a statement on a table."""
         guarded(table.label, lambda: self.connection.execute(sql))
 
-    def batches(self, table: Table, sql: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(self, table: SourceTable, sql: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
         """Run a query on a table and yield its rows in batches, in order."""
         rows = max(1024, min(most, _CELLS // max(1, len(table.columns))))
         reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))

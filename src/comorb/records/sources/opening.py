@@ -20,7 +20,15 @@ import pyarrow as pa
 from comorb.errors import RecordsError
 from comorb.records.sources.databases import Database, is_query, open_postgresql, open_sqlite
 from comorb.records.sources.dialect import compression_of, open_bytes, refuse_twice, sniff
-from comorb.records.sources.duck import Source, Table, connect, guarded, literal, lock, quoted
+from comorb.records.sources.duck import (
+    OpenedSource,
+    SourceTable,
+    connect,
+    guarded,
+    literal,
+    lock,
+    quoted,
+)
 
 PARTS = ("condition_occurrence", "concept", "person", "condition", "patient")
 _DATA_FILE = re.compile(
@@ -29,7 +37,7 @@ _DATA_FILE = re.compile(
 
 
 @contextmanager
-def open_source(source: Any, memory: str | None = None) -> Iterator[Source]:
+def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource]:
     """Open a path, a URL, a frame or an Arrow table.
 
     Parameters
@@ -41,7 +49,7 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[Source]:
 
     Yields
     ------
-    Source
+    OpenedSource
         Its tables; they are gone when the context ends.
     """
     with ExitStack() as stack:
@@ -107,10 +115,10 @@ def _kind(file: Path) -> str:
 
 def _from_files(
     path: Path, files: dict[Path, str], connection: duckdb.DuckDBPyConnection
-) -> Source:
+) -> OpenedSource:
     """Open files as one table each, or Parquet files without a part's name as one table."""
     lock(connection, list(files))
-    source = Source(path.name, connection)
+    source = OpenedSource(path.name, connection)
     parted = [file for file in files if _part(file) in PARTS]
     if set(files.values()) == {"parquet"} and not parted:
         source.openers[path.stem] = lambda: _parquet(source, path.name, list(files))
@@ -135,7 +143,7 @@ def _part(file: Path) -> str:
     return re.split(r"[.\-]", file.name)[0].lower()
 
 
-def _open_files(source: Source, files: list[Path], kind: str) -> Table:
+def _open_files(source: OpenedSource, files: list[Path], kind: str) -> SourceTable:
     file = files[0]
     if kind == "parquet":
         return _parquet(source, file.name, files)
@@ -150,7 +158,7 @@ def _open_files(source: Source, files: list[Path], kind: str) -> Table:
     return _text(file)
 
 
-def _text(file: Path) -> Table:
+def _text(file: Path) -> SourceTable:
     dialect = sniff(file)
     columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in dialect.columns)
     read = (
@@ -159,15 +167,15 @@ def _text(file: Path) -> Table:
         f"encoding = {literal(dialect.encoding)}, compression = {literal(dialect.compression)}, "
         "auto_detect = false, strict_mode = true)"
     )
-    return Table(file.name, read, dict.fromkeys(dialect.columns, "VARCHAR"), text=True)
+    return SourceTable(file.name, read, dict.fromkeys(dialect.columns, "VARCHAR"), text=True)
 
 
-def _parquet(source: Source, label: str, files: list[Path]) -> Table:
+def _parquet(source: OpenedSource, label: str, files: list[Path]) -> SourceTable:
     names = ", ".join(literal(str(file)) for file in files)
     return source.view(label, f"SELECT * FROM read_parquet([{names}], hive_partitioning = false)")
 
 
-def register_table(source: Source, label: str, table: pa.Table) -> Table:
+def register_table(source: OpenedSource, label: str, table: pa.Table) -> SourceTable:
     """Let the engine read an Arrow table, without copying it."""
     refuse_twice(label, table.column_names)
     name = f"arrow_{len(source.opened)}"
@@ -175,10 +183,10 @@ def register_table(source: Source, label: str, table: pa.Table) -> Table:
     return source.view(label, f"SELECT * FROM {name}")
 
 
-def _from_frame(frame: Any, connection: duckdb.DuckDBPyConnection) -> Source:
+def _from_frame(frame: Any, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
     lock(connection, [])
     label = f"the {type(frame).__name__}"
-    source = Source(label, connection)
+    source = OpenedSource(label, connection)
     if type(frame).__module__.partition(".")[0] == "pandas":
         frame = _from_pandas(label, frame)
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -205,14 +213,14 @@ def _from_pandas(label: str, frame: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> Source:
+def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
     guarded(
         file.name,
         lambda: connection.execute(f"ATTACH {literal(str(file))} AS records (READ_ONLY)"),
     )
     connection.execute("USE records")
     lock(connection, [file])
-    source = Source(file.name, connection)
+    source = OpenedSource(file.name, connection)
     source.ask = lambda query: source.view(f"{file.name}, the query", query)
     for schema, name in connection.sql(
         "SELECT table_schema, table_name FROM information_schema.tables "
@@ -223,18 +231,18 @@ def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> Source:
     return source
 
 
-def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) -> Source:
+def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
     """Copy what is asked for into the engine: it de-duplicates faster than the database."""
     lock(connection, [])
-    source = Source(database.label, connection)
+    source = OpenedSource(database.label, connection)
 
-    def load(what: str) -> Table:
+    def load(what: str) -> SourceTable:
         label = f"{database.label}, {'the query' if is_query(what) else f'table {what}'}"
         name = f"copy_{len(source.opened)}"
         with database.stream(what) as reader:
             refuse_twice(label, reader.schema.names)
             connection.register("incoming", reader)
-            source.run(Table(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
+            source.run(SourceTable(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
             connection.unregister("incoming")
         return source.view(label, f"SELECT * FROM {name}")
 

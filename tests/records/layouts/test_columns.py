@@ -1,11 +1,18 @@
+"""Columns and layouts are recognised by names and values."""
+
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.layouts.layout import Layout, edition, recognise_layout
+from comorb.records.layouts.columns import Columns
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.readers import plan_table
+from comorb.records.sources.duck import SourceTable
 
 
 def recognise(columns, given=None):
-    return recognise_layout("file.csv", list(columns), columns, given or Layout())
+    table = SourceTable("file.csv", "t", dict.fromkeys(columns, "VARCHAR"))
+    known = Columns(table.label, list(columns), given or Layout(), lambda: columns)
+    return plan_table(None, table, known).layout
 
 
 def test_wide_with_the_columns_of_national_surveys():
@@ -116,11 +123,3 @@ def test_no_codes_at_all():
         match=r"no column was recognised as holding diagnosis codes. Its columns are 'id', 'town';",
     ):
         recognise({"id": ["1"], "town": ["Barcelona"]})
-
-
-@pytest.mark.parametrize(
-    ("value", "system"),
-    [("9", "icd9cm"), ("09", "icd9cm"), ("ICD-9-CM", "icd9cm"), ("10", "icd10cm"), ("x", None)],
-)
-def test_editions(value, system):
-    assert edition(value) == system

@@ -1,4 +1,4 @@
-"""Long layouts, in which a row is one code of a record: long, OMOP and FHIR.
+"""Long: a row is one code of a record.
 
 The engine numbers the records and the codes; only integers leave it, and NumPy sorts them.
 """
@@ -6,7 +6,7 @@ The engine numbers the records and the codes; only integers leave it, and NumPy 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
+from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.layouts.assembly import Assembly, Encode, build_matrix, without_empty
-from comorb.records.layouts.covariates import shown_names, typed, united
-from comorb.records.layouts.identity import id_column
-from comorb.records.layouts.layout import Layout, edition
+from comorb.records.layouts.columns import Columns
+from comorb.records.layouts.covariates import (
+    as_read,
+    counted,
+    meanings_table,
+    notes_of,
+    read_roles,
+    shown_names,
+    typed,
+    unite,
+)
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
-from comorb.records.sources.duck import Source, Table, as_text, quoted
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quoted
+from comorb.records.values import TIME
+
+_OWN = (" record", " code", " version")
 
 
 @dataclass(frozen=True)
@@ -37,17 +51,19 @@ class _Codes:
     lines: Ledger
 
 
-def read_long(
-    source: Source,
-    table: Table,
-    layout: Layout,
-    unit: str,
-    encode: Encode,
-    removed: Mapping[str, int],
-) -> Assembly:
-    """Read a table in which a row is one code of a record; ``removed`` rows are already out."""
-    base = _base(source, table, layout, unit)
-    codes = _codes(source, base, removed)
+def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
+    """Return how to read a table with one code column and an id."""
+    asked = columns.given.kind == READER.kind
+    if not columns.codes or not (asked or (len(columns.codes) == 1 and not columns.joined)):
+        return None
+    layout = replace(columns.layout(READER.kind, columns.codes), part=None)
+    return Plan(READER, table, layout) if asked or layout.ids else None
+
+
+def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
+    """Read a table in which a row is one code of a record."""
+    base = _base(source, plan)
+    codes = _codes(source, base, plan.removed)
     vocabulary = encode(codes.raws)
     ids = _ids(source, base)
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
@@ -56,7 +72,7 @@ def read_long(
     pairs = _pairs(source, base, codes, vocabulary)
     matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
     matrix, held = without_empty(matrix)
-    covariates, notes = _covariates(source, base, layout)
+    covariates, notes = _covariates(source, base, plan)
     ledger = codes.lines
     ledger = ledger.less("rows", "without a code", (ledger.left("rows") or 0) - written)
     ledger = ledger.less("rows", "malformed code", malformed)
@@ -64,20 +80,26 @@ def read_long(
     ledger = ledger.open("records", "read", len(ids))
     ledger = ledger.less("records", "without a usable code", len(ids) - int(held.sum()))
     ledger = ledger.open("features", "read", len(vocabulary.codes))
-    told = malformed and layout.kind == "long"
-    problems = _problems(source, base, codes, vocabulary, layout) if told else ()
+    own_rows = malformed and plan.reader is READER
+    problems = _problems(source, base, codes, vocabulary, plan.layout) if own_rows else ()
     ledger = Ledger(ledger.lines, problems, notes)
     return Assembly(matrix, ids, vocabulary, covariates, ledger).holding(held)
 
 
-def count_long(source: Source, table: Table, layout: Layout, unit: str) -> dict[Raw, int]:
+def layout_of(kind: str, view: SourceTable) -> Layout:
+    """Return the layout of a view with visit, patient, code, date and perhaps age and sex."""
+    age, sex = ("age", "sex") if "sex" in view.columns else (None, None)
+    return Layout(kind, ("code",), "visit", patient="patient", age=age, sex=sex, date="date")
+
+
+def count_long(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
     """Return how often each raw code is mentioned."""
-    return _codes(source, _base(source, table, layout, unit), {}).raws
+    return _codes(source, _base(source, plan), {}).raws
 
 
-def _base(source: Source, table: Table, layout: Layout, unit: str) -> Table:
+def _base(source: OpenedSource, plan: Plan) -> SourceTable:
     """Return the table with its columns under known names; text is read once and kept."""
-    record = id_column(table, layout, unit)
+    table, layout, record = plan.table, plan.layout, plan.id_column
     if record is None:
         raise RecordsError(
             f"{table.label} has no column that was recognised as the id of a visit or a patient, "
@@ -92,9 +114,8 @@ def _base(source: Source, table: Table, layout: Layout, unit: str) -> Table:
     ]
     others = [name for name in table.columns if name not in (record, code, layout.record)]
     for name, shown in shown_names(others, layout).items():
-        number = shown in ("age", "weight")
-        value = f"TRY_CAST({quoted(name)} AS DOUBLE)" if number else quoted(name)
-        value = as_text(name, table.columns[name]) if name == layout.patient else value
+        value = as_read(name, table, layout)
+        value = f"TRY_CAST({quoted(name)} AS DOUBLE)" if shown == "weight" else value
         picks.append(f"{value} AS {quoted(shown)}")
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
     if table.text:
@@ -103,7 +124,7 @@ def _base(source: Source, table: Table, layout: Layout, unit: str) -> Table:
     return source.view(table.label, sql, table.text)
 
 
-def _codes(source: Source, base: Table, removed: Mapping[str, int]) -> _Codes:
+def _codes(source: OpenedSource, base: SourceTable, removed: Mapping[str, int]) -> _Codes:
     rows = source.rows(
         base,
         'SELECT " version", " code", count(*), count(" record") '
@@ -119,16 +140,16 @@ def _codes(source: Source, base: Table, removed: Mapping[str, int]) -> _Codes:
     written = [row for row in rows if row[1] is not None and row[3]]
     numbers: dict[Raw, int] = {}
     raws: dict[Raw, int] = {}
-    of = []
+    number_of_text = []
     for version, text, _, count in written:
         raw = (None if version is None else edition(version), text)
-        of.append(numbers.setdefault(raw, len(numbers)))
+        number_of_text.append(numbers.setdefault(raw, len(numbers)))
         raws[raw] = raws.get(raw, 0) + count
     versions, texts = [row[0] for row in written], [row[1] for row in written]
-    return _Codes(versions, texts, np.array(of, dtype=np.int64), raws, lines)
+    return _Codes(versions, texts, np.array(number_of_text, dtype=np.int64), raws, lines)
 
 
-def _ids(source: Source, base: Table) -> pa.Array:
+def _ids(source: OpenedSource, base: SourceTable) -> pa.Array:
     source.run(
         base,
         'CREATE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
@@ -140,15 +161,15 @@ def _ids(source: Source, base: Table) -> pa.Array:
 
 
 def _pairs(
-    source: Source, base: Table, codes: _Codes, vocabulary: Vocabulary
+    source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield blocks of (record, raw code), of the codes that are usable."""
-    fit = np.flatnonzero(vocabulary.places[codes.numbers, 0] >= 0)
+    usable = np.flatnonzero(vocabulary.places[codes.numbers, 0] >= 0)
     known = pa.table(
         {
-            "version": pa.array([codes.versions[i] for i in fit], pa.string()),
-            "code": pa.array([codes.texts[i] for i in fit], pa.string()),
-            "number": pa.array(codes.numbers[fit].astype(np.int32)),
+            "version": pa.array([codes.versions[i] for i in usable], pa.string()),
+            "code": pa.array([codes.texts[i] for i in usable], pa.string()),
+            "number": pa.array(codes.numbers[usable].astype(np.int32)),
         }
     )
     source.connection.register("known", known)
@@ -162,30 +183,52 @@ def _pairs(
         yield batch.column(0).to_numpy(), batch.column(1).to_numpy()
 
 
-def _covariates(source: Source, base: Table, layout: Layout) -> tuple[pa.Table, tuple[str, ...]]:
-    hidden = (" record", " code", " version")
-    names = [name for name in base.columns if name not in hidden]
+def _covariates(
+    source: OpenedSource, base: SourceTable, plan: Plan
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return the covariates of each record, and notes on what they hold."""
+    names = [name for name in base.columns if name not in _OWN]
     if not names:
         return pa.table({}), ()
+    texts = [name for name in names if base.columns[name] == "VARCHAR"]
+    meanings = plan.meanings
+    if meanings is None:
+        meanings = read_roles(texts, plan.layout, lambda name: counted(source, base, name))
+    picks, joins = {name: f"base.{quoted(name)}" for name in names}, ""
+    for role in ("age", "sex", "date"):
+        if role in texts and role in meanings and meanings[role].of is not None:
+            source.connection.register(f"{role}_meanings", meanings_table(meanings[role]))
+            picks[role] = f"{role}_meanings.value"
+            joins += (
+                f" LEFT JOIN {role}_meanings ON {role}_meanings.text = "
+                f"regexp_replace(base.{quoted(role)}, {literal(TIME)}, '')"
+            )
+    shown = ", ".join(f"{value} AS {quoted(name)}" for name, value in picks.items())
     view = source.view(
         base.label,
-        f'SELECT ids.rowid AS " record", {", ".join(f"base.{quoted(name)}" for name in names)} '
-        f'FROM {base.sql} AS base JOIN ids ON base." record" = ids.id',
+        f'SELECT ids.rowid AS " record", {shown} FROM {base.sql} AS base '
+        f'JOIN ids ON base." record" = ids.id{joins}',
     )
-    covariates, notes = united(source, view, " record")
-    return typed(covariates, layout), notes
+    covariates, notes = unite(source, view, " record")
+    plain = {name: one for name, one in meanings.items() if one.of is None}
+    return typed(covariates, plan.layout, plain), (*notes, *notes_of(meanings))
 
 
 def _problems(
-    source: Source, base: Table, codes: _Codes, vocabulary: Vocabulary, layout: Layout
+    source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary, layout: Layout
 ) -> tuple[Problem, ...]:
-    bad = np.flatnonzero(vocabulary.malformed[codes.numbers])
-    source.connection.register("bad", pa.table({"code": [codes.texts[i] for i in bad]}))
+    """Return where the first malformed codes stand."""
+    malformed = np.flatnonzero(vocabulary.malformed[codes.numbers])
+    texts = pa.table({"code": [codes.texts[i] for i in malformed]})
+    source.connection.register("malformed", texts)
     rows = source.rows(
         base,
         f'SELECT place FROM (SELECT row_number() OVER () AS place, " code" FROM {base.sql}) '
-        f'WHERE " code" IN (SELECT code FROM bad) ORDER BY place LIMIT {PROBLEM_LIMIT}',
+        f'WHERE " code" IN (SELECT code FROM malformed) ORDER BY place LIMIT {PROBLEM_LIMIT}',
     )
     (column,) = layout.codes or ("",)
     reason = f"not a code of {vocabulary.system}"
     return tuple(Problem(row + base.first_row - 1, column, reason) for (row,) in rows)
+
+
+READER = Reader("long", _understand, read_long, count_long, by_code=True)

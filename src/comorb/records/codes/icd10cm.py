@@ -1,0 +1,66 @@
+"""ICD-10-CM: the American modification of the ICD-10; groups are those of the CCSR."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from functools import cache, partial
+
+from comorb.records.codes.system import CodingSystem, Grammar, Normalised
+from comorb.records.codes.tables import mapping_file, official_titles, own_table, with_prefixes
+
+_CODE = re.compile(r"[A-Z](?:[0-9][0-9A-Z]|A[0-9])(?:\.?[0-9A-Z]{1,4})?")
+_DRUG = re.compile(r"[A-Z][0-9]{2}[A-WYZ]{2}(?:[0-9]{2})?")
+_FILLER = re.compile(r"(?P<code>[A-Z][0-9][0-9A-Z])\.?X+")
+billable = partial(official_titles, "ICD_10_CM_2024_release/icd10cm-codes-2024.txt")
+
+
+def fit(text: str, pattern: re.Pattern[str] = _CODE) -> Normalised | None:
+    """Return the canonical form, without the fillers of a code such as 'I10X'."""
+    if filler := _FILLER.fullmatch(text):
+        text = filler["code"]
+    return Normalised(text.replace(".", ""), "ok") if pattern.fullmatch(text) else None
+
+
+def is_no_drug(code: str) -> bool:
+    """Tell a code from those of the ATC, many of which could be one."""
+    return bool(code) and not _DRUG.fullmatch(code)
+
+
+@cache
+def _groups() -> dict[str, str | None]:
+    return with_prefixes(json.loads(mapping_file("ICD10_CM_CCSR/dx_cat1_mapping.json")))
+
+
+@cache
+def _titles() -> dict[str, str]:
+    return own_table("ccsr_groups.csv") | billable()
+
+
+def _heading(code: str) -> str | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import simple_icd_10_cm as tree
+
+    known = next((one for one in (code, code[:3]) if tree.is_valid_item(one)), None)
+    return str(tree.get_description(known)) if known else None
+
+
+def _category(code: str) -> str:
+    return code[:3]
+
+
+GRAMMAR = Grammar(
+    fit, _category, partial(own_table, "icd10_chapters.csv"), _groups, _titles, _heading
+)
+SYSTEM = CodingSystem(
+    "icd10cm",
+    "ICD-10-CM",
+    GRAMMAR,
+    family="icd10",
+    claims=is_no_drug,
+    url="icd-10-cm",
+    edition=re.compile(r"(icd)?(10|100)(cm)?|0"),
+    not_diseases=re.compile(r"[R-Z]"),
+)

@@ -1,0 +1,62 @@
+"""The coding systems that are known: to add one, write its module and name it in `SYSTEMS`."""
+
+from __future__ import annotations
+
+import re
+
+from comorb.errors import RecordsError
+from comorb.records.codes import icd9cm, icd10, icd10cm, opaque
+from comorb.records.codes.system import CodingSystem
+
+# Of a family, the system that is meant when nothing speaks for another comes first.
+SYSTEMS: dict[str, CodingSystem] = {
+    module.SYSTEM.key: module.SYSTEM for module in (icd9cm, icd10cm, icd10, opaque)
+}
+
+
+def coding_system(key: str) -> CodingSystem:
+    """Return a coding system by its key.
+
+    Parameters
+    ----------
+    key
+        One of `SYSTEMS`; another is refused.
+
+    Examples
+    --------
+    >>> coding_system("icd9cm").normalise(" 250.00")
+    Normalised(code='25000', state='ok')
+    >>> coding_system("icd9cm").roll_up("42823", "group")
+    'CCS108'
+    >>> coding_system("icd9cm").name("390-459")
+    'Diseases of the circulatory system'
+    """
+    if key not in SYSTEMS:
+        raise RecordsError(f"Expected a coding system out of {', '.join(SYSTEMS)}; got {key!r}.")
+    return SYSTEMS[key]
+
+
+def families() -> dict[str, list[CodingSystem]]:
+    """Return the systems that can be recognised by their codes, by family."""
+    together: dict[str, list[CodingSystem]] = {}
+    for system in SYSTEMS.values():
+        if system.family:
+            together.setdefault(system.family, []).append(system)
+    return together
+
+
+def edition(value: str) -> str | None:
+    """Return the coding system that a value of a version column means."""
+    text = re.sub(r"[^a-z0-9]", "", value.lower())
+    for key, system in SYSTEMS.items():
+        if system.edition and system.edition.fullmatch(text):
+            return key
+    return None
+
+
+def of_url(url: str | None) -> str | None:
+    """Return the coding system that a URL means, 'opaque' for one that isn't known."""
+    if not url:
+        return None
+    named = [system for system in SYSTEMS.values() if system.url and system.url in url]
+    return max(named, key=lambda system: len(system.url)).key if named else "opaque"

@@ -1,0 +1,59 @@
+"""OMOP: the table condition_occurrence of a common data model, persons and concepts joined."""
+
+from __future__ import annotations
+
+from comorb.errors import RecordsError
+from comorb.records.layouts.columns import Columns
+from comorb.records.layouts.long import count_long, layout_of, read_long
+from comorb.records.layouts.plan import Plan, Reader
+from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
+
+
+def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
+    """Return how to read the conditions, or None when the table isn't of OMOP."""
+    have = {name.lower() for name in table.columns}
+    if not {"person_id", "condition_concept_id"} <= have:
+        return None
+    code = (columns.given.codes or ("condition_concept_id",))[0]
+    if code.lower() not in have:
+        raise RecordsError(f"{table.label} has no column {code!r}; name another with the codes.")
+    visit = "c.visit_occurrence_id" if "visit_occurrence_id" in have else "NULL"
+    start = "c.condition_start_date" if "condition_start_date" in have else "NULL::DATE"
+    persons, join = "", ""
+    if "person" in source.openers:
+        day = f"TRY_CAST(left(CAST({start} AS VARCHAR), 10) AS DATE)"
+        persons = (
+            f", year({day}) - TRY_CAST(p.year_of_birth AS INTEGER) AS age, CASE "
+            "CAST(p.gender_concept_id AS VARCHAR) WHEN '8507' THEN 'male' WHEN '8532' THEN "
+            "'female' END AS sex"
+        )
+        join = (
+            f" LEFT JOIN {source.table('person').sql} p "
+            "ON CAST(p.person_id AS VARCHAR) = CAST(c.person_id AS VARCHAR)"
+        )
+    view = source.view(
+        table.label,
+        f"SELECT CAST({visit} AS VARCHAR) AS visit, CAST(c.person_id AS VARCHAR) AS patient, "
+        f"NULLIF(CAST(c.{quoted(code)} AS VARCHAR), '0') AS code, {start} AS date{persons} "
+        f"FROM {table.sql} c{join}",
+        table.text,
+    )
+    system = "opaque" if code.lower().endswith("concept_id") else None
+    titles = _titles(source, view)
+    return Plan(READER, view, layout_of(READER.kind, view), titles=titles, system=system)
+
+
+def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
+    """Return the names of the concepts that occur."""
+    if "concept" not in source.openers:
+        return {}
+    concept = source.table("concept")
+    rows = source.rows(
+        concept,
+        f"SELECT CAST(concept_id AS VARCHAR), concept_name FROM {concept.sql} "
+        f"WHERE CAST(concept_id AS VARCHAR) IN (SELECT code FROM {view.sql})",
+    )
+    return dict(rows)
+
+
+READER = Reader("omop", _understand, read_long, count_long, unit="patient", by_code=True)

@@ -1,0 +1,109 @@
+"""The layouts that are known: to add one, write its module and name it in `READERS`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from difflib import get_close_matches
+
+import pyarrow as pa
+
+from comorb.errors import RecordsError
+from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
+from comorb.records.layouts.columns import Columns, Sample
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.plan import Plan, Reader
+from comorb.records.sources.databases import is_query
+from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
+from comorb.records.sources.ndjson import flatten
+
+# The first reader that recognises a table reads it.
+READERS: dict[str, Reader] = {
+    module.READER.kind: module.READER for module in (omop, fhir, binary, wide, delimited, long)
+}
+_SAMPLE_ROWS = 1000
+
+
+def plan_reading(
+    source: OpenedSource, table: str | None, layout: Layout, unit: str | None, whole: bool = False
+) -> Plan:
+    """Find out how to read a source; what is said about it stands.
+
+    A table that will be read ``whole`` decides the types of its covariates as it is read; one
+    that will be read in parts is looked through for that first.
+    """
+    if unit not in (None, "visit", "patient"):
+        raise RecordsError(f"Expected a unit of 'visit' or 'patient'; got {unit!r}.")
+    if layout.kind is not None and layout.kind not in READERS:
+        raise RecordsError(f"Expected a layout out of {', '.join(READERS)}; got {layout.kind!r}.")
+    chosen = _choose(source, table)
+    columns = _columns(source, chosen, layout)
+    plan = None
+    if list(chosen.columns) == ["json"]:
+        plan = _first_plan(source, chosen, columns, of_json=True)
+        if plan is None:
+            chosen = flatten(source, chosen)
+            columns = _columns(source, chosen, layout)
+    plan = plan or plan_table(source, chosen, columns)
+    plan = replace(plan, unit=unit or plan.reader.unit)
+    return plan if whole else plan.settled(source)
+
+
+def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan:
+    """Return how to read a table of rows and columns."""
+    plan = _first_plan(source, table, columns, of_json=False)
+    if plan is None:
+        raise columns.refusal()
+    return plan
+
+
+def _first_plan(
+    source: OpenedSource, table: SourceTable, columns: Columns, of_json: bool
+) -> Plan | None:
+    for kind, reader in READERS.items():
+        wanted = of_json or columns.given.kind in (None, kind)
+        if reader.of_json == of_json and wanted:
+            plan = reader.understand(source, table, columns)
+            if plan is not None:
+                return plan
+    return None
+
+
+def _choose(source: OpenedSource, asked: str | None) -> SourceTable:
+    """Return the table that was asked for, or the one that must be meant."""
+    names = list(source.openers)
+    if asked is not None:
+        if is_query(asked):
+            if source.ask is None:
+                raise RecordsError(f"{source.label} is no database, so it can't answer a query.")
+            return source.ask(asked)
+        if asked in names:
+            return source.table(asked)
+        near = get_close_matches(asked, names, 3, 0.5) or names
+        raise RecordsError(
+            f"{source.label} has no table {asked!r}; the nearest are {', '.join(near)}. A query "
+            "must begin with SELECT or WITH."
+        )
+    for standard in ("condition_occurrence", "condition"):
+        if standard in names:
+            return source.table(standard)
+    if len(names) == 1:
+        return source.table(names[0])
+    if not names:
+        raise RecordsError(f"{source.label} holds no tables.")
+    raise RecordsError(
+        f"{source.label} holds {len(names)} tables: {', '.join(names[:12])}. Say which one to read."
+    )
+
+
+def _columns(source: OpenedSource, table: SourceTable, given: Layout) -> Columns:
+    def load() -> Sample:
+        names = list(table.columns)
+        rows = min(_SAMPLE_ROWS, 50 + 500_000 // len(names))
+        picks = ", ".join(f"{as_text(n, table.columns[n])} AS {quoted(n)}" for n in names)
+        batches = list(source.batches(table, f"SELECT {picks} FROM {table.sql} LIMIT {rows}"))
+        if not batches:
+            raise RecordsError(f"{table.label} holds no rows; export it again.")
+        whole = pa.Table.from_batches(batches)
+        return {name: whole[name].drop_null().to_pylist() for name in names}
+
+    return Columns(table.label, list(table.columns), given, load)

@@ -1,0 +1,243 @@
+"""Rows: what the layouts share in which a row is a record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from comorb.errors import RecordsError
+from comorb.model.arrays import Ints
+from comorb.records.codes.systems import edition
+from comorb.records.codes.vocabulary import Raw, Vocabulary
+from comorb.records.layouts.assembly import (
+    Assembly,
+    Encode,
+    build_matrix,
+    matrix_of_grids,
+    without_empty,
+)
+from comorb.records.layouts.columns import Columns
+from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, renamed, typed
+from comorb.records.layouts.identity import Identity, identify
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.plan import Plan, Reader
+from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
+from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
+
+
+@dataclass
+class Mentions:
+    """The codes that rows mention.
+
+    A batch of a wide table is a grid, the number of a raw code in each cell or -1; the mentions of
+    other layouts, and of grids once they are flattened, are in blocks of one column each.
+    """
+
+    numbers: dict[Raw, int] = field(default_factory=dict)
+    rows: list[Ints] = field(default_factory=list)
+    raws: list[NDArray[np.int32]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    grids: list[NDArray[np.int32]] = field(default_factory=list)
+    read: int = 0
+
+    def add(self, rows: Ints, raws: NDArray[np.int32], column: str) -> None:
+        """Add a block of mentions; ``rows`` count from the rows read before."""
+        self.rows.append(rows + self.read)
+        self.raws.append(raws)
+        self.columns.append(column)
+
+    def flatten(self, names: tuple[str, ...]) -> None:
+        """Turn the grids into blocks."""
+        start = 0
+        for grid in self.grids:
+            for name, column in zip(names, grid.T, strict=True):
+                rows = np.flatnonzero(column >= 0)
+                self.rows.append(rows + start)
+                self.raws.append(column[rows])
+                self.columns.append(name)
+            start += len(grid)
+        self.grids = []
+
+    def counts(self) -> Ints:
+        """Return how often each raw code is mentioned."""
+        total = np.zeros(len(self.numbers), dtype=np.int64)
+        for grid in self.grids:
+            total += np.bincount(grid.ravel() + 1, minlength=len(total) + 1)[1:]
+        for raws in self.raws:
+            total += np.bincount(raws, minlength=len(total))
+        return total
+
+    def flat(self, names: tuple[str, ...]) -> tuple[Ints, NDArray[np.int32]]:
+        """Return the rows and raw codes of all mentions."""
+        self.flatten(names)
+        return np.concatenate(self.rows), np.concatenate(self.raws)
+
+    def keep(self, place: Ints) -> None:
+        """Leave out the mentions in rows that belong to no record."""
+        kept = [place[rows] >= 0 for rows in self.rows]
+        self.rows = [rows[mask] for rows, mask in zip(self.rows, kept, strict=True)]
+        self.raws = [raws[mask] for raws, mask in zip(self.raws, kept, strict=True)]
+
+    def cells(self, marked: NDArray[np.bool_]) -> list[tuple[int, str]]:
+        """Return the row and the column of the first cells, by row, that hold marked raw codes."""
+        cells = [
+            (row, name)
+            for rows, raws, name in zip(self.rows, self.raws, self.columns, strict=True)
+            for row in rows[marked[raws]][:PROBLEM_LIMIT].tolist()
+        ]
+        return sorted(cells, key=lambda cell: cell[0])[:PROBLEM_LIMIT]
+
+    def number(self, system: str | None, code: str) -> int:
+        """Return the number of a raw code, a new one when it is new."""
+        return self.numbers.setdefault((system, code), len(self.numbers))
+
+    def lookup(self, values: list[str], versions: pa.DictionaryArray | None) -> NDArray[np.int32]:
+        """Return the numbers of a batch's codes, a row for each version and one for none."""
+        texts = [] if versions is None else versions.dictionary.to_pylist()
+        known = self.numbers
+        table = [
+            [known.setdefault((system, value), len(known)) for value in values]
+            for system in (*map(edition, texts), None)
+        ]
+        return np.array(table, dtype=np.int32)
+
+
+Mention = Callable[[Mentions, pa.RecordBatch, Plan], None]
+
+
+def row_reader(
+    kind: str, recognise: Callable[[Columns], Layout | None], mention: Mention
+) -> Reader:
+    """Return the reader of a layout in which a row is a record, or, by patient, a part of one.
+
+    Parameters
+    ----------
+    kind
+        The name of the layout.
+    recognise
+        Returns the layout of a table by its columns, or None when it isn't laid out so.
+    mention
+        Adds the codes that the rows of a batch mention.
+    """
+
+    def understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
+        layout = recognise(columns)
+        return None if layout is None else Plan(reader, table, layout)
+
+    reader = Reader(kind, understand, partial(_read, mention), partial(_count, mention))
+    return reader
+
+
+def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
+    names = plan.layout.codes or ()
+    mentions, others = _scan(mention, source, plan)
+    known = identify(plan, others, lambda: mentions.flat(names), mentions.read)
+    if not known.by_row:
+        mentions.flatten(names)
+        mentions.keep(known.place)
+    counts = mentions.counts()
+    vocabulary = encode(dict(zip(mentions.numbers, counts.tolist(), strict=True)))
+    if mentions.grids:
+        matrix, once = matrix_of_grids(vocabulary, mentions.grids)
+    else:
+        blocks = zip((known.place[rows] for rows in mentions.rows), mentions.raws, strict=True)
+        matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
+    matrix, held = without_empty(matrix)
+    ledger = _ledger(known, held, vocabulary, counts, once)
+    if vocabulary.malformed.any():
+        reason = f"not a code of {vocabulary.system}"
+        mentions.flatten(names)
+        first = plan.table.first_row
+        cells = mentions.cells(vocabulary.malformed)
+        problems = tuple(Problem(row + first, name, reason) for row, name in cells)
+        ledger = replace(ledger, problems=problems)
+    covariates, notes = _covariates(plan, others, known)
+    ledger = replace(ledger, notes=(*ledger.notes, *notes))
+    return Assembly(matrix, known.ids, vocabulary, covariates, ledger).holding(held)
+
+
+def _count(mention: Mention, source: OpenedSource, plan: Plan) -> dict[Raw, int]:
+    """Count the raw codes batch by batch, in memory that doesn't grow with the rows."""
+    mentions, layout = Mentions(), plan.layout
+    total: Ints = np.zeros(0, dtype=np.int64)
+    names = [*(layout.codes or ()), *([layout.version] if layout.version else [])]
+    sql = f"SELECT {_texts(plan, names)} FROM {plan.table.sql}"
+    for batch in source.batches(plan.table, sql):
+        mention(mentions, batch, plan)
+        counts = mentions.counts()
+        counts[: len(total)] += total
+        total = counts
+        mentions = Mentions(mentions.numbers, read=mentions.read + batch.num_rows)
+    return dict(zip(mentions.numbers, total.tolist(), strict=True))
+
+
+def _scan(mention: Mention, source: OpenedSource, plan: Plan) -> tuple[Mentions, pa.Table]:
+    """Return the mentions of codes, and the other columns."""
+    table, layout = plan.table, plan.layout
+    codes = layout.codes or ()
+    others = [name for name in table.columns if name not in set(codes)]
+    picks = [f"{as_read(name, table, layout)} AS {quoted(name)}" for name in others]
+    sql = f"SELECT {', '.join([_texts(plan, codes), *picks])} FROM {table.sql}"
+    mentions, batches = Mentions(), []
+    for batch in source.batches(table, sql):
+        mention(mentions, batch, plan)
+        batches.append(batch.select(others))
+        mentions.read += batch.num_rows
+    if not mentions.read:
+        raise RecordsError(f"{table.label} holds no rows; export it again.")
+    return mentions, pa.Table.from_batches(batches)
+
+
+def versions_of(batch: pa.RecordBatch, layout: Layout) -> pa.DictionaryArray | None:
+    """Return what the version column of a batch says, if there is one."""
+    if layout.version is None:
+        return None
+    return batch.column(layout.version).cast(pa.string()).dictionary_encode()
+
+
+def _texts(plan: Plan, names: tuple[str, ...] | list[str]) -> str:
+    columns = plan.table.columns
+    return ", ".join(f"{as_text(name, columns[name])} AS {quoted(name)}" for name in names)
+
+
+def _ledger(
+    known: Identity, held: NDArray[np.bool_], vocabulary: Vocabulary, counts: Ints, once: int
+) -> Ledger:
+    """Continue the rows and account for the codes, the records and the features."""
+    ledger, kept = known.ledger, int(held.sum())
+    used = kept if known.by_row else int(held[known.place[known.place >= 0]].sum())
+    ledger = ledger.less("rows", "without a usable code", (ledger.left("rows") or 0) - used)
+    written = int(counts[~vocabulary.missing].sum())
+    malformed = int(counts[vocabulary.malformed].sum())
+    ledger = ledger.open("codes", "found", written)
+    ledger = ledger.less("codes", "malformed", malformed)
+    ledger = ledger.less("codes", "again in one record", written - malformed - once)
+    ledger = ledger.open("records", "read", len(held))
+    ledger = ledger.less("records", "without a usable code", len(held) - kept)
+    return ledger.open("features", "read", len(vocabulary.codes))
+
+
+def _covariates(plan: Plan, others: pa.Table, known: Identity) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return the covariates of each record, those of its first row by date, and notes on them."""
+    if known.column is not None:
+        others = others.drop_columns([known.column])
+    others = renamed(others, plan.layout)
+    meanings = plan.meanings
+    if meanings is None:
+        meanings = meanings_of(others, plan.layout)
+    others = typed(others, plan.layout, meanings)
+    if others.num_columns and len(known.ids) != others.num_rows:
+        rows = np.flatnonzero(known.place >= 0)
+        if "date" in others.column_names:
+            order = pc.sort_indices(others, [("date", "ascending")])
+            rows = order.to_numpy()[known.place[order.to_numpy()] >= 0]
+        first = np.empty(len(known.ids), dtype=np.int64)
+        first[known.place[rows[::-1]]] = rows[::-1]
+        others = others.take(pa.array(first))
+    return others, notes_of(meanings)

@@ -1,0 +1,261 @@
+"""Values: what the text of a cell means, decided for a column by its distinct values.
+
+Ages become years, dates become days; what can't be read is counted in a note, so that nothing is
+lost in silence. A column of millions of rows has few distinct values, and only those are read.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+MARKS = frozenset({"", "?", ".", "-", "NULL", "NA", "N/A", "#N/A", "<NA>", "NAN", "\\N", "NAT"})
+WORDS = frozenset({"NONE", "NIL", "UNK", "UNKNOWN", "MISSING"})
+TIME = r"[ T:][0-9]{1,2}:[0-9]{2}.*$"
+
+_YES = ("1", "1.0", "true", "yes", "y", "ja", "oui", "si", "sí", "sim")
+_NO = ("0", "0.0", "false", "no", "n", "nein", "non", "não", "nao", "nee")
+_YES_NO = dict.fromkeys(_YES, True) | dict.fromkeys(_NO, False)
+
+_SEX_WORDS = {
+    "female": "f fem female woman girl femme feminin mujer femenino femenina hembra dona weiblich "
+    "w frau vrouw vrouwelijk femmina femminile donna mulher feminino",
+    "male": "m male man boy homme masculin h hombre masculino varon home mannlich mann mannelijk "
+    "maschio maschile uomo homem",
+    "other": "o other x d divers diverse non-binary nonbinary intersex autre otro altre andere "
+    "anders altro outro",
+}
+_SEXES = {word: sex for sex, words in _SEX_WORDS.items() for word in words.split()}
+_ISO_5218 = {"1": "male", "2": "female", "9": "other"}
+_ISO_COLUMN = re.compile(r"iso|5218|bene_sex_ident", re.IGNORECASE)
+
+_IN_A_YEAR = {
+    1: "y yr yrs yo y/o year years a an ans ano anos any anys anno anni jahr jahre jahren jaar",
+    12: "m mo mos mon mth mths month months monat monate monaten mois mes meses mesos mese mesi "
+    "maand maanden",
+    52.18: "w wk wks week weeks woche wochen semaine semaines semana semanas setmana setmanes "
+    "settimana settimane weken",
+    365.25: "d day days tag tage tagen jour jours dia dias dies giorno giorni dag dagen",
+    8766: "h hr hrs hour hours stunde stunden heure heures hora horas hores ora ore uur",
+}
+_UNITS = {word: number for number, words in _IN_A_YEAR.items() for word in words.split()}
+_NUMBER, _UNIT = r"(?P<low>[0-9]{1,3}(?:\.[0-9]+)?)", r"\s*(?P<unit>[a-z/]+)?"
+_PLAIN_AGE = re.compile(r"(?P<low>-?[0-9]+(?:[.,][0-9]+)?)" + _UNIT)
+_RANGE = re.compile(
+    r"[\[(]?\s*" + _NUMBER + r"\s*(?:[-–—,;]|to|bis|a|al|tot|until)\s*"
+    r"(?P<high>[0-9]{1,3}(?:\.[0-9]+)?)\s*[\])]?" + _UNIT
+)
+_ABOVE = re.compile(r"(?:>=?|≥|over|above|uber|plus de|mas de)\s*" + _NUMBER + _UNIT)
+_AND_ABOVE = re.compile(
+    _NUMBER + r"(?:\s*(?P<unit>[a-z/]+?))??\s*(?:\+|plus|(?:and|or|und|oder|et|ou|y|o|e|i|en|of)\s+"
+    r"(?:over|older|more|above|up|alter|mehr|plus|mas|piu|oltre|mes|mais|ouder|meer))"
+)
+_BELOW = re.compile(
+    r"(?:<=?|≤|under|below|less than|unter|moins de|menos de|meno di|onder)\s*" + _NUMBER + _UNIT
+)
+
+_YEAR_FIRST = (
+    re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[ T].*)?"),
+    re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:\.0)?(?:[ T].*)?"),
+)
+_SLASHED = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})(?:[ T].*)?")
+_NAMED = re.compile(r"([0-9]{1,2})[-/. ]*([A-Za-z]{3})[a-z]*[-/., ]*([0-9]{4})(?:[ T:].*)?")
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """What the values of a column mean.
+
+    Attributes
+    ----------
+    kind : type
+        What the values become: float, date, int or str.
+    of : mapping of str to value, optional
+        What each distinct text means, None where it is missing or can't be read; when there is
+        no mapping, a text is cast to the kind as it is.
+    notes : tuple of str
+        What was interpreted or lost, for the ledger.
+    """
+
+    kind: type
+    of: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def is_missing(text: str) -> bool:
+    """Tell whether a code, an age, a date or a sex isn't there.
+
+    In a column of other texts, words such as 'none' may be a value, and only `MARKS` are not.
+    """
+    plain = text.strip().upper()
+    return plain in MARKS or plain in WORDS
+
+
+def yes_no(text: str) -> bool | None:
+    """Return what a yes or a no means, None for other texts."""
+    return _YES_NO.get(text.strip().lower())
+
+
+def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
+    """Return 'female', 'male' or 'other' for those texts of a column that are known.
+
+    Beside 'H' (hombre) and without 'F', 'M' is a woman (mujer). Numbers are read in a column that
+    is named after ISO 5218.
+
+    >>> sexes_of(["F", "männlich", "2"])
+    {'F': 'female', 'männlich': 'male'}
+    """
+    letters = {_simple(text) for text in texts} & {"f", "h", "m"}
+    known = _SEXES | ({"m": "female"} if letters == {"h", "m"} else {})
+    if _ISO_COLUMN.search(column):
+        known |= _ISO_5218
+    pairs = ((text, known.get(_simple(text).removesuffix(".0"))) for text in texts)
+    return {text: sex for text, sex in pairs if sex}
+
+
+def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
+    """Keep the file's own words for sexes, but for the numbers of ISO 5218.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        The distinct texts of the column, and how often each occurs.
+    column : str
+        The name of the column in the file.
+    """
+    by_number = _ISO_COLUMN.search(column) is not None
+    present = {
+        text: count
+        for text, count in counts.items()
+        if not is_missing(text) and not (by_number and text.strip() in ("0", "0.0"))
+    }
+    sexes = sexes_of(present, column)
+    words = {text: sexes.get(text, text) if text[:1].isdigit() else text for text in present}
+    strange = sum(count for text, count in present.items() if text not in sexes)
+    note = (
+        f"{strange:,} values of column {column!r} are no sex that is known; a rule about sex must "
+        "use these very words"
+    )
+    return Meanings(str, words, (note,) if strange else ())
+
+
+def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
+    """Read ages as years; the parameters are those of `read_sexes`.
+
+    The middle stands for a range, zero being the lower end of 'under 18', and the open end for
+    what is above it. A column in which most values are no ages stays text.
+    """
+    present = {text: count for text, count in counts.items() if not is_missing(text)}
+    ages = {text: _age(_simple(text)) for text in present}
+    ways: Counter[str] = Counter()
+    for text, (_, way) in ages.items():
+        ways[way] += present[text]
+    if ways["lost"] * 2 > sum(ways.values()):
+        return _left_as_text(column, "an age")
+    notes = []
+    if ways["range"]:
+        notes.append(f"{ways['range']:,} ages of column {column!r} are ranges, read as the middle")
+    if ways["open"]:
+        notes.append(
+            f"{ways['open']:,} ages of column {column!r} have an open end, read as that end"
+        )
+    if ways["unit"]:
+        notes.append(
+            f"{ways['unit']:,} ages of column {column!r} are in months, weeks, days or hours, read "
+            "as parts of a year"
+        )
+    notes += _lost(ways["lost"], column, "an age")
+    return Meanings(float, {text: years for text, (years, _) in ages.items()}, tuple(notes))
+
+
+def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
+    """Read dates in any usual form; the parameters are those of `read_sexes`.
+
+    Whether 03/04/2009 is in March or in April is told by the days above 12 of the whole column.
+    A column in which that can't be told, or in which most values are no dates, stays text.
+    """
+    present = {text: count for text, count in counts.items() if not is_missing(text)}
+    slashed = [parts for text in present if (parts := _SLASHED.fullmatch(text.strip()))]
+    open_order = [parts for parts in slashed if parts[2] != "."]
+    day_first = any(
+        _day(parts[4], parts[3], parts[1]) for parts in open_order if int(parts[1]) > 12
+    )
+    day_last = any(_day(parts[4], parts[1], parts[3]) for parts in open_order if int(parts[3]) > 12)
+    if open_order and day_first == day_last:
+        note = (
+            f"the dates of column {column!r} may be day/month or month/day, so they stay text; "
+            "write them as YYYY-MM-DD"
+        )
+        return Meanings(str, None, (note,))
+    days = {text: _date(text.strip(), day_last) for text in present}
+    lost = sum(count for text, count in present.items() if days[text] is None)
+    if lost * 2 > sum(present.values()):
+        return _left_as_text(column, "a date")
+    return Meanings(date, days, tuple(_lost(lost, column, "a date")))
+
+
+def _left_as_text(column: str, noun: str) -> Meanings:
+    note = f"most values of column {column!r} can't be read as {noun}, so it stays text"
+    return Meanings(str, None, (note,))
+
+
+def _lost(count: int, column: str, noun: str) -> list[str]:
+    note = f"{count:,} values of column {column!r} can't be read as {noun} and are missing"
+    return [note] if count else []
+
+
+def _simple(text: str) -> str:
+    """Return a text in small letters, without accents and blanks around it."""
+    plain = text.strip().lower()
+    if plain.isascii():
+        return plain
+    return "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+
+
+def _age(text: str) -> tuple[float | None, str]:
+    """Return an age in years, and in which way it was written."""
+    for pattern, way in (
+        (_PLAIN_AGE, "plain"),
+        (_RANGE, "range"),
+        (_BELOW, "range"),
+        (_ABOVE, "open"),
+        (_AND_ABOVE, "open"),
+    ):
+        parts = pattern.fullmatch(text)
+        in_a_year = _UNITS.get(parts["unit"] or "y") if parts else None
+        if parts is None or in_a_year is None:
+            continue
+        low = float(parts["low"].replace(",", "."))
+        if pattern is _BELOW:
+            low /= 2
+        elif pattern is _RANGE:
+            low = (low + float(parts["high"])) / 2
+        if way == "plain" and in_a_year != 1:
+            way = "unit"
+        return low / in_a_year, way
+    return None, "lost"
+
+
+def _date(text: str, day_last: bool) -> date | None:
+    for pattern in _YEAR_FIRST:
+        if parts := pattern.fullmatch(text):
+            return _day(parts[1], parts[2], parts[3])
+    if parts := _SLASHED.fullmatch(text):
+        swapped = day_last and parts[2] != "."
+        return _day(parts[4], parts[1 if swapped else 3], parts[3 if swapped else 1])
+    if (parts := _NAMED.fullmatch(text)) and parts[2].lower() in _MONTHS:
+        return _day(parts[3], str(_MONTHS.index(parts[2].lower()) + 1), parts[1])
+    return None
+
+
+def _day(year: str, month: str, day: str) -> date | None:
+    try:
+        return date(int(year), int(month), int(day))
+    except ValueError:
+        return None
