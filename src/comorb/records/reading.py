@@ -9,6 +9,7 @@ from typing import Any
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.sources.opening import open_source
@@ -56,15 +57,6 @@ class Inspection:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class _Read:
-    cohort: Cohort
-    source: str
-    table: str
-    layout: Layout
-    unit: str
-
-
 def read_records(
     source: Any,
     *,
@@ -95,7 +87,7 @@ def read_records(
     level : str or sequence of str, default 'category'
         'category', 'full', 'group' or 'chapter', or several of them.
     memory : str, optional
-        The most that the engine may hold, such as '2GB', before it uses the disk.
+        The most that DuckDB may hold, such as '2GB', before it uses the disk.
 
     Returns
     -------
@@ -114,7 +106,7 @@ def read_records(
     >>> read_records(rows).codes
     ('250', '428')
     """
-    return _read(source, table, layout, unit, system, level, memory).cohort
+    return _read(source, table, layout, unit, system, level, memory)[1]
 
 
 def inspect_records(
@@ -134,15 +126,14 @@ def inspect_records(
     Inspection
         The layout, the coding system, counts and problems.
     """
-    read = _read(source, table, layout, unit, system, level, memory)
-    cohort = read.cohort
+    label, cohort, plan = _read(source, table, layout, unit, system, level, memory)
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
     return Inspection(
-        read.source,
-        read.table,
-        read.layout,
-        read.unit,
+        label,
+        plan.table.label,
+        plan.layout,
+        plan.unit,
         cohort.system,
         cohort.level,
         len(cohort),
@@ -162,7 +153,7 @@ def _read(
     system: str | None,
     level: str | Sequence[str],
     memory: str | None,
-) -> _Read:
+) -> tuple[str, Cohort, Plan]:
     given = layout if isinstance(layout, Layout) else Layout(kind=layout)
     levels = (level,) if isinstance(level, str) else tuple(level)
     with open_source(source, memory) as opened:
@@ -173,5 +164,4 @@ def _read(
 
         assembly = plan.reader.read(opened, plan, encode)
         plan.check_usable(assembly.matrix.shape[0], assembly.vocabulary)
-        cohort = plan.cohort(assembly, levels, Cohort)
-        return _Read(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
+        return opened.label, plan.cohort(assembly, levels, Cohort), plan
