@@ -135,9 +135,9 @@ class Ledger:
 
     def __str__(self) -> str:
         """Return one line of text for each line and note."""
-        table = [f"{line.unit:<9}{line.after:>12,}  {_told(line)}" for line in self.lines]
+        table = [f"{line.unit:<9}{line.after:>12,}  {_described(line)}" for line in self.lines]
         return "\n".join([*table, *(f"note: {note}" for note in self.notes)])
 
 
-def _told(line: Line) -> str:
+def _described(line: Line) -> str:
     return f"{line.rule} (−{line.removed:,})" if line.removed else line.rule

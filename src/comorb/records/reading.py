@@ -97,7 +97,7 @@ def read_records(
     level : str or sequence of str, default 'category'
         'category', 'full', 'group' or 'chapter', or several of them.
     memory : str, optional
-        The most that the engine may hold, such as '2GB', before it uses the disk.
+        The most that DuckDB may hold, such as '2GB', before it uses the disk.
 
     Returns
     -------

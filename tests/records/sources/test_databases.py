@@ -16,7 +16,7 @@ from comorb.errors import RecordsError
 from comorb.records.layouts.layout import Layout
 from comorb.records.reading import inspect_records, read_records
 from tests.records.helpers import sets
-from tests.records.layouts.test_standards import OMOP
+from tests.records.layouts.test_omop import OMOP
 
 adbc = pytest.importorskip("adbc_driver_postgresql.dbapi")
 

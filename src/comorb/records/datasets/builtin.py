@@ -1,4 +1,4 @@
-"""Built-in and simulated data."""
+"""Built-in cohorts, simulated after the paper's studies."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ def _region_parameters() -> tuple[tuple[ClusterRecipe, ...], list[str], NDArray[
 def _parameters(recipe: CohortRecipe) -> tuple[list[str], NDArray[np.float64]]:
     """Return the codes of a recipe and the (k, d) probability of each in each cluster.
 
-    A category of a cluster's pattern has the pattern's probability, one of another cluster's
-    pattern half its background rate; the long tail is scaled to 2.5 codes a record. A
-    category too rare in the recipe's own column has a fifth of its rate among all adults.
+    A category that leads a cluster has the probability of the recipe; in the other clusters it
+    has half of its background rate. All other categories are scaled to 2.5 codes a record. One
+    that is too rare in the background of the recipe has a fifth of its rate among all adults.
     """
     table = resources.files("comorb.records.datasets").joinpath("background_rates.csv")
     rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())

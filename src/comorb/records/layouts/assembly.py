@@ -68,10 +68,10 @@ def matrix_of_grids(
     levels = vocabulary.places.shape[1]
     lookups = [np.append(places, np.int32(-1)) for places in vocabulary.places.T]
     for grid in grids:
-        found = np.concatenate([lookup[grid] for lookup in lookups], axis=1)
-        found.sort(axis=1)
-        fresh = _fresh(found)
-        indices.append(found[fresh])
+        features = np.concatenate([lookup[grid] for lookup in lookups], axis=1)
+        features.sort(axis=1)
+        fresh = _fresh(features)
+        indices.append(features[fresh])
         counts.append(np.count_nonzero(fresh, axis=1))
         if levels > 1:
             once += int(np.count_nonzero(_fresh(np.sort(lookups[0][grid], axis=1))))
@@ -79,10 +79,10 @@ def matrix_of_grids(
     return matrix, once if levels > 1 else matrix.nnz
 
 
-def _fresh(found: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _fresh(features: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Mark what is a feature and not the same as its neighbour in a sorted row."""
-    fresh = found >= 0
-    fresh[:, 1:] &= found[:, 1:] != found[:, :-1]
+    fresh = features >= 0
+    fresh[:, 1:] &= features[:, 1:] != features[:, :-1]
     return fresh
 
 

@@ -1,6 +1,6 @@
 """Long: a row is one code of a record.
 
-The engine numbers the records and the codes; only integers leave it, and NumPy sorts them.
+DuckDB numbers the records and the codes; only integers leave it, and NumPy sorts them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Databases that the engine doesn't open itself: SQLite and PostgreSQL, streamed as Arrow text.
+"""Databases that DuckDB doesn't open here: SQLite and PostgreSQL, streamed as Arrow text.
 
 Both are opened for reading only, and every column is read as text.
 """
@@ -44,7 +44,7 @@ def is_query(text: str) -> bool:
 def open_sqlite(file: Path) -> Iterator[Database]:
     """Open an SQLite file for reading."""
     label = file.name
-    # The engine pulls the rows from a thread of its own, one at a time.
+    # DuckDB pulls the rows from a thread of its own, one at a time.
     opened = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     with closing(opened) as connection:
         names = _sqlite(
@@ -149,8 +149,8 @@ def _postgresql_reason(state: str, text: str) -> str:
     if state == "3D000" or ("database" in text and "does not exist" in text):
         return "doesn't exist on that server; check the URL."
     if state.startswith("42"):
-        found = re.search(r"ERROR:\s*(.*)", text)
-        return f"can't run the query: {found[1] if found else 'check it'}."
+        reason = re.search(r"ERROR:\s*(.*)", text)
+        return f"can't run the query: {reason[1] if reason else 'check it'}."
     if "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
         return "doesn't answer: check the host and the port, and that the server runs."
     if state and not state.startswith(("08", "57")):

@@ -1,6 +1,6 @@
 """How a text file is written: delimiter, encoding, compression and column names.
 
-The engine's own detection turns a ragged file into a single column and an unclosed quote into
+DuckDB's own detection turns a ragged file into a single column and an unclosed quote into
 a long value, so a file is looked through here first and then read with an explicit dialect.
 """
 
@@ -30,7 +30,7 @@ _FLAG = re.compile(r"([01](\.0)?|true|false)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the engine must be told to read a text file exactly."""
+    """What DuckDB needs to know to read a text file exactly."""
 
     delimiter: str
     encoding: str

@@ -1,4 +1,4 @@
-"""The engine: a locked-down DuckDB connection that never repeats what a row holds.
+"""DuckDB, locked down, and never repeating what a row holds.
 
 It may read the named files and nothing else, installs nothing, and can't be configured once it
 is locked. What it says about a bad row quotes the row, so its errors are rewritten here.
@@ -130,7 +130,7 @@ def lock(connection: duckdb.DuckDBPyConnection, paths: list[Path]) -> None:
 
 
 def guarded(label: str, action: Callable[[], T]) -> T:
-    """Run an action of the engine; raise its error without a word of the data.
+    """Run an action of DuckDB; raise its error without a word of the data.
 
     The new error is raised outside the handler, so that not even its context holds a row.
     """
@@ -146,10 +146,10 @@ def _explain(label: str, error: Exception) -> str:
     row = _LINE.search(text)
     where = f"{label}, row {int(row[1]):,}" if row else label
     if width := _WIDTH.search(text):
-        expected, found = int(width[1]), int(width[2])
-        cut = " Is the file cut off there?" if found < expected else ""
+        expected, came = int(width[1]), int(width[2])
+        cut = " Is the file cut off there?" if came < expected else ""
         return (
-            f"{where}: {found} fields where the header has {expected}.{cut} Quote values that "
+            f"{where}: {came} fields where the header has {expected}.{cut} Quote values that "
             "hold the delimiter, or export the file again."
         )
     if "unterminated quote" in text or "line size" in text.lower():

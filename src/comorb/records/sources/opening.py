@@ -1,4 +1,4 @@
-"""Sources: a path, a URL or a frame becomes tables of the engine.
+"""Sources: a path, a URL or a frame becomes tables of DuckDB.
 
 A file is known by its content, whatever it is called. Text is read with every column as VARCHAR,
 so that ids and codes never become numbers.
@@ -45,7 +45,7 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource
     source : path, str, pyarrow.Table, pandas.DataFrame or polars.DataFrame
         A file, a folder, a glob of Parquet files, a ``postgresql://`` URL, or a table in memory.
     memory : str, optional
-        The most that the engine may hold, such as '2GB', before it uses the disk.
+        The most that DuckDB may hold, such as '2GB', before it uses the disk.
 
     Yields
     ------
@@ -77,19 +77,19 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path.resolve()]
     if path.is_dir():
-        found = [file for file in sorted(path.iterdir()) if _DATA_FILE.fullmatch(file.name)]
-        if not found:
+        files = [file for file in sorted(path.iterdir()) if _DATA_FILE.fullmatch(file.name)]
+        if not files:
             raise RecordsError(
                 f"The folder {path.name} holds no data: expected .csv, .tsv, .txt, .parquet, "
                 ".ndjson or .arrow files."
             )
     elif any(mark in path.name for mark in "*?["):
-        found = sorted(path.parent.glob(path.name))
-        if not found:
+        files = sorted(path.parent.glob(path.name))
+        if not files:
             raise RecordsError(f"No file matches {path.name}; check the pattern and the folder.")
     else:
         raise RecordsError(f"There is no file or folder {path}; check the name.")
-    return [file.resolve() for file in found]
+    return [file.resolve() for file in files]
 
 
 def _kind(file: Path) -> str:
@@ -176,7 +176,7 @@ def _parquet(source: OpenedSource, label: str, files: list[Path]) -> SourceTable
 
 
 def register_table(source: OpenedSource, label: str, table: pa.Table) -> SourceTable:
-    """Let the engine read an Arrow table, without copying it."""
+    """Let DuckDB read an Arrow table, without copying it."""
     refuse_twice(label, table.column_names)
     name = f"arrow_{len(source.opened)}"
     source.connection.register(name, table)
@@ -232,7 +232,7 @@ def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> OpenedSou
 
 
 def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
-    """Copy what is asked for into the engine: it de-duplicates faster than the database."""
+    """Copy what is asked for into DuckDB, which groups faster than the database."""
     lock(connection, [])
     source = OpenedSource(database.label, connection)
 

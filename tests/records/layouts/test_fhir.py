@@ -1,0 +1,108 @@
+"""FHIR resources in NDJSON files."""
+
+import json
+
+import pytest
+
+from comorb.errors import RecordsError
+from comorb.records.reading import inspect_records, read_records
+from tests.records.helpers import sets
+
+
+def condition(patient, codings, encounter=None, status="confirmed", onset="2012-02-03"):
+    return {
+        "resourceType": "Condition",
+        "id": "x",
+        "subject": {"reference": f"Patient/{patient}"},
+        **({"encounter": {"reference": f"Encounter/{encounter}"}} if encounter else {}),
+        "code": {"coding": codings},
+        "verificationStatus": {"coding": [{"code": status}]},
+        "onsetDateTime": f"{onset}T10:00:00Z",
+    }
+
+
+def icd(code):
+    return {"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": code}
+
+
+def snomed(code, display):
+    return {"system": "http://snomed.info/sct", "code": code, "display": display}
+
+
+def write_ndjson(path, resources):
+    path.write_text("".join(json.dumps(resource) + "\n" for resource in resources))
+
+
+@pytest.fixture
+def bulk(tmp_path):
+    write_ndjson(
+        tmp_path / "Condition.000.ndjson",
+        [
+            condition("p1", [snomed("84114007", "Heart failure"), icd("I50.9")], "e1"),
+            condition("p1", [icd("E11.9")], "e2", onset="2011-01-01"),
+        ],
+    )
+    write_ndjson(
+        tmp_path / "Condition.001.ndjson",
+        [
+            condition("p2", [icd("I50.1")], "e3"),
+            condition("p2", [icd("C50.1")], "e3", status="refuted"),
+            condition("p2", [snomed("1", "Only in the other system")], "e3"),
+        ],
+    )
+    write_ndjson(
+        tmp_path / "Patient.ndjson",
+        [
+            {"resourceType": "Patient", "id": "p1", "gender": "female", "birthDate": "1940-06-01"},
+            {"resourceType": "Patient", "id": "p2", "gender": "male", "birthDate": "1950-01-01"},
+        ],
+    )
+    return tmp_path
+
+
+def test_fhir(bulk):
+    found = inspect_records(bulk)
+    assert (found.layout.kind, found.unit, found.system) == ("fhir", "patient", "icd10cm")
+    cohort = read_records(bulk)
+    assert sets(cohort) == {"p1": {"I50", "E11"}, "p2": {"I50"}}
+    assert cohort.covariates["sex"].to_pylist() == ["female", "male"]
+    assert cohort.covariates["age"].to_pylist() == [70.0, 62.0]
+    assert [(line.rule, line.removed) for line in cohort.ledger.chain("rows")] == [
+        ("read", 0),
+        ("refuted or entered in error", 1),
+        ("without a code", 1),
+    ]
+    assert sets(read_records(bulk, unit="visit")).keys() == {"e1", "e2", "e3"}
+
+
+def test_fhir_in_one_file_with_names_of_its_own(tmp_path):
+    write_ndjson(
+        tmp_path / "export.ndjson", [condition("p1", [snomed("84114007", "Heart failure")])]
+    )
+    cohort = read_records(tmp_path / "export.ndjson")
+    assert (cohort.codes, cohort.names, cohort.system) == (
+        ("84114007",),
+        ("Heart failure",),
+        "opaque",
+    )
+
+
+def test_fhir_of_another_resource(tmp_path):
+    write_ndjson(tmp_path / "export.ndjson", [{"resourceType": "Patient", "id": "p1"}])
+    with pytest.raises(RecordsError, match=r"holds FHIR resources of type Patient; .* Condition"):
+        read_records(tmp_path / "export.ndjson")
+
+
+def test_fhir_dates_that_are_no_days_are_counted(tmp_path):
+    resources = [condition(f"p{i}", [icd("I50.9")]) for i in range(3)]
+    resources[2]["onsetDateTime"] = "2012"
+    write_ndjson(tmp_path / "export.ndjson", resources)
+    cohort = read_records(tmp_path / "export.ndjson")
+    assert [str(day) for day in cohort.covariates["date"].to_pylist()] == [
+        "2012-02-03",
+        "2012-02-03",
+        "None",
+    ]
+    assert cohort.ledger.notes == (
+        "1 values of column 'date' can't be read as a date and are missing",
+    )

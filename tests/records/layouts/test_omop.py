@@ -1,0 +1,106 @@
+"""OMOP tables, in folders and databases."""
+
+import sqlite3
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from comorb.errors import RecordsError
+from comorb.records.layouts.layout import Layout
+from comorb.records.reading import inspect_records, read_records
+from tests.records.helpers import sets
+
+OMOP = {
+    "condition_occurrence": pa.table(
+        {
+            "condition_occurrence_id": [1, 2, 3, 4],
+            "person_id": [7, 7, 8, 8],
+            "condition_concept_id": [316139, 201826, 316139, 0],
+            "condition_start_date": ["2010-05-01", "2010-03-01", "2011-01-01", "2011-01-01"],
+            "visit_occurrence_id": [70, 71, 80, None],
+            "condition_source_value": ["I50.9", "E11.9", "I50.1", "Z99"],
+        }
+    ),
+    "person": pa.table(
+        {"person_id": [7, 8], "gender_concept_id": [8532, 8507], "year_of_birth": [1940, 1950]}
+    ),
+    "concept": pa.table(
+        {
+            "concept_id": [316139, 201826, 5],
+            "concept_name": ["Heart failure", "Type 2 diabetes mellitus", "Other"],
+        }
+    ),
+}
+
+
+def as_parquet(folder):
+    for name, table in OMOP.items():
+        pq.write_table(table, folder / f"{name}.parquet")
+    return folder
+
+
+def as_csv(folder):
+    for name, table in OMOP.items():
+        table.to_pandas().to_csv(folder / f"{name.upper()}.csv", index=False, sep="\t")
+    return folder
+
+
+def as_duckdb(folder):
+    with duckdb.connect(str(folder / "omop.db")) as connection:
+        for name, table in OMOP.items():
+            connection.register("incoming", table)
+            connection.execute(f"CREATE TABLE {name} AS FROM incoming")
+    return folder / "omop.db"
+
+
+def as_sqlite(folder):
+    connection = sqlite3.connect(folder / "omop.db")
+    for name, table in OMOP.items():
+        table.to_pandas().to_sql(name.upper(), connection, index=False)
+    connection.close()
+    return folder / "omop.db"
+
+
+@pytest.mark.parametrize("write", [as_parquet, as_csv, as_duckdb, as_sqlite])
+def test_omop(write, tmp_path):
+    source = write(tmp_path)
+    found = inspect_records(source)
+    assert (found.layout.kind, found.unit, found.system) == ("omop", "patient", "opaque")
+    cohort = read_records(source)
+    assert sets(cohort) == {"7": {"316139", "201826"}, "8": {"316139"}}
+    assert cohort.names == ("Type 2 diabetes mellitus", "Heart failure")
+    assert cohort.covariates["sex"].to_pylist() == ["female", "male"]
+    assert cohort.covariates["age"].to_pylist() == [70.0, 61.0]
+    assert str(cohort.covariates["date"][0].as_py()) == "2010-03-01"
+    assert cohort.ledger.adds_up
+    assert cohort.ledger.chain("rows")[1].rule == "without a code"
+
+
+def test_omop_by_visit_and_by_source_value(tmp_path):
+    source = as_parquet(tmp_path)
+    assert sets(read_records(source, unit="visit")).keys() == {"70", "71", "80"}
+    cohort = read_records(source, layout=Layout("omop", codes=("condition_source_value",)))
+    assert sets(cohort) == {"7": {"I50", "E11"}, "8": {"I50", "Z99"}}
+    with pytest.raises(RecordsError, match="has no column 'icd'; name another with the codes"):
+        read_records(source, layout=Layout("omop", codes=("icd",)))
+
+
+def test_omop_dates_that_are_none_are_counted(tmp_path):
+    conditions = OMOP["condition_occurrence"]
+    days = pa.array(["2010-05-01", "12.03.2010", "soon", None])
+    place = conditions.column_names.index("condition_start_date")
+    source = conditions.set_column(place, "condition_start_date", days)
+    cohort = read_records(source, unit="visit")
+    days = [str(day) for day in cohort.covariates["date"].to_pylist()]
+    assert days == ["2010-05-01", "2010-03-12", "None"]
+    assert cohort.ledger.notes == (
+        "1 values of column 'date' can't be read as a date and are missing",
+    )
+
+
+def test_a_table_that_is_said_to_be_omop_and_is_not():
+    table = pa.table({"id": ["1"], "icd_code": ["I10"]})
+    with pytest.raises(RecordsError, match="doesn't have the columns of the layout 'omop'"):
+        read_records(table, layout="omop")
