@@ -147,7 +147,8 @@ def flat(folder: Path, sizes: tuple[int, ...]) -> list[Figure]:
 
 def large(n: int, memory: str = "2GB") -> None:
     """Write a region of n records, make the whole run on it, and print what it took."""
-    from comorb.insight.runs.large import run_large
+    from comorb.insight.runs.progress import Progress
+    from comorb.insight.runs.run import Request, fit_records
     from comorb.storage import load_model
 
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
@@ -155,27 +156,29 @@ def large(n: int, memory: str = "2GB") -> None:
         write_region(folder / "region.parquet", n)
         began = time.perf_counter()
 
-        def tell(text: str) -> None:
-            print(f"{time.perf_counter() - began:8.1f} s {_peak():5.2f} GB  {text}", flush=True)
+        def tell(progress: Progress) -> None:
+            spent = time.perf_counter() - began
+            print(f"{spent:8.1f} s {_peak():5.2f} GB  {progress.text}", flush=True)
 
-        records = folder / "region.parquet"
-        run_large(records, folder / "run", CLUSTERS, repeats=0, memory=memory, tell=tell)
-        tell("done")
+        request = Request(CLUSTERS, repeats=0)
+        fit_records(folder / "region.parquet", folder / "run", request, memory=memory, tell=tell)
+        tell(Progress("writing", "done"))
         print(load_model(folder / "run" / "model.comorb").run)
 
 
 def assign(n: int, memory: str = "1GB") -> None:
-    """Write a region of n records, score it as a stream, and print what it took."""
-    from comorb.insight.runs.assign import assign_stream
-    from comorb.insight.runs.run import run
+    """Write a region of n records, score it in parts, and print what it took."""
+    from comorb.insight.runs.assign import assign_records
+    from comorb.insight.runs.run import Request, fit_records
 
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
         folder = Path(name)
         write_region(folder / "some.parquet", 50_000)
-        run(folder / "some.parquet", 5, repeats=0).save(folder / "run")
+        fit_records(folder / "some.parquet", folder / "run", Request(5, repeats=0))
         write_region(folder / "all.parquet", n)
         began = time.perf_counter()
-        assign_stream(folder / "run", folder / "all.parquet", folder / "out.parquet", memory=memory)
+        out = folder / "out.parquet"
+        assign_records(folder / "run", folder / "all.parquet", out, memory=memory)
         print(f"{n:,} records: {time.perf_counter() - began:.1f} s, peak {_peak():.2f} GB")
 
 
