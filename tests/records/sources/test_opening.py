@@ -166,7 +166,7 @@ def test_wrong_names(tmp_path):
         read_records(table, layout=Layout(codes=("dx_1",)))
     with pytest.raises(RecordsError, match="Expected a unit of 'visit' or 'patient'; got 'ward'"):
         read_records(table, unit="ward")
-    with pytest.raises(RecordsError, match=r"Expected a layout out of omop, fhir, .*; got 'tall'"):
+    with pytest.raises(RecordsError, match=r"Expected a layout out of wide, long, .*; got 'tall'"):
         read_records(table, layout="tall")  # type: ignore[arg-type]
     with pytest.raises(RecordsError, match="no column that was recognised as the patient's id"):
         read_records(table, unit="patient")

@@ -7,6 +7,7 @@ when every value of it is one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from itertools import product
@@ -96,16 +97,21 @@ def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[st
         return {}
     view = source.view(table.label, f"SELECT {picks} FROM {table.sql}")
     texts = [name for name, kind in view.columns.items() if kind == "VARCHAR"]
-    meanings = read_roles(texts, layout, lambda name: counted(source, view, name))
-    plain = [name for name in texts if name not in meanings]
-    kinds: dict[str, set[type]] = {name: set() for name in plain}
-    if plain:
-        sql = f"SELECT {', '.join(map(quoted, plain))} FROM {view.sql}"
-        for batch in source.batches(view, sql):
-            for name, kind in kinds.items():
-                column = _without_marks(pa.chunked_array([batch.column(name)]))
-                kind |= {_narrowest(column)} if column.null_count < len(column) else set()
-    widest = {name: _widest(kind) for name, kind in kinds.items()}
+    if not texts:
+        return {}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in texts if name in _READ}
+    kinds: dict[str, set[type]] = {name: set() for name in texts if name not in _READ}
+    for batch in source.batches(view, f"SELECT {', '.join(map(quoted, texts))} FROM {view.sql}"):
+        for name, total in counts.items():
+            total.update(_distinct(pa.chunked_array([batch.column(name)])))
+        for name, seen in kinds.items():
+            column = _without_marks(pa.chunked_array([batch.column(name)]))
+            seen |= {_narrowest(column)} if column.null_count < len(column) else set()
+    widest = {
+        name: next((kind for kind in (str, float, int) if kind in seen), str)
+        for name, seen in kinds.items()
+    }
+    meanings = read_roles(texts, layout, lambda name: counts[name])
     return meanings | {name: Meanings(kind) for name, kind in widest.items()}
 
 
@@ -236,11 +242,6 @@ def _narrowest(column: pa.ChunkedArray) -> type:
     if _all_match(column, _WHOLE):
         return int
     return float if _all_match(column, _NUMBER) else str
-
-
-def _widest(kinds: set[type]) -> type:
-    """Return the type that holds the values of all parts of a column."""
-    return next((kind for kind in (str, float, int) if kind in kinds), str)
 
 
 def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:

@@ -16,9 +16,9 @@ from comorb.records.sources.databases import is_query
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
 from comorb.records.sources.ndjson import flatten
 
-# The first reader that recognises a table reads it.
+# The more special ones come last, and are asked first whether a table is theirs.
 READERS: dict[str, Reader] = {
-    module.READER.kind: module.READER for module in (omop, fhir, binary, wide, delimited, long)
+    module.READER.kind: module.READER for module in (wide, long, delimited, binary, omop, fhir)
 }
 _SAMPLE_ROWS = 1000
 
@@ -59,7 +59,7 @@ def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Pl
 def _first_plan(
     source: OpenedSource, table: SourceTable, columns: Columns, of_json: bool
 ) -> Plan | None:
-    for kind, reader in READERS.items():
+    for kind, reader in reversed(READERS.items()):
         wanted = of_json or columns.given.kind in (None, kind)
         if reader.of_json == of_json and wanted:
             plan = reader.understand(source, table, columns)
