@@ -150,3 +150,19 @@ def test_the_ledger_adds_up_after_any_operations(steps, seed):
         assert cohort.matrix.indices.dtype == np.int32
         removed = sum(line.removed for line in cohort.ledger.chain("records"))
         assert removed + len(cohort) == 20
+
+
+def test_a_sex_is_asked_for_in_any_words():
+    cohort = make([[1, 0], [0, 1], [1, 1]], sex=["Mujer", "Hombre", None])
+    assert len(cohort.where(sex="F")) == len(cohort.where(sex="female")) == 1
+    assert len(cohort.where(sex=["mujer", "male"])) == 1
+    numbers = make([[1, 0], [0, 1]], sex=["1", "2"])
+    assert len(numbers.where(sex="2")) == 1
+    with pytest.raises(RecordsError, match="No record is left after the rule 'sex F'"):
+        numbers.where(sex="F")
+
+
+def test_ages_that_stayed_text_can_not_be_compared():
+    cohort = make([[1, 0], [0, 1]], age=["adult", "child"])
+    with pytest.raises(RecordsError, match="The column 'age' doesn't hold ages that can be"):
+        cohort.where(age=(65, None))

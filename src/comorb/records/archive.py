@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,6 @@ from comorb.engines.blockfile import (
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
 from comorb.records.cohort import Cohort
-from comorb.records.layouts.covariates import typed
-from comorb.records.layouts.layout import Layout
 from comorb.records.ledger import Ledger
 from comorb.storage import fingerprint_of, write_whole
 
@@ -175,8 +173,7 @@ class CohortFile:
 
     def sample(self, most: int) -> tuple[Cohort, int]:
         """Return evenly spread records, ``most`` at most, and the step between them."""
-        cohort = self.load(self.step(most))
-        return replace(cohort, covariates=typed(cohort.covariates, Layout())), self.step(most)
+        return self.load(self.step(most)), self.step(most)
 
     def digest(self) -> str:
         """Return a hash of the records' codes and weights, as that of `Cohort.digest`."""

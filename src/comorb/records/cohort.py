@@ -20,6 +20,7 @@ from comorb.errors import InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
 from comorb.model.blocks import Blocks, from_csr, moved_ones
 from comorb.records.ledger import Ledger
+from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
 
 Interval = tuple[float | None, float | None]
@@ -114,7 +115,8 @@ class Cohort:
         age : (low, high), optional
             Ages in years, both ends included; None leaves an end open.
         sex : str or collection of str, optional
-            The values of the column 'sex' to keep, in any case.
+            The values of the column 'sex' to keep, in any case; 'female', 'male' and 'other' also
+            stand for the words and letters that files have for them.
         dates : (first, last), optional
             Dates or ISO strings, both ends included; None leaves an end open.
 
@@ -125,12 +127,19 @@ class Cohort:
         """
         cohort = self
         if age is not None:
-            cohort = cohort._keep(_between(cohort._covariate("age"), *age), f"age {_span(*age)}")
+            ages = cohort._covariate("age")
+            if not (pa.types.is_floating(ages.type) or pa.types.is_integer(ages.type)):
+                raise RecordsError(
+                    "The column 'age' doesn't hold ages that can be compared; the notes of the "
+                    "ledger say why. Name the right column when you read the records."
+                )
+            cohort = cohort._keep(_between(ages, *age), f"age {_span(*age)}")
         if sex is not None:
             wanted = [sex] if isinstance(sex, str) else list(sex)
-            column = pc.utf8_lower(pc.cast(cohort._covariate("sex"), pa.string()))
-            found = pc.is_in(column, pa.array([value.lower() for value in wanted]))
-            cohort = cohort._keep(_as_mask(found), f"sex {' or '.join(wanted)}")
+            column = pc.cast(cohort._covariate("sex"), pa.string())
+            words = [word for word in pc.unique(column).to_pylist() if word is not None]
+            kept = pa.array(same_sexes(words, wanted), pa.string())
+            cohort = cohort._keep(_as_mask(pc.is_in(column, kept)), f"sex {' or '.join(wanted)}")
         if dates is not None:
             column = cohort._covariate("date")
             if not pa.types.is_date(column.type):

@@ -21,7 +21,6 @@ from comorb.errors import RecordsError
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
-from comorb.records.layouts.covariates import shown_names
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
@@ -36,12 +35,7 @@ _SIZE = re.compile(r"\s*([0-9.]+)\s*([KMGT]i?B)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, eq=False)
 class Part(Cohort):
-    """Some of the records of a cohort: no rule has to leave any of them, and no code goes.
-
-    ``text`` are the covariates that are text in the source, whatever they look like in a part.
-    """
-
-    text: frozenset[str] = frozenset()
+    """Some of the records of a cohort: no rule has to leave any of them, and no code goes."""
 
     def _keep(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
         return self._take(mask, rule)
@@ -158,8 +152,6 @@ def _cohorts(
     levels: tuple[str, ...],
 ) -> Iterator[Part]:
     """Yield the cohort of each part of the rows."""
-    shown = shown_names(list(plan.table.columns), plan.layout)
-    text = frozenset(new for old, new in shown.items() if plan.table.columns[old] == "VARCHAR")
     records = 0
     for table in _tables(source, plan.table, rows):
         with source.connection.cursor() as connection:
@@ -171,7 +163,7 @@ def _cohorts(
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()
         records += len(cohort)
-        yield replace(cohort, ledger=ledger, text=text)
+        yield replace(cohort, ledger=ledger)
     plan.check_usable(records, assembly.vocabulary)
 
 

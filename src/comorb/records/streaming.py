@@ -17,7 +17,7 @@ from comorb.model.blocks import moved_ones
 from comorb.records.archive import as_table, write_parts
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
-from comorb.records.parts import Part, open_parts
+from comorb.records.parts import open_parts
 from comorb.records.preparation import Preparation
 
 
@@ -72,11 +72,6 @@ class _Whole:
         else:
             self.counts, self.ledger = self.counts + counts, self.ledger + part.ledger
         table = as_table(part)
-        for name in part.text if isinstance(part, Part) else ():
-            if name in table.column_names:
-                table = table.set_column(
-                    table.column_names.index(name), name, table[name].cast(pa.string())
-                )
         if self.schema is None:
             self.schema = table.schema
         missing = [name for name in self.schema.names if name not in table.column_names]

@@ -119,6 +119,20 @@ def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
     return {text: sex for text, sex in pairs if sex}
 
 
+def same_sexes(words: Collection[str], wanted: Collection[str]) -> list[str]:
+    """Return the words of a column that are asked for: the very words, or others for that sex.
+
+    >>> same_sexes(["Mujer", "Hombre"], ["F"])
+    ['Mujer']
+    """
+    sexes = sexes_of(words)
+    asked = {*map(_simple, wanted), *sexes_of(wanted).values()}
+    very = {_simple(word) for word in words} & asked
+    return [
+        word for word in words if _simple(word) in very or (not very and sexes.get(word) in asked)
+    ]
+
+
 def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
     """Keep the file's own words for sexes, but for the numbers of ISO 5218.
 

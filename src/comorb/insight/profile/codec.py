@@ -12,6 +12,7 @@ import numpy as np
 from comorb.errors import StorageError
 from comorb.insight.profile.contents import Cluster, Heatmap, Outcome, Provenance
 from comorb.model.arrays import Floats
+from comorb.records.codes.systems import title_of
 from comorb.records.ledger import Line
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def encode(profile: Profile) -> str:
     plain = {
         "format": FORMAT,
         "version": VERSION,
-        "source": asdict(profile.source),
+        "source": asdict(profile.source) | {"system_title": title_of(profile.source.system)},
         "min_cell": profile.min_cell,
         "codes": profile.codes,
         "names": profile.names,
@@ -66,7 +67,7 @@ def decode(text: str) -> dict[str, Any]:
 
 
 def _fields(plain: dict[str, Any]) -> dict[str, Any]:
-    source = dict(plain["source"])
+    source = {key: value for key, value in plain["source"].items() if key != "system_title"}
     source["lines"] = tuple(Line(**line) for line in source["lines"])
     source["notes"] = tuple(source["notes"])
     clusters = tuple(

@@ -36,6 +36,16 @@ def coding_system(key: str) -> CodingSystem:
     return SYSTEMS[key]
 
 
+def title_of(keys: str) -> str:
+    """Return what a reader calls one system or several; nothing for codes that are of none.
+
+    >>> title_of("icd10cm+icd9cm")
+    'ICD-10-CM + ICD-9-CM'
+    """
+    known = [SYSTEMS[key] for key in keys.split("+") if key in SYSTEMS]
+    return " + ".join(system.title for system in known if system.grammar)
+
+
 def families() -> dict[str, list[CodingSystem]]:
     """Return the systems that can be recognised by their codes, by family."""
     together: dict[str, list[CodingSystem]] = {}

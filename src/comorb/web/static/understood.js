@@ -3,15 +3,13 @@
 import { count, h, number, percent, said, t } from "/page/dom.js";
 import { call, doing, may } from "./frame.js";
 
-const KINDS = ["wide", "long", "delimited", "binary"];
-const SYSTEMS = ["icd9cm", "icd10cm", "icd10", "opaque"];
 const ROLES = ["record", "patient", "age", "sex", "date", "weight"];
 
 export function understood(row) {
   const { about } = row;
   const facts = [
     [count(about.records), t("about.records")],
-    [count(about.features), t("understood.codes", { system: t(`system.${about.system}`) })],
+    [count(about.features), t("understood.codes", { system: systemName(about, about.system) })],
     [number(about.mentions / about.records, 1), t("understood.each")],
   ];
   return h(
@@ -24,6 +22,12 @@ export function understood(row) {
     dropped(about),
     row.kind === "builtin" || !may("analyst") ? null : correction(row),
   );
+}
+
+// The name of a coding system in the language of the page, or its title.
+function systemName(about, system) {
+  const key = `system.${system}`;
+  return t(key) === key ? (about.systems[system] ?? system) : t(key);
 }
 
 function common(about) {
@@ -52,8 +56,8 @@ function correction(row) {
   const { about } = row;
   const layout = { ...row.reading.layout };
   const select = (id, options, value) => h("select", { id }, ...options.map(([key, name]) => h("option", { value: key, selected: key === value }, name)));
-  const kind = select("fix-layout", KINDS.map((one) => [one, t(`layout.${one}.short`)]), about.layout);
-  const system = select("fix-system", SYSTEMS.map((one) => [one, t(`system.${one}`)]), about.system);
+  const kind = select("fix-layout", about.layouts.map((one) => [one, t(`layout.${one}.short`)]), about.layout);
+  const system = select("fix-system", Object.keys(about.systems).map((one) => [one, systemName(about, one)]), about.system);
   const unit = select("fix-unit", ["visit", "patient"].map((one) => [one, t(`unit.${one}`)]), about.unit);
   const none = ["", t("understood.no_column")];
   const roles = ROLES.map((role) => [role, select(`fix-${role}`, [none, ...about.columns.map((name) => [name, name])], about.roles[role] ?? "")]);

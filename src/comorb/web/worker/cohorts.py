@@ -17,8 +17,10 @@ from comorb.insight.profile.suppression import merge_lines
 from comorb.insight.runs.folder import RunFolder
 from comorb.records import datasets
 from comorb.records.archive import load_cohort, save_cohort
+from comorb.records.codes.systems import SYSTEMS
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.readers import READERS
 from comorb.records.preparation import Preparation
 from comorb.web.worker.messages import (
     CountCohort,
@@ -118,6 +120,8 @@ def understand(task: Understand) -> Plain:
         "columns": sorted({*columns, *(set(names) - set(layout.roles))}),
         "unit": unit,
         "system": cohort.system,
+        "systems": {key: system.title for key, system in SYSTEMS.items()},
+        "layouts": [kind for kind, reader in READERS.items() if reader.unit == "visit"],
         "records": len(cohort),
         "features": len(cohort.codes),
         "mentions": int(cohort.matrix.nnz),

@@ -6,7 +6,7 @@ export function header(profile) {
   const { source } = profile;
   const facts = [
     [count(source.records), t("about.records")],
-    [count(source.features), t("about.codes", { system: systemName(source.system), level: levelName(source.level) })],
+    [count(source.features), t("about.codes", { system: source.system_title ?? "", level: levelName(source.level) })],
     [count(profile.clusters.length), t("about.clusters")],
     source.weight === null ? null : [count(Math.round(source.weight)), t("about.weight")],
   ].filter(Boolean);
@@ -18,10 +18,6 @@ export function header(profile) {
     source.reason ? h("p", {}, h("strong", {}, `${t("about.reason")} `), said(source.reason)) : null,
     profile.min_cell ? h("p", { class: "notice" }, t("about.min_cell", { n: profile.min_cell })) : null,
   );
-}
-
-function systemName(system) {
-  return { icd9cm: "ICD-9-CM", icd10: "ICD-10", icd10cm: "ICD-10-CM" }[system] ?? "";
 }
 
 function levelName(level) {
