@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -39,14 +40,13 @@ def user(
         raise typer.BadParameter(
             f"expected add NAME, remove NAME or list, got {action!r}", param_hint="ACTION"
         )
-    store = Store(workspace)
-    access = Access(store)
-    if action == "add":
-        typer.echo(access.add_user(name, role))
-    elif action == "remove":
-        if not access.remove_user(name):
-            raise typer.BadParameter(f"there is no user {name!r}", param_hint="NAME")
-    else:
-        for each, its in access.users():
-            typer.echo(f"{each}\t{its}")
-    store.close()
+    with closing(Store(workspace)) as store:
+        access = Access(store)
+        if action == "add":
+            typer.echo(access.add_user(name, role))
+        elif action == "remove":
+            if not access.remove_user(name):
+                raise typer.BadParameter(f"there is no user {name!r}", param_hint="NAME")
+        else:
+            for user_name, user_role in access.users():
+                typer.echo(f"{user_name}\t{user_role}")

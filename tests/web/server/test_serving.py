@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from comorb.errors import InputError
-from comorb.web.server.serving import check_address, listen
+from comorb.web.server.app import Settings
+from comorb.web.server.serving import check_address, explorer, listen
+from comorb.web.server.store import Store
 
 
 def test_only_this_machine_is_listened_to_without_users():
@@ -14,6 +16,15 @@ def test_only_this_machine_is_listened_to_without_users():
     check_address("0.0.0.0", True)
     with pytest.raises(InputError, match=r"expected users before listening on 0\.0\.0\.0"):
         check_address("0.0.0.0", False)
+
+
+def test_a_refused_address_leaves_the_store_closed(tmp_path, monkeypatch):
+    closed = []
+    close = Store.close
+    monkeypatch.setattr(Store, "close", lambda store: (closed.append(store), close(store)))
+    with pytest.raises(InputError, match="expected users"):
+        explorer(Settings(tmp_path), "0.0.0.0")
+    assert len(closed) == 1
 
 
 def test_a_port_that_is_taken_is_told():

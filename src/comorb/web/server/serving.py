@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 import uvicorn
@@ -23,7 +24,8 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if os.name == "posix":  # elsewhere it would let two servers share one port
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host, port))
     except OSError as error:
@@ -40,7 +42,11 @@ def explorer(settings: Settings, host: str) -> tuple[uvicorn.Server, str | None]
     """Return a server, and the key of its one-time link when there are no users."""
     app = create_app(settings)
     access = app.state.access
-    check_address(host, access.has_users)
+    try:
+        check_address(host, access.has_users)
+    except InputError:
+        app.state.store.close()
+        raise
     key = None if access.has_users else access.new_link()
     config = uvicorn.Config(
         app,
