@@ -35,28 +35,11 @@ def reproduce(
 ) -> Path:
     """Make the paper's figures and tables again, with every claim judged by our numbers.
 
-    Each result is written to a CSV file as soon as it is made; a second call skips what is
-    there, so that a run that was stopped goes on where it was.
-
-    Parameters
-    ----------
-    parts : sequence of str, optional
-        Which parts, by name: exact, ari, time, studies, bias, scaling; all by default. The page
-        holds the parts of this call.
-    quick : bool, default=False
-        Fewer seeds and smaller sizes, for a first look.
-    out : path, default="results"
-        The folder for the CSV files, the figures and the page.
-    data : path, default="nhds2010.csv.gz"
-        The National Hospital Discharge Survey 2010 for the studies; without it the page says
-        where to get it, and the studies take the built-in cohorts.
-    progress : callable, optional
-        Called with the part, how many of its results are there, and how many there will be.
-
-    Returns
-    -------
-    Path
-        The page, ``reproduction.md`` in ``out``.
+    Returns the page, ``reproduction.md`` in ``out``; it holds the ``parts`` of this call, all by
+    default. Each result is in a CSV file as soon as it is made, so that a run that was stopped goes
+    on where it was. ``quick`` takes fewer seeds and smaller sizes. Without the National Hospital
+    Discharge Survey 2010 in ``data`` the studies take the built-in cohorts. ``progress`` is called
+    with a part, how many of its results are there, and how many there will be.
     """
     unknown = [part for part in parts if part not in PARTS]
     if unknown:

@@ -18,48 +18,20 @@ Matches = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two runs side by side.
+    """Two runs side by side; flows and ARI are None unless they are on the same records."""
 
-    Attributes
-    ----------
-    pairs : tuple of (int, int)
-        Places of matched clusters, in the first run and in the second; some may have no match.
-    codes : tuple of str
-        The codes that both runs have.
-    differences : ndarray of shape (pairs, codes)
-        Prevalence in the second less that in the first; NaN where either is suppressed.
-    flows : ndarray of shape (k_a, k_b) or None
-        Records of each cluster of the first run in each of the second, NaN when suppressed;
-        None when the runs are not on the same records.
-    ari : float or None
-        Adjusted Rand index: 1 for the same clusters, 0 for chance.
-    step : int
-        The flows are multiples of it, where some are suppressed.
-    """
-
-    pairs: Matches
-    codes: tuple[str, ...]
-    differences: Floats
-    flows: Floats | None = None
-    ari: float | None = None
-    step: int = 1
+    pairs: Matches  # places of matched clusters in either run; some may have no match
+    codes: tuple[str, ...]  # those that both runs have
+    differences: Floats  # (pairs, codes): prevalence in the second less the first; NaN is hidden
+    flows: Floats | None = None  # (k_a, k_b): records of each cluster in each of the second; or NaN
+    ari: float | None = None  # adjusted Rand index: 1 for the same clusters, 0 for chance
+    step: int = 1  # the flows are multiples of it, where some are suppressed
 
 
 def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None) -> Comparison:
-    """Compare two runs.
+    """Compare two runs; with the cluster of each record in either, also record by record.
 
-    Parameters
-    ----------
-    one, two : Profile
-        The runs; small flows are suppressed by the stricter of their thresholds, the others
-        rounded.
-    labels : pair of ndarrays of int, optional
-        The cluster of each record in either run, when both are on the same records.
-
-    Returns
-    -------
-    Comparison
-        Matches, differences of prevalence and, with labels, flows and ARI.
+    Small flows are suppressed by the stricter of the two thresholds, the others rounded.
     """
     codes, left, right = _shared(one, two)
     flows, ari, step = None, None, 1

@@ -68,22 +68,9 @@ def automatic_names(
 ) -> tuple[str, ...]:
     """Name each cluster after its two most relevant diseases, and no two alike.
 
-    Symptoms and statuses are used when a cluster has too few diseases; a disease that repeats
-    a word of the first, such as kidney, makes room for the next.
-
-    Parameters
-    ----------
-    ranked : mapping of int to sequence of int
-        For the number of each cluster, its codes from the most relevant on.
-    codes, labels : sequence of str
-        Each code and its short name.
-    system : str
-        The coding system, which tells diseases from symptoms.
-
-    Returns
-    -------
-    tuple of str
-        One name for each cluster.
+    ``ranked`` has the codes of each cluster, by its number, from the most relevant on. Symptoms and
+    statuses are used when a cluster has too few diseases; a disease that repeats a word of the
+    first, such as kidney, makes room for the next.
     """
     other = SYSTEMS[system].not_diseases if system in SYSTEMS else None
     names: list[str] = []

@@ -30,24 +30,12 @@ from comorb.storage import SavedModel, load_model
 
 @dataclass(frozen=True)
 class Revision:
-    """A run that a person goes on from.
-
-    Attributes
-    ----------
-    before : RunFolder
-        Its folder.
-    cohort : Cohort
-        The records that it is on.
-    groups : sequence of int, optional
-        The number that each cluster of the fitted model goes by, where some were merged.
-    outcomes : tuple of str, optional
-        The covariates to sum up; by default all that can be.
-    """
+    """A run that a person goes on from, and the records that it is on."""
 
     before: RunFolder
     cohort: Cohort
-    groups: Sequence[int] | None = None
-    outcomes: tuple[str, ...] | None = None
+    groups: Sequence[int] | None = None  # the number that each fitted cluster goes by, once merged
+    outcomes: tuple[str, ...] | None = None  # the covariates to sum up; None for all that can be
 
     def merge(self, pair: tuple[int, int], directory: str | Path) -> tuple[Profile, Sequence[int]]:
         """Write the run in which two clusters, by their numbers, are one; see `grouped`.

@@ -79,22 +79,10 @@ def open_cohort(
     folder: Path | None = None,
     tell: Tell = silent,
 ) -> Iterator[AnyCohort]:
-    """Yield the cohort that records become, in memory or in a file.
+    """Yield the cohort that records become; with ``memory`` or ``outside`` it is in a file.
 
-    Parameters
-    ----------
-    records : Cohort, path, or anything that `read_records` reads
-        A cohort file is taken as it stands when the preparation has no rules.
-    preparation : Preparation, optional
-        How to read the records and which to keep; by default those with at least 3 codes.
-    memory : str, optional
-        About the most to hold, such as '2GB'; the cohort is then a file.
-    outside : bool, default=False
-        Whether the cohort must be a file whatever the memory, as engines want it.
-    folder : Path, optional
-        Where that file is kept, and found again; by default in a temporary place.
-    tell : callable, optional
-        Is told what is being done.
+    That file is kept in ``folder``, and found again, or else in a temporary place. A cohort file is
+    taken as it stands when the preparation has no rules.
     """
     preparation = preparation or Preparation()
     if isinstance(records, Cohort):

@@ -24,17 +24,10 @@ class Compared:
 def compare_runs(
     one: str | Path, two: str | Path, min_cell: int = 0, follow: bool | None = None
 ) -> Compared:
-    """Compare two runs, given by their folders or profiles.
+    """Compare two runs, given by their folders or profiles, without counts below ``min_cell``.
 
-    Parameters
-    ----------
-    one, two : path
-        The runs.
-    min_cell : int, default=0
-        The smallest count to show.
-    follow : bool, optional
-        Whether the records that both have, by their ids, are followed from one run to the other;
-        by default when both runs are on the same records.
+    With ``follow``, by default when both are on the same records, those that both have by their ids
+    are followed from one run to the other.
     """
     profiles = load_profile(one), load_profile(two)
     if follow is None:

@@ -22,22 +22,11 @@ from comorb.model.thinning import chances
 
 @dataclass(frozen=True)
 class Stability:
-    """How well clusters come out again from parts of the records.
+    """How well clusters come out again from parts of the records."""
 
-    Attributes
-    ----------
-    ari
-        The mean of ``aris``; the paper reports above 0.9 on its two data sets.
-    aris
-        For each repeat, the Adjusted Rand Index of two fits on the records they share.
-    jaccard
-        For each cluster of the model, in its order, its mean overlap with its match in the
-        parts' fits: 1 when it always comes out again, near 0 when it never does.
-    """
-
-    ari: float
-    aris: tuple[float, ...]
-    jaccard: tuple[float, ...]
+    ari: float  # the mean of ``aris``; the paper reports above 0.9 on its two data sets
+    aris: tuple[float, ...]  # for each repeat, of two fits on the records they share
+    jaccard: tuple[float, ...]  # for each cluster, its mean overlap with its match in the parts
 
 
 def stability(

@@ -35,12 +35,7 @@ _STABLE = (
 def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
     """Write a profile as a PDF: a summary, the charts and the table of relevance.
 
-    Parameters
-    ----------
-    profile : Profile
-        The clusters; suppress it first where small counts must not be seen.
-    path : str, Path or open binary file
-        Where to write. The same profile gives the same bytes.
+    Suppress the profile first where small counts must not be seen. The same gives the same bytes.
     """
     from matplotlib.backends.backend_pdf import PdfPages
 

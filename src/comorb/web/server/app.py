@@ -35,42 +35,17 @@ _BUILT_IN = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a server is set up.
+    """How a server is set up."""
 
-    Attributes
-    ----------
-    workspace : Path
-        Where data, runs and users are kept.
-    records : tuple of Path
-        Files that everyone may open.
-    hosts : tuple of str
-        The names that the server answers to.
-    min_cell : int
-        The smallest count that is shown.
-    upload_limit : int
-        The most bytes of one upload.
-    """
-
-    workspace: Path
-    records: tuple[Path, ...] = ()
-    hosts: tuple[str, ...] = LOOPBACK
-    min_cell: int = 11
-    upload_limit: int = 500_000_000
+    workspace: Path  # where data, runs and users are kept
+    records: tuple[Path, ...] = ()  # files that everyone may open
+    hosts: tuple[str, ...] = LOOPBACK  # the names that the server answers to
+    min_cell: int = 11  # the smallest count that is shown
+    upload_limit: int = 500_000_000  # the most bytes of one upload
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the application.
-
-    Parameters
-    ----------
-    settings : Settings
-        How it is set up.
-
-    Returns
-    -------
-    FastAPI
-        Its state holds the settings, the store, access and jobs.
-    """
+    """Return the application; its state holds the settings, the store, access and jobs."""
     store = Store(settings.workspace)
     jobs = Jobs(store, settings.min_cell)
 

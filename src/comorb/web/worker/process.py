@@ -68,12 +68,8 @@ class Worker:
     def ask(self, task: Task, tell: Callable[[Progress | Counted], None] | None = None) -> Any:
         """Do a task and return what it returns.
 
-        Raises
-        ------
-        TaskError
-            When it can't be done; the message can be shown.
-        StoppedError
-            When the process was ended meanwhile.
+        One that can't be done is a `TaskError`, whose message can be shown; a `StoppedError` says
+        that the process was ended meanwhile.
         """
         with self._turn:
             pipe = self._started()
