@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, track
+from rich.table import Table
+from rich.text import Text
+
+from comorb.cli.summaries import profile_summary
+from comorb.insight.views.drawing import save
+from comorb.storage import check_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
-    from rich.table import Table
-    from rich.text import Text
 
     from comorb.insight.profile.profile import Profile
     from comorb.insight.runs.progress import Tell
 
 Item = TypeVar("Item")
-_NUMBERS = (("In the cluster", "right"), ("In all", "right"), ("Likelier", "right"))
 
 
 @contextmanager
 def shown_progress(quiet: bool = False) -> Iterator[Tell]:
     """Show what is being done and for how long, on a terminal, until the work is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     console = Console(stderr=True)
     shown = Progress(
         TextColumn("{task.description}"),
@@ -45,9 +48,6 @@ def shown_progress(quiet: bool = False) -> Iterator[Tell]:
 
 def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterable[Item]:
     """Pass items on, with a bar that shows how many of them are done, on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
     console = Console(stderr=True)
     hidden = quiet or not console.is_terminal
     return track(items, text, total, console=console, transient=True, disable=hidden)
@@ -61,14 +61,9 @@ def show_notes(notes: Iterable[str]) -> None:
 
 def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> None:
     """Print the clusters of a run that was just written to a folder."""
-    from comorb.cli.summaries import profile_summary
-
     show_notes(profile.source.notes)
-    summary: dict[str, Any] = profile_summary(profile) | {"directory": str(directory)}
-    if as_json:
-        show_json(summary)
-    elif not quiet:
-        show_profile(summary)
+    show(profile_summary(profile) | {"directory": str(directory)}, show_profile, as_json, quiet)
+    if not (as_json or quiet):
         typer.echo(f"\nReport: {directory / 'report.html'}")
 
 
@@ -81,29 +76,29 @@ def counted(number: int | None, noun: str) -> str:
     return "hidden" if number is None else f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def show_json(value: Any) -> None:
-    """Print plain values as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+def show(
+    summary: dict[str, Any],
+    show_table: Callable[[dict[str, Any]], None],
+    as_json: bool,
+    quiet: bool = False,
+) -> None:
+    """Print a summary, as JSON for scripts or by ``show_table`` for people."""
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
+    elif not quiet:
+        show_table(summary)
 
 
 def save_chart(axes: Axes, path: Path, force: bool, quiet: bool = False) -> None:
     """Write a chart to a file, in the format that its name ends with."""
-    from comorb.storage import check_file, write_whole
-
     check_file(path, (".png", ".svg", ".pdf"), force)
-    kind = path.suffix.lower().removeprefix(".")
-    with write_whole(path) as file:
-        axes.figure.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+    save(axes, path)
     if not quiet:
         typer.echo(f"Chart: {path}", err=True)
 
 
 def show_profile(summary: dict[str, Any]) -> None:
     """Print the clusters as a table for people."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     console = Console(highlight=False)
     console.print(
         f"{summary['title']}: {counted(summary['records'], 'record')} in "
@@ -157,23 +152,15 @@ def _show_rules(summary: dict[str, Any]) -> None:
 
 def show_cluster(summary: dict[str, Any]) -> None:
     """Print one cluster in detail: its diagnoses and what is known about its patients."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     console = Console(highlight=False)
     console.print(f"Cluster {summary['cluster']}:", _described(summary))
-    table = Table(box=box.SIMPLE_HEAD)
-    for title, justify in (("Code", "left"), ("Diagnosis", "left"), *_NUMBERS):
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    table = _table("Code", "Diagnosis", numbers=("In the cluster", "In all", "Likelier"))
     for one in summary["diagnoses"]:
         cells = [one["code"], one["title"], _share(one["prevalence"], 1), _share(one["overall"], 1)]
         table.add_row(*cells, f"{one['lift']:.1f} ×")
     console.print(table)
     if summary["patients"]:
-        table = Table(box=box.SIMPLE_HEAD)
-        for title, justify in (("Patients", "left"), *_NUMBERS[:2]):
-            table.add_column(title, justify=justify)  # type: ignore[arg-type]
+        table = _table("Patients", numbers=("In the cluster", "In all"))
         for one in summary["patients"]:
             table.add_row(one["what"], _figure(one, "cluster"), _figure(one, "all"))
         console.print(table)
@@ -181,11 +168,6 @@ def show_cluster(summary: dict[str, Any]) -> None:
 
 def show_comparison(summary: dict[str, Any]) -> None:
     """Print the matched clusters of two runs side by side."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     console = Console(highlight=False)
     for which, title in (("one", "First"), ("two", "Second")):
         run = summary[which]
@@ -215,19 +197,21 @@ def show_comparison(summary: dict[str, Any]) -> None:
     console.print(table)
 
 
+def _table(*texts: str, numbers: tuple[str, ...] = ()) -> Table:
+    table = Table(*texts, box=box.SIMPLE_HEAD)
+    for title in numbers:
+        table.add_column(title, justify="right")
+    return table
+
+
 def _numbered(side: dict[str, Any]) -> Text:
     return _described(side | {"name": f"{side['cluster']} {side['name']}"})
 
 
 def show_choice(summary: dict[str, Any]) -> None:
     """Print what each number of clusters is worth, and the recommended one."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("Clusters", "Evidence", "BIC", "ICL", "Held out", "Stability", "Smallest"):
-        table.add_column(title, justify="right")
+    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stability")
+    table = _table(numbers=("Clusters", *criteria, "Smallest"))
     for row in summary["rows"]:
         worth = [f"{row[key]:.4f}" for key in ("evidence", "bic", "icl", "held_out")]
         cells = [str(row["k"]), *worth, f"{row['stability']:.2f}", f"{row['smallest']:,.0f}"]
@@ -260,8 +244,6 @@ def _figure(one: dict[str, Any], where: str) -> str:
 
 
 def _described(cluster: dict[str, Any]) -> Text:
-    from rich.text import Text
-
     lines = [f"{counted(cluster['records'], 'record')}, {_share(cluster['share'], 1)}"]
     lines += [
         f"{measure} {_share(cluster[measure])}"
@@ -272,9 +254,6 @@ def _described(cluster: dict[str, Any]) -> Text:
 
 
 def _diagnoses(cluster: dict[str, Any]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(justify="right")
     for one in cluster["diagnoses"]:

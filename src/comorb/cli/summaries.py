@@ -18,11 +18,8 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
     """Return what a table of clusters shows, as plain values; None where it is suppressed."""
     source = profile.source
     clusters = [
-        {
-            "cluster": cluster.number,
-            "name": cluster.name,
-            "records": cluster.size,
-            "share": cluster.share,
+        _brief(profile, place)
+        | {
             "confidence": cluster.top,
             "stability": cluster.stability,
             "diagnoses": [

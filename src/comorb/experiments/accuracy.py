@@ -115,10 +115,7 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
         [method, *(f"{fmean(scores[s, method][c] for s in settings):.3f}" for c in columns)]
         for method in METHODS
     ]
-    best = sum(
-        scores[s, COMORB]["ari"] >= max(scores[s, m]["ari"] for m in METHODS) - NEAR
-        for s in settings
-    )
+    best = sum(scores[s, COMORB]["ari"] >= _best(scores, s, METHODS) - NEAR for s in settings)
     body = (
         f"{len(settings)} settings, seeds 0 to {grid.seeds[-1]}; data as in the paper's appendix "
         "E. 'Blind' multi-view methods order their views without the true parameters. NN-CP is "
@@ -132,19 +129,18 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
     return Section(TITLE, body, tuple(_claims(settings, scores)))
 
 
+def _best(scores: Summary, setting: Setting, methods: Iterable[str], column: str = "ari") -> float:
+    return max(scores[setting, method][column] for method in methods)
+
+
 def _claims(settings: list[Setting], scores: Summary) -> Iterable[Claim]:
     def mean(method: str, column: str = "ari") -> float:
         return fmean(scores[s, method][column] for s in settings)
 
     tensor = (ASVTD, *MULTI_VIEW)
-    wins = sum(
-        min(scores[s, m]["ari"] for m in tensor) > max(scores[s, m]["ari"] for m in REFERENCES)
-        for s in settings
-    )
-    some = sum(
-        max(scores[s, m]["ari"] for m in tensor) > max(scores[s, m]["ari"] for m in REFERENCES)
-        for s in settings
-    )
+    references = {s: _best(scores, s, REFERENCES) for s in settings}
+    wins = sum(min(scores[s, m]["ari"] for m in tensor) > references[s] for s in settings)
+    some = sum(_best(scores, s, tensor) > references[s] for s in settings)
     yield judged(
         "k-means, spectral clustering and PCA are outperformed by tensor methods",
         wins,
@@ -154,8 +150,7 @@ def _claims(settings: list[Setting], scores: Summary) -> Iterable[Claim]:
         + ", ".join(f"{m} {mean(m):.2f}" for m in (*tensor, *REFERENCES)),
     )
     wins = sum(
-        scores[s, ASVTD]["ari"] > max(scores[s, m]["ari_start"] for m in MULTI_VIEW)
-        for s in settings
+        scores[s, ASVTD]["ari"] > _best(scores, s, MULTI_VIEW, "ari_start") for s in settings
     )
     yield judged(
         "ASVTD with EM is better than the multi-view methods without EM",
@@ -171,10 +166,7 @@ def _claims(settings: list[Setting], scores: Summary) -> Iterable[Claim]:
         len(gains),
         ", ".join(f"{m} {g:+.2f}" for m, g in zip(MULTI_VIEW, gains, strict=True)),
     )
-    near = sum(
-        scores[s, ASVTD]["ari"] > max(scores[s, m]["ari"] for m in MULTI_VIEW) - NEAR
-        for s in settings
-    )
+    near = sum(scores[s, ASVTD]["ari"] > _best(scores, s, MULTI_VIEW) - NEAR for s in settings)
     yield judged(
         "With EM, ASVTD gets almost the same results as HMM12 and TPM",
         near,

@@ -18,8 +18,9 @@ from comorb.experiments.jain_oh import jain_oh, third_moment
 from comorb.experiments.multiview import SampleViews
 from comorb.experiments.phenotypes import phenotype_labels
 from comorb.experiments.tpm import tpm
+from comorb.insight.profile.assignment import most_probable
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Blocks, from_csr, map_blocks
+from comorb.model.blocks import Blocks, from_csr
 from comorb.model.decompose import asvtd
 from comorb.model.em import Stopping, em
 from comorb.model.estimator import BernoulliMixture
@@ -84,12 +85,6 @@ def weak_answers() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComorbWarning)
         yield
-
-
-def most_probable(model: Mixture, blocks: Blocks) -> Ints:
-    """Return the most probable cluster of each row, (n,)."""
-    parts = [posterior for posterior, _ in map_blocks(model.posterior, blocks)]
-    return np.asarray(np.concatenate(parts).argmax(axis=1))
 
 
 def _asvtd(data: Simulated, k: int, seed: int) -> Mixture:

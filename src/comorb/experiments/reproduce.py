@@ -47,7 +47,7 @@ def reproduce(
             f"expected parts among {', '.join(PARTS)}, got {', '.join(map(repr, unknown))}"
         )
     folder = Path(out)
-    tell = progress or _silent
+    tell = progress or (lambda part, done, total: None)
     runs: dict[str, SectionMaker] = {
         "exact": exact.run,
         "ari": accuracy.run,
@@ -61,10 +61,6 @@ def reproduce(
     page = folder / PAGE
     page.write_text(_page(chosen, sections, quick, _commits(folder)), encoding="utf-8")
     return page
-
-
-def _silent(part: str, done: int, total: int) -> None:
-    pass
 
 
 def _commits(folder: Path) -> list[str]:

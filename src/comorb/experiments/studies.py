@@ -16,13 +16,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from comorb.errors import ComorbWarning
 from comorb.experiments.figures import save
-from comorb.experiments.methods import ASVTD, COMORB, PAPER_STOP, most_probable, weak_answers
+from comorb.experiments.methods import ASVTD, COMORB, PAPER_STOP, weak_answers
 from comorb.experiments.multiview import SampleViews
 from comorb.experiments.published import LOOKED_AT, Likeness, likenesses, summed_up, verdicts
 from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Claim, Section, judged, table
 from comorb.experiments.survey import TERTIARY, WHERE, PaperStudy, paper_studies
 from comorb.experiments.tpm import tpm
+from comorb.insight.profile.assignment import most_probable
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.views.charts import frequency, heatmap

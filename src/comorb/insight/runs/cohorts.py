@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -89,27 +89,23 @@ def open_cohort(
         yield preparation.apply(records)
         return
     tell(Progress("reading", "Reading the records"))
-    stands = is_cohort_file(records)
-    as_it_stands = stands and preparation == Preparation()
-    if not (memory or outside):
-        if as_it_stands:
-            yield load_cohort(records)
-        elif stands:
-            yield preparation.apply(load_cohort(records))
-        else:
-            yield preparation.cohort(records)
-    elif as_it_stands:
-        yield CohortFile.open(records)
+    stands, inside = is_cohort_file(records), not (memory or outside)
+    if stands and preparation == Preparation():
+        yield load_cohort(records) if inside else CohortFile.open(records)
+    elif inside:
+        yield preparation.apply(load_cohort(records)) if stands else preparation.cohort(records)
     elif stands:
         raise RecordsError(
             f"{Path(records).name} is a cohort file, and rules can't be applied to one in parts. "
             "Read it in memory, or apply the rules to the records that it was made of."
         )
     else:
-        with _place(folder) as place:
-            if not place.exists():
-                write_cohort(records, place, preparation, memory)
-            yield CohortFile.open(place)
+        kept = TemporaryDirectory(prefix="comorb-") if folder is None else nullcontext(folder)
+        with kept as place:
+            path = Path(place) / COHORT
+            if not path.exists():
+                write_cohort(records, path, preparation, memory)
+            yield CohortFile.open(path)
 
 
 def is_cohort_file(records: Any) -> bool:
@@ -118,15 +114,6 @@ def is_cohort_file(records: Any) -> bool:
         return isinstance(records, str | Path) and bool(CohortFile.open(records))
     except (StorageError, OSError, ValueError):
         return False
-
-
-@contextmanager
-def _place(folder: Path | None) -> Iterator[Path]:
-    if folder is not None:
-        yield folder / COHORT
-        return
-    with TemporaryDirectory(prefix="comorb-") as temporary:
-        yield Path(temporary) / COHORT
 
 
 @contextmanager
@@ -158,9 +145,7 @@ def stamps(records: str | Path) -> list[list[Any]]:
         return [[str(records)]]
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
-    elif path.is_file():
-        files = [path]
     else:
-        files = sorted(path.parent.glob(path.name))
+        files = [path] if path.is_file() else sorted(path.parent.glob(path.name))
     states = [(str(file), file.stat()) for file in files]
     return [[name, state.st_size, state.st_mtime_ns] for name, state in states] or [[str(path)]]

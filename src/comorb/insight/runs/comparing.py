@@ -32,7 +32,7 @@ def compare_runs(
     profiles = load_profile(one), load_profile(two)
     if follow is None:
         follow = profiles[0].source.digest == profiles[1].source.digest
-    numbers = _shared_numbers(RunFolder(Path(one)), RunFolder(Path(two))) if follow else None
+    numbers = _shared_numbers(RunFolder(one), RunFolder(two)) if follow else None
     labels = None
     if numbers is not None and numbers[0].size >= max(min_cell, 2):
         labels = profiles[0].places_of(numbers[0]), profiles[1].places_of(numbers[1])

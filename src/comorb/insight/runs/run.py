@@ -35,7 +35,7 @@ from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
-from comorb.storage import SavedModel, check_folder
+from comorb.storage import SavedModel, check_folder, save_model
 
 DESCRIBED = 500_000  # records of a file that the profile is made of, at most
 
@@ -130,7 +130,7 @@ def run(
         made, _ = make_profile(clusters, sample, joined(sampled), request, tell)
         tell(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
-        folder.save_model(_saved(cohort, clusters, made, request, digest))
+        save_model(_saved(cohort, clusters, made, request, digest), folder.model)
         folder.save_profile(made)
     return made
 

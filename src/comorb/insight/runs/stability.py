@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.insight.profile.assignment import most_probable
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand, jaccard
 from comorb.model.arrays import Floats, Ints, Mask
@@ -73,8 +74,8 @@ def stability(
             f"two parts of {share:.0%} of {n} records share about {n * (2 * share - 1):.0f}, too "
             f"few to compare {k} clusters; use more records, a larger share or fewer clusters"
         )
-    whole = _most_probable(matrix, model) if labels is None else labels
     blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], sample_weight)
+    whole = most_probable(model, blocks) if labels is None else labels
     drawn = (chances(blocks, prevalence(blocks), None) * 2.0**53).astype(np.uint64)
     aris, overlaps = [], []
     for repeat in range(repeats):
@@ -97,9 +98,3 @@ def _found_in(matrix: sparse.csr_array, part: Mask, k: int, sample_weight: Float
         warnings.simplefilter("ignore", ComorbWarning)
         fitted = BernoulliMixture(k).fit(matrix[part], sample_weight=weights)
     return fitted.predict(matrix)
-
-
-def _most_probable(matrix: sparse.csr_array, model: Mixture) -> Ints:
-    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
-    labels = [model.posterior(load())[0].argmax(axis=1) for load in blocks.loaders]
-    return np.concatenate(labels)

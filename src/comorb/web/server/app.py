@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -74,8 +75,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/page", StaticFiles(directory=page))
     app.mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "static"))
     app.add_exception_handler(RefusedError, refuse)
-    app.add_exception_handler(TaskError, _impossible)
-    app.add_exception_handler(StoppedError, _stopped)
+    app.add_exception_handler(TaskError, partial(_told, 422))
+    app.add_exception_handler(StoppedError, partial(_told, 503))
     app.add_exception_handler(HTTPException, _plainly)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_middleware(Guard, hosts=settings.hosts)
@@ -105,12 +106,8 @@ def _clean(store: Store) -> None:
             store.remove("data", row["id"])
 
 
-async def _impossible(request: Request, error: Exception) -> Response:
-    return answer(request.url.path, RefusedError(422, str(error)))
-
-
-async def _stopped(request: Request, error: Exception) -> Response:
-    return answer(request.url.path, RefusedError(503, str(error)))
+async def _told(status: int, request: Request, error: Exception) -> Response:
+    return answer(request.url.path, RefusedError(status, str(error)))
 
 
 async def _plainly(request: Request, error: Exception) -> Response:

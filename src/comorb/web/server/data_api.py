@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -37,12 +37,6 @@ class Rules(BaseModel):
     level: list[Code] = Field(default=["category"], min_length=1, max_length=3)
     drop_codes: list[Code] = Field(default=[], max_length=500)
     drop_rare: int = Field(default=0, ge=0)
-
-
-class Sized(BaseModel):
-    """The rules whose cohort is to be measured, maybe inside a cluster of a run."""
-
-    rules: Rules
 
 
 class Correction(BaseModel):
@@ -141,12 +135,16 @@ def search_codes(
 
 
 @router.post("/{key}/size")
-def size(key: str, asked: Sized, user: Viewer, store: TheStore, jobs: TheJobs) -> dict[str, Any]:
+def size(
+    key: str,
+    rules: Annotated[Rules, Body(embed=True)],
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+) -> Any:
     """Return how many records and codes the rules leave."""
     row = visible(store, "data", key, user)
-    task = CountCohort(jobs.data_of(row), plain_rules(asked.rules), jobs.min_cell)
-    counted: dict[str, Any] = jobs.ask(task)
-    return counted
+    return jobs.ask(CountCohort(jobs.data_of(row), plain_rules(rules), jobs.min_cell))
 
 
 def plain_rules(rules: Rules) -> dict[str, Any]:

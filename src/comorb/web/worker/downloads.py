@@ -10,18 +10,16 @@ import pyarrow.compute as pc
 
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.by_hand import moved_records
-from comorb.insight.runs.folder import RunFolder, load_profile
-from comorb.insight.views import charts
-from comorb.insight.views.pdf import report_pdf
-from comorb.insight.views.report import report
+from comorb.insight.runs.folder import RunFolder, load_profile, save_report
+from comorb.insight.views import charts, drawing
 from comorb.records.export import export
-from comorb.storage import write_text, write_whole
+from comorb.storage import write_text
 from comorb.web.worker.messages import WriteDownload
 
 
 def write(task: WriteDownload) -> None:
     """Write one download of a run to a file; its name says which."""
-    folder, path = RunFolder(Path(task.folder)), Path(task.path)
+    folder, path = RunFolder(task.folder), Path(task.path)
     full = load_profile(folder.path)
     full = replace(full, source=replace(full.source, title=task.title))
     name, _, kind = task.name.rpartition(".")
@@ -33,15 +31,10 @@ def write(task: WriteDownload) -> None:
         write_text(shown.to_json(), path)
     elif name == "profile":
         export(_table(shown).to_batches(), path)
-    elif name == "report" and kind == "html":
-        write_text(report(shown), path)
+    elif name == "report":
+        save_report(shown, path)
     else:
-        with write_whole(path) as file:
-            if name == "report":
-                report_pdf(shown, file)
-            else:
-                drawn = charts.draw(name, shown).figure
-                drawn.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+        drawing.save(charts.draw(name, shown), path)
 
 
 def _assignments(about: Profile, folder: RunFolder) -> pa.Table:

@@ -1,6 +1,7 @@
 """Worker: a warm process that does one task at a time; killing it is how a task is cancelled.
 
-A task of `messages` goes in; any number of `Told`, and then an `Answer` or a `Failure`, come out.
+A task of `messages` goes in; any number of messages on how far it is, and then an `Answer` or a
+`Failure`, come out.
 """
 
 from __future__ import annotations
@@ -23,13 +24,6 @@ if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
 _log = logging.getLogger("comorb.worker")
-
-
-@dataclass(frozen=True)
-class Told:
-    """How far a task is."""
-
-    message: Progress | Counted
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ class Worker:
                     if isinstance(message, Answer):
                         return message.value
                     if tell is not None:
-                        tell(message.message)
+                        tell(message)
             except (EOFError, OSError):
                 self.stop()
                 raise StoppedError(
@@ -127,16 +121,13 @@ def _work(pipe: Connection, nice: int) -> None:
         os.nice(nice)
     from comorb.web.worker import tasks
 
-    def tell(message: Progress | Counted) -> None:
-        pipe.send(Told(message))
-
     while True:
         try:
             task = pipe.recv()
         except (EOFError, OSError, KeyboardInterrupt):
             return
         try:
-            answer: Answer | Failure = Answer(tasks.do(task, tell))
+            answer: Answer | Failure = Answer(tasks.do(task, pipe.send))
         except ComorbError as error:
             answer = Failure(str(error))
         except MemoryError:
@@ -149,5 +140,5 @@ def _work(pipe: Connection, nice: int) -> None:
 
 def frames(error: BaseException) -> str:
     """Return where an error came from, frame by frame, without what it or any variable holds."""
-    found = traceback.extract_tb(error.__traceback__)
-    return "\n".join(f"  {Path(one.filename).name}:{one.lineno} {one.name}" for one in found)
+    calls = traceback.extract_tb(error.__traceback__)
+    return "\n".join(f"  {Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)
