@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, track
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, track
 from rich.table import Table
 from rich.text import Text
 
@@ -32,18 +32,17 @@ Item = TypeVar("Item")
 @contextmanager
 def shown_progress(quiet: bool = False) -> Iterator[Tell]:
     """Show what is being done and for how long, on a terminal, until the work is done."""
-    console = Console(stderr=True)
-    shown = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(pulse_style="cyan"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=quiet or not console.is_terminal,
-    )
-    with shown:
+    with bars(quiet, BarColumn(pulse_style="cyan"), TimeElapsedColumn()) as shown:
         task = shown.add_task("", total=None)
         yield lambda progress: shown.update(task, description=progress.text)
+
+
+def bars(quiet: bool, *columns: ProgressColumn) -> Progress:
+    """Return bars with a text before each, which a terminal shows until the work is done."""
+    console = Console(stderr=True)
+    hidden = quiet or not console.is_terminal
+    text = TextColumn("{task.description}")
+    return Progress(text, *columns, console=console, transient=True, disable=hidden)
 
 
 def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterable[Item]:

@@ -51,8 +51,7 @@ class SampleViews:
     def parts(self) -> tuple[sparse.csr_array, ...]:
         """The matrix cut into its three views."""
         values = self.matrix.astype(np.float64).tocsc()
-        cuts = thirds(values.shape[1])
-        return tuple(values[:, cuts[v] : cuts[v + 1]].tocsr() for v in range(3))
+        return tuple(values[:, view].tocsr() for view in thirds(values.shape[1]))
 
     @property
     def first(self) -> Floats:
@@ -85,8 +84,7 @@ class ExactViews:
     @cached_property
     def parts(self) -> tuple[Floats, ...]:
         """The true means of the three views, (d_v, k)."""
-        cuts = thirds(self.model.n_columns)
-        return tuple(self.model.means[:, cuts[v] : cuts[v + 1]].T for v in range(3))
+        return tuple(self.model.means[:, view].T for view in thirds(self.model.n_columns))
 
     @property
     def first(self) -> Floats:
@@ -103,9 +101,9 @@ class ExactViews:
         return np.asarray(np.einsum("j,aj,bj,cj->abc", self.model.weights, *seen, optimize=True))
 
 
-def thirds(d: int) -> list[int]:
-    """Return where the three views begin, and d: [0, d/3, 2d/3, d]."""
-    return [0, d // 3, 2 * d // 3, d]
+def thirds(d: int) -> list[slice]:
+    """Return the columns of the three views: 0 to d/3, to 2d/3 and to d."""
+    return [slice(v * d // 3, (v + 1) * d // 3) for v in range(3)]
 
 
 def require_columns(d: int, k: int) -> None:
@@ -125,8 +123,7 @@ def assembled(views: Views, learned: Sequence[Floats], truth: Floats | None) -> 
     is matched with its prediction by cosine. ``repaired`` makes a mixture of what comes out.
     """
     if truth is not None:
-        cuts = thirds(truth.shape[1])
-        targets = [truth[:, cuts[v] : cuts[v + 1]].T for v in range(3)]
+        targets = [truth[:, view].T for view in thirds(truth.shape[1])]
         ordered = [
             m[:, matched(((m[:, None, :] - t[:, :, None]) ** 2).sum(axis=0))]
             for m, t in zip(learned, targets, strict=True)

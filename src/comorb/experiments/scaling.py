@@ -13,11 +13,10 @@ from scipy import optimize
 
 from comorb.experiments.figures import clean, new_figure, save
 from comorb.experiments.jain_oh import MOST_COLUMNS, jain_oh, third_moment
-from comorb.experiments.methods import Setting, weak_answers
+from comorb.experiments.methods import Setting, blocks_of, weak_answers
 from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Section, judged, table
 from comorb.model.arrays import Floats
-from comorb.model.blocks import from_csr
 from comorb.model.decompose import asvtd
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.threads import single_threaded
@@ -75,12 +74,7 @@ RUNNERS: dict[str, Runner] = {
         lambda data, k: BernoulliMixture(k).fit(data.matrix), lambda n, d: True, "#D55E00", "o"
     ),
     "ASVTD, sparse": Runner(
-        lambda data, k: asvtd(
-            from_csr(data.matrix.indptr, data.matrix.indices, data.matrix.shape[1]), k
-        ),
-        lambda n, d: True,
-        "#0072B2",
-        "s",
+        lambda data, k: asvtd(blocks_of(data.matrix), k), lambda n, d: True, "#0072B2", "s"
     ),
     "ASVTD, as printed": Runner(
         lambda data, k: printed_asvtd(np.asarray(data.matrix.toarray(), dtype=np.float64), k),

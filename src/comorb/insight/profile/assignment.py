@@ -10,7 +10,7 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Blocks, Rows, map_blocks
+from comorb.model.blocks import Rows, map_blocks
 from comorb.model.mixture import Mixture
 from comorb.model.threads import workers
 from comorb.records.cohort import Cohort
@@ -57,11 +57,6 @@ def assign(
         parts = list(map_blocks(partial(assign_rows, model, united), cohort.blocks(), executor))
     k = model.n_components if united is None else united.shape[1]
     return joined(parts) if parts else _judge(np.empty((0, k)), np.empty(0))
-
-
-def most_probable(model: Mixture, blocks: Blocks) -> Ints:
-    """Return the most probable cluster of each row of some blocks, (n,)."""
-    return np.concatenate([model.posterior(load())[0].argmax(axis=1) for load in blocks.loaders])
 
 
 def assign_rows(model: Mixture, united: Floats | None, rows: Rows) -> Assignment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,14 +61,16 @@ def match(one: Profile, two: Profile) -> Matches:
     as that of the code over all records.
     """
     _, left, right = _shared(one, two)
-    roots = [
-        np.sqrt(
-            np.nan_to_num(np.where(np.isnan(p.prevalence), p.overall, p.prevalence)[:, columns])
-        )
-        for p, columns in ((one, left), (two, right))
-    ]
-    distances = np.sum((roots[0][:, None] - roots[1][None]) ** 2, axis=2)
-    return _hungarian(-distances)
+    ours, theirs = (
+        np.nan_to_num(np.where(np.isnan(run.prevalence), run.overall, run.prevalence))
+        for run in (one, two)
+    )
+    return _hungarian(-hellinger(ours[:, left], theirs[:, right]))
+
+
+def hellinger(one: Floats, two: Floats) -> Floats:
+    """Return Σᵢ (√pᵢ − √qᵢ)² between each row p of one array and each row q of another."""
+    return np.asarray(np.sum((np.sqrt(one)[:, None] - np.sqrt(two)[None]) ** 2, axis=2))
 
 
 def _hungarian(gain: Floats) -> Matches:
@@ -76,12 +79,18 @@ def _hungarian(gain: Floats) -> Matches:
 
 
 def _shared(one: Profile, two: Profile) -> tuple[tuple[str, ...], Ints, Ints]:
-    place = {code: i for i, code in enumerate(two.codes)}
-    left = [i for i, code in enumerate(one.codes) if code in place]
-    if not left:
+    left, right = shared_columns(one.codes, two.codes)
+    if not left.size:
         raise InputError(
             "expected two runs with codes in common, got none; compare runs of one coding "
             "system and level"
         )
-    codes = tuple(one.codes[i] for i in left)
-    return codes, np.array(left), np.array([place[code] for code in codes])
+    return tuple(one.codes[i] for i in left), left, right
+
+
+def shared_columns(one: Sequence[str], two: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return where the codes that two lists have in common are, in the order of the first."""
+    place = {code: column for column, code in enumerate(two)}
+    left = [column for column, code in enumerate(one) if code in place]
+    right = [place[one[column]] for column in left]
+    return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)

@@ -67,9 +67,7 @@ def masked(whole: Heatmap, hidden: Bits) -> Heatmap:
 
     A cluster that is hidden whole has no line left.
     """
-    rows, ends, parts, lines = whole.rows(), np.cumsum(whole.lines), [], []
-    for gone, end, size in zip(hidden, ends, whole.lines, strict=True):
-        kept = 0 if gone.all() else size
-        lines.append(kept)
-        parts.append(rows[end - size : end - size + kept] & ~gone[list(whole.columns)])
-    return pack(np.concatenate(parts), whole.columns, lines, whole.per_line)
+    gone = hidden.all(axis=1)
+    dots = whole.rows() & ~np.repeat(hidden[:, list(whole.columns)], whole.lines, axis=0)
+    lines = np.where(gone, 0, whole.lines).tolist()
+    return pack(dots[~np.repeat(gone, whole.lines)], whole.columns, lines, whole.per_line)

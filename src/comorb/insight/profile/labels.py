@@ -89,12 +89,9 @@ def automatic_names(
 
 
 def _joined(picks: Sequence[str]) -> str:
-    return ", ".join([text if i == 0 else _lower(text) for i, text in enumerate(picks)])
-
-
-def _lower(text: str) -> str:
-    """Return the text with a small first letter, unless it is an acronym."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+    """Return the names in one line; but the first begin with a small letter, unless acronyms."""
+    small = [text if text[1:2].isupper() else text[:1].lower() + text[1:] for text in picks[1:]]
+    return ", ".join([*picks[:1], *small])
 
 
 def _words(text: str) -> set[str]:

@@ -61,10 +61,9 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
     saved = load_run_model(model)
     fitted = Preparation.from_dict(saved.preparation)
     asked = fitted.for_new_records(saved.system, reading, every)
-    outside = engine is not None
     with (
         open_engine(engine or "threads") as executor,
-        open_cohort(records, asked, memory=memory, outside=outside, tell=tell) as cohort,
+        open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
     ):
         tell(Progress("writing", f"Assigning {len(cohort):,} records"))
         place, unknown = align(cohort, saved.codes, saved.left_out, executor)

@@ -10,20 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from comorb import storage
 from comorb.errors import StorageError
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
 from comorb.records.export import export
-from comorb.storage import (
-    SavedModel,
-    check_file,
-    load_model,
-    save_model,
-    write_folder,
-    write_text,
-    write_whole,
-)
 
 PROFILE = "profile.json"
 
@@ -44,7 +36,7 @@ class RunFolder:
     @contextmanager
     def write(cls, directory: str | Path, force: bool = False) -> Iterator[RunFolder]:
         """Yield a folder whose files move to ``directory`` when the block ends well."""
-        with write_folder(directory, force) as draft:
+        with storage.write_folder(directory, force) as draft:
             yield cls(draft)
 
     def shown(self, min_cell: int) -> Path:
@@ -54,7 +46,7 @@ class RunFolder:
     def show_profile(self, profile: Profile, min_cell: int) -> None:
         """Write the profile without small counts, in place of one with another threshold."""
         path = self.shown(min_cell)
-        write_text(profile.suppressed(min_cell).to_json(), path)
+        storage.write_text(profile.suppressed(min_cell).to_json(), path)
         for other in set(self.path.glob("shown-*.json")) - {path}:
             other.unlink()
 
@@ -65,8 +57,8 @@ class RunFolder:
     def save_profile(self, profile: Profile) -> None:
         """Write a profile and its report."""
         text = profile.to_json()
-        write_text(text, self.profile)
-        write_text(report(profile, text), self.report)
+        storage.write_text(text, self.profile)
+        storage.write_text(report(profile, text), self.report)
 
     def load_assignments(self) -> pa.Table:
         """Read the number of the cluster of each record, and its confidence."""
@@ -75,9 +67,9 @@ class RunFolder:
         return pa_csv.read_csv(self.assignments, convert_options=options)
 
 
-def load_run_model(run: str | Path) -> SavedModel:
+def load_run_model(run: str | Path) -> storage.SavedModel:
     """Read the model of a run, from its folder or from the file itself."""
-    return load_model(RunFolder(run).model if Path(run).is_dir() else run)
+    return storage.load_model(RunFolder(run).model if Path(run).is_dir() else run)
 
 
 def load_profile(run: str | Path) -> Profile:
@@ -100,21 +92,21 @@ def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
     profile = profile.renamed({profile.place_of(number): name for number, name in names.items()})
     model = replace(load_run_model(directory), clusters=profile.cluster_names)
     with RunFolder.write(directory, force=True) as folder:
-        save_model(model, folder.model)
+        storage.save_model(model, folder.model)
         folder.save_profile(profile)
     return profile
 
 
 def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
     """Write the report of a saved run to an HTML or PDF file, without counts under ``min_cell``."""
-    check_file(Path(path), (".html", ".pdf"), force)
+    storage.check_file(Path(path), (".html", ".pdf"), force)
     save_report(load_profile(run).suppressed(min_cell), Path(path))
 
 
 def save_report(profile: Profile, path: Path) -> None:
     """Write the report of a profile to an HTML or PDF file."""
     if path.suffix.lower() == ".pdf":
-        with write_whole(path) as file:
+        with storage.write_whole(path) as file:
             report_pdf(profile, file)
     else:
-        write_text(report(profile), path)
+        storage.write_text(report(profile), path)

@@ -7,6 +7,7 @@ from itertools import count
 
 import numpy as np
 
+from comorb.insight.profile.compare import hellinger, shared_columns
 from comorb.insight.profile.profile import Profile
 from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
@@ -17,13 +18,10 @@ def forebears(means: Floats, codes: Sequence[str], earlier: Profile) -> dict[int
 
     They are each other's nearest by Σᵢ (√μᵢ − √νᵢ)² over the codes that both runs have.
     """
-    place = {code: column for column, code in enumerate(earlier.codes)}
-    shared = [column for column, code in enumerate(codes) if code in place]
-    if not shared:
+    left, right = shared_columns(codes, earlier.codes)
+    if not left.size:
         return {}
-    ours = np.sqrt(means[:, shared])
-    theirs = np.sqrt(earlier.means[:, [place[codes[column]] for column in shared]])
-    distances = np.sum((ours[:, None] - theirs[None]) ** 2, axis=2)
+    distances = hellinger(means[:, left], earlier.means[:, right])
     back = distances.argmin(axis=0)
     return {new: int(old) for new, old in enumerate(distances.argmin(axis=1)) if back[old] == new}
 

@@ -10,11 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from comorb.errors import ComorbWarning, InputError
-from comorb.insight.profile.assignment import most_probable
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand, jaccard
 from comorb.model.arrays import Floats, Ints, Mask
 from comorb.model.blocks import from_csr
+from comorb.model.choose import hard_labels
 from comorb.model.estimator import BernoulliMixture, binary_csr
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
@@ -75,7 +75,7 @@ def stability(
             f"few to compare {k} clusters; use more records, a larger share or fewer clusters"
         )
     blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], sample_weight)
-    whole = most_probable(model, blocks) if labels is None else labels
+    whole = hard_labels(model, blocks) if labels is None else labels
     drawn = (chances(blocks, prevalence(blocks), None) * 2.0**53).astype(np.uint64)
     aris, overlaps = [], []
     for repeat in range(repeats):

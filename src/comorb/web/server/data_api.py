@@ -119,12 +119,16 @@ def search_codes(
     """Return the codes that match every word of a query, by code or by name."""
     row = visible(store, "data", key, user)
     levels = level or ["category"]
-    codes = _codes(jobs, row, levels)
+    name = "-".join(part for part in levels if part.isalpha())
+    path = store.folder("data", key) / f"codes-{name}.json"
+    if not path.exists():
+        task = ListCodes(jobs.data_of(row), levels, jobs.min_cell)
+        path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
     plain = q.lower().replace(".", "")
     words = q.lower().split()
     hits = [
         entry
-        for entry in codes
+        for entry in json.loads(path.read_text(encoding="utf-8"))
         if entry[0].lower().startswith(plain)
         or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
     ]
@@ -184,16 +188,6 @@ def _too_large(limit: int) -> str:
     return f"The file is larger than {limit / 1e6:,.0f} MB; ask for it to be mounted instead."
 
 
-def _codes(jobs: Jobs, row: Row, levels: list[str]) -> list[list[Any]]:
-    name = "-".join(part for part in levels if part.isalpha())
-    path = jobs.store.folder("data", row["id"]) / f"codes-{name}.json"
-    if not path.exists():
-        task = ListCodes(jobs.data_of(row), levels, jobs.min_cell)
-        path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
-    codes: list[list[Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return codes
-
-
 def _public(row: Row) -> Row:
-    hidden = ("source",) if row["kind"] != "builtin" else ()
-    return {name: value for name, value in row.items() if name not in hidden}
+    shown = row["kind"] == "builtin"
+    return {name: value for name, value in row.items() if shown or name != "source"}

@@ -37,11 +37,11 @@ def write(task: WriteDownload) -> None:
         drawing.save(charts.draw(name, shown), path)
 
 
-def _assignments(about: Profile, folder: RunFolder) -> pa.Table:
+def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
     """Return the cluster of each record with its name, and whether it was moved by hand."""
     table = folder.load_assignments()
-    places = pa.array(about.places_of(table["cluster"].to_numpy()))
-    table = table.append_column("name", pa.array(about.cluster_names).take(places))
+    places = pa.array(profile.places_of(table["cluster"].to_numpy()))
+    table = table.append_column("name", pa.array(profile.cluster_names).take(places))
     moved = moved_records(folder)
     if moved:
         by_hand = pc.is_in(table["id"], pa.array(list(moved), pa.string()))
@@ -49,24 +49,23 @@ def _assignments(about: Profile, folder: RunFolder) -> pa.Table:
     return table
 
 
-def _table(about: Profile) -> pa.Table:
+def _table(profile: Profile) -> pa.Table:
     """Return a line for each cluster and code; what is hidden is empty."""
-    k, d = about.counts.shape
-    relevance, lift = about.relevance(), about.lift
+    k, d = profile.counts.shape
 
     def plain(values: object) -> pa.Array:
         return pa.array(values, from_pandas=True)
 
     return pa.table(
         {
-            "cluster": pa.array([number for number in about.numbers for _ in range(d)]),
-            "name": pa.array([name for name in about.cluster_names for _ in range(d)]),
-            "code": pa.array(about.codes * k),
-            "diagnosis": pa.array(about.labels * k),
-            "records": plain(about.counts.ravel()),
-            "share": plain(about.prevalence.ravel()),
-            "overall": plain(list(about.overall) * k),
-            "lift": plain(lift.ravel()),
-            "relevance": plain(relevance.ravel()),
+            "cluster": pa.array([number for number in profile.numbers for _ in range(d)]),
+            "name": pa.array([name for name in profile.cluster_names for _ in range(d)]),
+            "code": pa.array(profile.codes * k),
+            "diagnosis": pa.array(profile.labels * k),
+            "records": plain(profile.counts.ravel()),
+            "share": plain(profile.prevalence.ravel()),
+            "overall": plain(list(profile.overall) * k),
+            "lift": plain(profile.lift.ravel()),
+            "relevance": plain(profile.relevance().ravel()),
         }
     )

@@ -20,37 +20,19 @@ from comorb.insight.runs.run import Request, run
 from comorb.insight.runs.stability import stability
 from comorb.model.arrays import Floats
 from comorb.storage import load_model
-from comorb.web.worker import cohorts, downloads
+from comorb.web.worker import cohorts, downloads, messages
 from comorb.web.worker.cohorts import Plain
-from comorb.web.worker.messages import (
-    AssignFile,
-    CompareRuns,
-    CountCohort,
-    Counted,
-    ExplainCodes,
-    ExplainRecord,
-    ListCodes,
-    MakeRun,
-    MeasureStability,
-    NameClusters,
-    NoteStability,
-    RankDiagnoses,
-    ShowProfile,
-    Task,
-    Understand,
-    WriteDownload,
-)
 
-Tell = Callable[[Progress | Counted], None]
+Tell = Callable[[Progress | messages.Counted], None]
 _DIFFERENCES = 25  # diagnoses of a comparison that are sent
 
 
-def _make_run(task: MakeRun, tell: Tell) -> Plain:
+def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
     """Find the clusters of the records that a run asks for, and write its folder."""
     tell(Progress("reading", "Reading the records"))
     cohort = cohorts.chosen_cohort(task)
     cohorts.check_size(len(cohort), task.min_cell)
-    tell(Counted(len(cohort)))
+    tell(messages.Counted(len(cohort)))
     groups = None
     outcomes = cohorts.outcomes(task.data, cohort)
     if task.record or task.merge:
@@ -86,7 +68,7 @@ def _make_run(task: MakeRun, tell: Tell) -> Plain:
     }
 
 
-def _measure(task: MeasureStability) -> tuple[float, ...] | None:
+def _measure(task: messages.MeasureStability) -> tuple[float, ...] | None:
     """Return how stable each cluster of a run is, or None when there are too few records."""
     cohort = cohorts.chosen_cohort(task.run)
     mixture = load_model(RunFolder(task.run.folder).model).mixture
@@ -96,27 +78,23 @@ def _measure(task: MeasureStability) -> tuple[float, ...] | None:
         return None
 
 
-def _note_stability(task: NoteStability) -> None:
+def _note_stability(task: messages.NoteStability) -> None:
     folder = RunFolder(task.folder)
     if folder.path.exists():
-        profile = load_profile(folder.path).with_stability(task.stability)
+        profile = load_profile(task.folder).with_stability(task.stability)
         folder.save_profile(profile)
         folder.show_profile(profile, task.min_cell)
 
 
-def _show_profile(task: ShowProfile) -> None:
+def _show_profile(task: messages.ShowProfile) -> None:
     RunFolder(task.folder).show_profile(load_profile(task.folder), task.min_cell)
 
 
-def _name_clusters(task: NameClusters) -> None:
+def _name_clusters(task: messages.NameClusters) -> None:
     RunFolder(task.folder).show_profile(rename(task.folder, task.names), task.min_cell)
 
 
-def _explain_codes(task: ExplainCodes) -> Plain:
-    return _explained(load_profile(task.folder), task.codes, task.min_cell)
-
-
-def _explain_record(task: ExplainRecord) -> Plain:
+def _explain_record(task: messages.ExplainRecord) -> Plain:
     cohort = cohorts.chosen_cohort(task.run)
     row = row_of(cohort, task.record)
     ones = cohort.matrix.indices[slice(*cohort.matrix.indptr[row : row + 2])]
@@ -124,7 +102,7 @@ def _explain_record(task: ExplainRecord) -> Plain:
     return _explained(load_profile(task.run.folder), codes, task.run.min_cell)
 
 
-def _rank_diagnoses(task: RankDiagnoses) -> list[Plain]:
+def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
     profile = load_profile(task.folder).suppressed(task.min_cell)
     return [
         {
@@ -144,11 +122,7 @@ def _rank_diagnoses(task: RankDiagnoses) -> list[Plain]:
     ]
 
 
-def _assign_file(task: AssignFile) -> None:
-    assign_records(task.folder, task.records, task.path)
-
-
-def _compare_runs(task: CompareRuns) -> Plain:
+def _compare_runs(task: messages.CompareRuns) -> Plain:
     compared = compare_runs(task.one, task.two, task.min_cell, task.follow)
     comparison, one = compared.comparison, compared.one
     place = {code: column for column, code in enumerate(one.codes)}
@@ -210,7 +184,7 @@ def _with_holes(values: Floats) -> Any:
     return plain.tolist()
 
 
-def _command(task: MakeRun) -> str:
+def _command(task: messages.MakeRun) -> str:
     """Return the command that does the same, where there is one."""
     data = task.data
     if data.kind == "builtin" or task.within or task.merge:
@@ -222,23 +196,27 @@ def _command(task: MakeRun) -> str:
     return asked.words(name)
 
 
-_DONE_BY: dict[type[Task], Callable[[Any], Any]] = {
-    Understand: cohorts.understand,
-    ListCodes: cohorts.list_codes,
-    CountCohort: cohorts.count_cohort,
-    MeasureStability: _measure,
-    NoteStability: _note_stability,
-    ShowProfile: _show_profile,
-    NameClusters: _name_clusters,
-    ExplainCodes: _explain_codes,
-    ExplainRecord: _explain_record,
-    RankDiagnoses: _rank_diagnoses,
-    AssignFile: _assign_file,
-    WriteDownload: downloads.write,
-    CompareRuns: _compare_runs,
+_DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
+    messages.Understand: cohorts.understand,
+    messages.ListCodes: cohorts.list_codes,
+    messages.CountCohort: cohorts.count_cohort,
+    messages.MeasureStability: _measure,
+    messages.NoteStability: _note_stability,
+    messages.ShowProfile: _show_profile,
+    messages.NameClusters: _name_clusters,
+    messages.ExplainCodes: lambda task: _explained(
+        load_profile(task.folder), task.codes, task.min_cell
+    ),
+    messages.ExplainRecord: _explain_record,
+    messages.RankDiagnoses: _rank_diagnoses,
+    messages.AssignFile: lambda task: assign_records(task.folder, task.records, task.path),
+    messages.WriteDownload: downloads.write,
+    messages.CompareRuns: _compare_runs,
 }
 
 
-def do(task: Task, tell: Tell) -> Any:
+def do(task: messages.Task, tell: Tell) -> Any:
     """Do a task and return what it found, in plain values."""
-    return _make_run(task, tell) if isinstance(task, MakeRun) else _DONE_BY[type(task)](task)
+    if isinstance(task, messages.MakeRun):
+        return _make_run(task, tell)
+    return _DONE_BY[type(task)](task)
