@@ -49,7 +49,18 @@ def _show(inspection: Inspection) -> None:
 
     console = Console()
     facts = Table(title=inspection.table, show_header=False, title_justify="left", box=None)
-    for key, value in _facts(inspection).items():
+    codes = inspection.layout.codes or ()
+    listed = ", ".join(codes) if len(codes) < 4 else f"{codes[0]} … {codes[-1]} ({len(codes):,})"
+    codes_a_record = inspection.mentions / inspection.records
+    rows = {
+        "layout": f"{inspection.layout.kind}, a record is a {inspection.unit}",
+        "codes": f"{listed}: {inspection.system}, at the level {inspection.level}",
+        **inspection.layout.roles,
+        "records": f"{inspection.records:,}",
+        "features": f"{inspection.features:,}, {codes_a_record:.1f} a record",
+        "covariates": ", ".join(inspection.covariates) or "none",
+    }
+    for key, value in rows.items():
         facts.add_row(key, value)
     ledger = Table("what", "rule", "removed", "left", title="Ledger", title_justify="left")
     for line in inspection.ledger.lines:
@@ -63,17 +74,3 @@ def _show(inspection: Inspection) -> None:
         console.print(f"row {problem.row:,}, column {problem.column}: {problem.reason}")
     for note in inspection.ledger.notes:
         console.print(f"note: {note}")
-
-
-def _facts(inspection: Inspection) -> dict[str, str]:
-    codes = inspection.layout.codes or ()
-    shown = ", ".join(codes) if len(codes) < 4 else f"{codes[0]} … {codes[-1]} ({len(codes):,})"
-    codes_a_record = inspection.mentions / inspection.records
-    return {
-        "layout": f"{inspection.layout.kind}, a record is a {inspection.unit}",
-        "codes": f"{shown}: {inspection.system}, at the level {inspection.level}",
-        **inspection.layout.roles,
-        "records": f"{inspection.records:,}",
-        "features": f"{inspection.features:,}, {codes_a_record:.1f} a record",
-        "covariates": ", ".join(inspection.covariates) or "none",
-    }

@@ -131,8 +131,8 @@ def show_assigned(summary: dict[str, Any]) -> None:
     _show_rules(summary)
     for one in summary["clusters"]:
         sure = "" if one["confidence"] is None else f", confidence {one['confidence']:.0%}"
-        told = f"{counted(one['records'], 'record')}, {one['share']:.1%}{sure}"
-        typer.echo(f"  {one['cluster']} {one['name']}: {told}")
+        size = f"{counted(one['records'], 'record')}, {one['share']:.1%}{sure}"
+        typer.echo(f"  {one['cluster']} {one['name']}: {size}")
     unknown = summary["unknown"]
     if unknown:
         first = "; ".join(
@@ -186,8 +186,8 @@ def show_comparison(summary: dict[str, Any]) -> None:
             shares = _share(change["one"]), _share(change["two"])
             if shares[0] != shares[1]:
                 changes.add_row(Text(f"{shares[0]:>3} → {shares[1]:>3}"), Text(change["name"]))
-        told = changes if changes.row_count else "hardly anything"
-        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), told)
+        most = changes if changes.row_count else "hardly anything"
+        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), most)
         table.add_section()
     for side in summary["only_one"]:
         table.add_row(_numbered(side), "no match", "")

@@ -47,6 +47,6 @@ def user(
         if not access.remove_user(name):
             raise typer.BadParameter(f"there is no user {name!r}", param_hint="NAME")
     else:
-        for each, its in access.users():
-            typer.echo(f"{each}\t{its}")
+        for known, their_role in access.users():
+            typer.echo(f"{known}\t{their_role}")
     store.close()

@@ -10,7 +10,7 @@ from statistics import fmean, pstdev
 
 from sklearn.metrics import adjusted_rand_score
 
-from comorb.experiments.figures import LOOKS, clean, new_figure, save
+from comorb.experiments.figures import LABELS, LOOKS, PLACE, clean, new_figure, save
 from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, METHODS, SPECTRAL, Setting
 from comorb.experiments.results import Result, Tick, fill, write_results
 from comorb.experiments.sections import Claim, Section, judged, table
@@ -182,10 +182,8 @@ def _figure(out: Path, grid: Grid, scores: Summary) -> str:
     figure = new_figure(13, 7.6)
     panels = figure.subplots(2, 3, sharey=True)
     titles = {"n": "d = 99, k = 12", "k": "d = 99", "d": "k = 4"}
-    labels = {"n": "records N", "k": "clusters k", "d": "codes d"}
-    place = {"n": 0, "d": 1, "k": 2}
     for across, (name, settings) in enumerate(grid.panels.items()):
-        xs = [s[place[name]] for s in settings]
+        xs = [s[PLACE[name]] for s in settings]
         for down, column in enumerate(("ari_start", "ari")):
             axes = panels[down, across]
             clean(axes)
@@ -205,7 +203,7 @@ def _figure(out: Path, grid: Grid, scores: Summary) -> str:
                 f"{'with' if down else 'without'} EM after multi-view: {fixed}{titles[name]}",
                 fontsize=10,
             )
-            axes.set_xlabel(labels[name])
+            axes.set_xlabel(LABELS[name])
             axes.set_ylim(-0.05, 1.03)
         panels[min(across, 1), 0].set_ylabel("adjusted Rand index")
     handles, names = panels[0, 0].get_legend_handles_labels()

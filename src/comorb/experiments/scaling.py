@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 from scipy import optimize
 
-from comorb.experiments.figures import clean, new_figure, save
+from comorb.experiments.figures import LABELS, PLACE, clean, new_figure, save
 from comorb.experiments.jain_oh import MOST_COLUMNS, jain_oh, third_moment
 from comorb.experiments.methods import Setting, blocks_of, weak_answers
 from comorb.experiments.results import Result, Tick, fill
@@ -33,7 +33,6 @@ QUICK: dict[str, tuple[Setting, ...]] = {
     "d": tuple((2000, d, 4) for d in (30, 60, 120)),
     "k": tuple((2000, 120, k) for k in (4, 8, 16)),
 }
-PLACE = {"n": 0, "d": 1, "k": 2}
 MOST_DENSE = 40_000_000  # entries of a dense matrix
 COSTS = {
     "paper_cost": "the paper's d²N + dk²N + dk³ on these sizes",
@@ -191,7 +190,6 @@ def _slopes(rows: list[Result], axis: str) -> dict[str, float]:
 
 def _figure(out: Path, axes: dict[str, tuple[Setting, ...]], rows: list[Result]) -> str:
     figure = new_figure(12, 4)
-    labels = {"n": "records N", "d": "codes d", "k": "clusters k"}
     for panel, (axis, settings) in zip(figure.subplots(1, 3), axes.items(), strict=True):
         clean(panel)
         for method, runner in RUNNERS.items():
@@ -203,7 +201,7 @@ def _figure(out: Path, axes: dict[str, tuple[Setting, ...]], rows: list[Result])
         sizes = [s[PLACE[axis]] for s in settings]
         panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
         panel.minorticks_off()
-        panel.set_xlabel(labels[axis])
+        panel.set_xlabel(LABELS[axis])
         fixed = dict(zip(("N", "d", "k"), settings[0], strict=True))
         del fixed[{"n": "N"}.get(axis, axis)]
         panel.set_title(", ".join(f"{name} = {v:,}" for name, v in fixed.items()), fontsize=10)

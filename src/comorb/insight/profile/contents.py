@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Mask
 from comorb.records.ledger import Line
-
-Bits = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Heatmap:
     per_line: int  # records in a line at least: 1 unless the cohort is large or suppressed
     bits: str  # base64 of the lines, each packed to whole bytes, first column in the highest bit
 
-    def rows(self) -> Bits:
+    def rows(self) -> Mask:
         """Return the bits as an array of shape (lines, columns)."""
         width = -(-len(self.columns) // 8)
         packed = np.frombuffer(base64.b64decode(self.bits), np.uint8)

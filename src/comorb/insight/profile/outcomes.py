@@ -60,7 +60,7 @@ def _outcome(
             figures[:, 1, place] = median(values[rows], weights[rows])
     none = np.empty((0, len(groups)))
     counted = _counts(known, groups)
-    return Outcome(name, "number", ("mean", "median"), counted, none, *_rounded(figures))
+    return Outcome(name, "number", ("mean", "median"), counted, none, *np.round(figures, 6))
 
 
 def _shares(
@@ -83,7 +83,7 @@ def _shares(
             share = np.array(sums) / mass
             figures[:, :, place] = share, *wilson(share, np.array(n))
     counted = _counts(known, groups)
-    return Outcome(name, "share", tuple(shown), counted, counts, *_rounded(figures))
+    return Outcome(name, "share", tuple(shown), counted, counts, *np.round(figures, 6))
 
 
 def _counts(rows: Mask, groups: list[Mask]) -> Floats:
@@ -92,8 +92,3 @@ def _counts(rows: Mask, groups: list[Mask]) -> Floats:
 
 def _as_sorted(value: str) -> tuple[float, str]:
     return (float(value), "") if value.lstrip("-").isdigit() else (float("inf"), value)
-
-
-def _rounded(figures: Floats) -> tuple[Floats, Floats, Floats]:
-    estimate, low, high = np.round(figures, 6)
-    return estimate, low, high

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from comorb.insight.profile.contents import Bits, Cluster
+from comorb.insight.profile.contents import Cluster
 from comorb.insight.profile.labels import shorten
 from comorb.insight.views.palette import palette
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Mask
 from comorb.storage import write_whole
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def named(cluster: Cluster, width: int, rows: int) -> list[str]:
     return wrap(f"{cluster.number}  {cluster.name}", width, max_lines=rows, placeholder="…")
 
 
-def density(rows: Bits, lines: int) -> Floats:
+def density(rows: Mask, lines: int) -> Floats:
     """Return the share of ones in each of at most ``lines`` stretches of rows."""
     count = max(min(lines, len(rows)), 1)
     edges = np.arange(count + 1) * len(rows) // count

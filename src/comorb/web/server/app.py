@@ -118,5 +118,5 @@ async def _plainly(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     places = error.errors() if isinstance(error, RequestValidationError) else []
-    told = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
-    return answer(request.url.path, RefusedError(422, f"The request was not understood: {told}"))
+    bad = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
+    return answer(request.url.path, RefusedError(422, f"The request was not understood: {bad}"))

@@ -125,7 +125,6 @@ def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
 def _compare_runs(task: messages.CompareRuns) -> Plain:
     compared = compare_runs(task.one, task.two, task.min_cell, task.follow)
     comparison, one = compared.comparison, compared.one
-    place = {code: column for column, code in enumerate(one.codes)}
     differences = np.nan_to_num(np.abs(comparison.differences))
     most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
     return {
@@ -137,7 +136,7 @@ def _compare_runs(task: messages.CompareRuns) -> Plain:
         "codes": [
             {
                 "code": comparison.codes[i],
-                "label": one.labels[place[comparison.codes[i]]],
+                "label": one.labels[one.codes.index(comparison.codes[i])],
                 "differences": _with_holes(comparison.differences[:, i]),
             }
             for i in most
