@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,6 +15,7 @@ from comorb.errors import InputError
 from comorb.model.arrays import Floats
 from comorb.model.decompose import repaired
 from comorb.model.mixture import EDGE, Mixture
+from comorb.model.threads import single_threaded
 
 ROLES = ((1, 2, 0), (2, 0, 1), (0, 1, 2))  # the last of each is learned with the other two
 
@@ -35,6 +36,9 @@ class Views(Protocol):
 
     def triple(self, roles: tuple[int, int, int], maps: tuple[Floats, Floats, Floats]) -> Floats:
         """Return E(Aᵀx_a ⊗ Bᵀx_b ⊗ Cᵀx_c), (k, k, k), for maps (d_a, k), (d_b, k), (d_c, k)."""
+
+
+Learner = Callable[[Views, tuple[int, int, int], int, np.random.Generator], Floats]
 
 
 @dataclass(frozen=True)
@@ -106,13 +110,23 @@ def thirds(d: int) -> list[slice]:
     return [slice(v * d // 3, (v + 1) * d // 3) for v in range(3)]
 
 
-def require_columns(d: int, k: int) -> None:
-    """Refuse a problem in which a view has fewer columns than there are clusters."""
+@single_threaded
+def learned_by_view(
+    learn: Learner, views: Views, k: int, seed: int = 0, truth: Floats | None = None
+) -> Mixture:
+    """Return the mixture whose means a method learns view by view, each with enough columns.
+
+    ``truth`` (k, d) puts the clusters of the views in one order, as the paper did; without it
+    the cross moments do.
+    """
+    d = views.first.size
     if d < 3 * k:
         raise InputError(
             f"expected at least 3 columns for each cluster, d >= 3k = {3 * k}, got d = {d}: each "
             f"of the three views must tell all clusters apart; ask for at most {d // 3} clusters"
         )
+    rng = np.random.default_rng(seed)
+    return assembled(views, [learn(views, roles, k, rng) for roles in ROLES], truth)
 
 
 def assembled(views: Views, learned: Sequence[Floats], truth: Floats | None) -> Mixture:

@@ -33,13 +33,12 @@ def reproduce(
     data: str | Path = SURVEY,
     progress: Progress | None = None,
 ) -> Path:
-    """Make the paper's figures and tables again, with every claim judged by our numbers.
+    """Make the paper's figures and tables again, judge its claims, and return the page on them.
 
-    Returns the page, ``reproduction.md`` in ``out``; it holds the ``parts`` of this call, all by
-    default. Each result is in a CSV file as soon as it is made, so that a run that was stopped goes
-    on where it was. ``quick`` takes fewer seeds and smaller sizes. Without the National Hospital
-    Discharge Survey 2010 in ``data`` the studies take the built-in cohorts. ``progress`` is called
-    with a part, how many of its results are there, and how many there will be.
+    It holds the ``parts`` of this call, all by default. Each result is in a CSV file of ``out`` as
+    soon as it is made, so that a run that was stopped goes on; ``quick`` takes fewer seeds and
+    smaller sizes. Without the National Hospital Discharge Survey 2010 in ``data`` the studies take
+    the built-in cohorts. ``progress`` hears how many results of a part are there, of how many.
     """
     unknown = [part for part in parts if part not in PARTS]
     if unknown:

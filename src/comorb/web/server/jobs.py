@@ -120,6 +120,10 @@ class Jobs:
             outcomes=row.get("outcomes"),
         )
 
+    def folder_of(self, key: str) -> str:
+        """Return the folder of a run, as tasks name it."""
+        return str(self.store.folder("runs", key))
+
     def shown(self, key: str) -> Path:
         """Return the profile of a run without small counts, as a file of JSON."""
         folder = self.store.folder("runs", key)
@@ -183,21 +187,18 @@ class Jobs:
 
     def task(self, row: Row, data: Row) -> messages.MakeRun:
         """Return what a task needs to know about a run."""
-
-        def folder_of(run: str) -> str:
-            return str(self.store.folder("runs", run))
-
         parent, within = self.store.get("runs", row["parent"] or ""), row["within"]
+        scope = within and messages.Inside(self.folder_of(within["run"]), within["cluster"])
         return messages.MakeRun(
             data=self.data_of(data),
             rules=row["rules"],
             k=row["k"],
             title=row["title"],
-            folder=folder_of(row["id"]),
+            folder=self.folder_of(row["id"]),
             min_cell=self.min_cell,
-            within=messages.Inside(folder_of(within["run"]), within["cluster"]) if within else None,
-            earlier=tuple(folder_of(key) for key in self._earlier(row)),
-            parent=folder_of(row["parent"]) if parent else None,
+            within=scope,
+            earlier=tuple(self.folder_of(key) for key in self._earlier(row)),
+            parent=self.folder_of(row["parent"]) if parent else None,
             groups=parent.get("groups") if parent else None,
             merge=row["merge"],
             record=self._records.get(row["id"], ""),

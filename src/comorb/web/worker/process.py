@@ -1,7 +1,7 @@
 """Worker: a warm process that does one task at a time; killing it is how a task is cancelled.
 
 A task of `messages` goes in; any number of messages on how far it is, and then an `Answer` or a
-`Failure`, come out.
+`TaskError`, come out.
 """
 
 from __future__ import annotations
@@ -31,13 +31,6 @@ class Answer:
     """What a task returned."""
 
     value: Any
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a task can't be done, in words that can be shown."""
-
-    message: str
 
 
 class TaskError(ComorbError):
@@ -71,8 +64,8 @@ class Worker:
                 pipe.send(task)
                 while True:
                     message = pipe.recv()
-                    if isinstance(message, Failure):
-                        raise TaskError(message.message)
+                    if isinstance(message, TaskError):
+                        raise message
                     if isinstance(message, Answer):
                         return message.value
                     if tell is not None:
@@ -127,14 +120,14 @@ def _work(pipe: Connection, nice: int) -> None:
         except (EOFError, OSError, KeyboardInterrupt):
             return
         try:
-            answer: Answer | Failure = Answer(tasks.do(task, pipe.send))
+            answer: Answer | TaskError = Answer(tasks.do(task, pipe.send))
         except ComorbError as error:
-            answer = Failure(str(error))
+            answer = TaskError(str(error))
         except MemoryError:
-            answer = Failure("There is not enough memory for this; choose a smaller cohort.")
+            answer = TaskError("There is not enough memory for this; choose a smaller cohort.")
         except Exception as error:
             _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
-            answer = Failure(f"This can't be done: an unexpected {type(error).__name__}.")
+            answer = TaskError(f"This can't be done: an unexpected {type(error).__name__}.")
         pipe.send(answer)
 
 
