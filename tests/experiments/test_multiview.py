@@ -24,8 +24,8 @@ def recovered(found, truth):
 
 
 def test_views_are_thirds_of_the_columns():
-    assert thirds(99) == [0, 33, 66, 99]
-    assert thirds(16) == [0, 5, 10, 16]
+    assert thirds(99) == [slice(0, 33), slice(33, 66), slice(66, 99)]
+    assert thirds(16) == [slice(0, 5), slice(5, 10), slice(10, 16)]
 
 
 def test_sample_moments_equal_dense_ones(drawn):

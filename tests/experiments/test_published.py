@@ -1,4 +1,4 @@
-from comorb.experiments.published import PUBLISHED, likenesses, summed_up, verdicts
+from comorb.experiments.published import likenesses, published_clusters, summed_up, verdicts
 
 
 def test_a_pattern_needs_its_mark_and_most_of_its_codes():
@@ -19,11 +19,12 @@ def test_most_codes_without_a_mark_are_a_part():
 
 
 def test_sizes_are_those_of_the_papers_tables():
-    assert sum(published.size for published in PUBLISHED["heart failure"]) == 23_154
-    assert sum(published.size for published in PUBLISHED["tertiary"]) == 16_311
+    tables = {study: published_clusters(study) for study in ("heart failure", "tertiary")}
+    assert sum(published.size for published in tables["heart failure"]) == 23_154
+    assert sum(published.size for published in tables["tertiary"]) == 16_311
     assert all(
         set(published.marks) <= set(published.codes)
-        for table in PUBLISHED.values()
+        for table in tables.values()
         for published in table
     )
 

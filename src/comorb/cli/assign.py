@@ -7,18 +7,7 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import (
-    Columns,
-    Engine,
-    Force,
-    Json,
-    LayoutKind,
-    Memory,
-    Quiet,
-    Records,
-    Table,
-    layout_of,
-)
+from comorb.cli import options
 
 
 def assign(  # noqa: PLR0913 - one parameter for each option
@@ -28,7 +17,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
             metavar="MODEL", show_default=False, help="The model.comorb of a run, or its folder."
         ),
     ],
-    records: Records,
+    records: options.Records,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="A .csv or .parquet file."),
@@ -37,14 +26,14 @@ def assign(  # noqa: PLR0913 - one parameter for each option
         bool,
         typer.Option("--all", help="Also assign records that the model's rules would leave out."),
     ] = False,
-    table: Table = None,
-    layout: LayoutKind = None,
-    column: Columns = None,
-    memory: Memory = None,
-    engine: Engine = None,
-    force: Force = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    table: options.Table = None,
+    layout: options.LayoutKind = None,
+    column: options.Columns = None,
+    memory: options.Memory = None,
+    engine: options.Engine = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Assign new records to the clusters of a model.
 
@@ -53,13 +42,13 @@ def assign(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb assign heart-failure new-visits.csv -o new-clusters.csv
     """
-    from comorb.cli.output import show_assigned, show_json, show_notes, shown_progress
+    from comorb.cli.output import show, show_assigned, show_notes, shown_progress
     from comorb.cli.summaries import assigned_summary
     from comorb.insight.runs.assign import assign_records
     from comorb.records.preparation import Preparation
 
     asked = table or layout or column
-    reading = Preparation(table=table, layout=layout_of(layout, column)) if asked else None
+    reading = Preparation(table=table, layout=options.layout_of(layout, column)) if asked else None
     with shown_progress(quiet) as tell:
         tally = assign_records(
             model,
@@ -74,7 +63,4 @@ def assign(  # noqa: PLR0913 - one parameter for each option
         )
     summary = assigned_summary(tally) | {"file": str(output)}
     show_notes(summary["notes"])
-    if as_json:
-        show_json(summary)
-    elif not quiet:
-        show_assigned(summary)
+    show(summary, show_assigned, as_json, quiet)

@@ -6,34 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from comorb.cli.options import (
-    Chart,
-    Engine,
-    Force,
-    Json,
-    Memory,
-    Quiet,
-    Records,
-    cohort_options,
-)
+from comorb.cli import options
 
 if TYPE_CHECKING:
     from comorb.records.preparation import Preparation
 
 
-@cohort_options
+@options.cohort_options
 def choose(  # noqa: PLR0913 - one parameter for each option
-    records: Records,
+    records: options.Records,
     preparation: Preparation,
     clusters: Annotated[
         str, typer.Option("--clusters", "-k", metavar="FROM:TO", help="The numbers to try.")
     ] = "1:20",
-    chart: Chart = None,
-    force: Force = False,
-    memory: Memory = None,
-    engine: Engine = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    chart: options.Chart = None,
+    force: options.Force = False,
+    memory: options.Memory = None,
+    engine: options.Engine = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Find out how many clusters records hold.
 
@@ -42,7 +33,7 @@ def choose(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb choose visits.csv --having 428 --chart choice.png
     """
-    from comorb.cli.output import save_chart, show_choice, show_json, show_notes, shown_progress
+    from comorb.cli.output import save_chart, show, show_choice, show_notes, shown_progress
     from comorb.cli.summaries import choice_summary
     from comorb.engines import open_engine
     from comorb.insight.runs.cohorts import open_cohort
@@ -62,10 +53,7 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     show_notes(summary["notes"])
     if chart:
         save_chart(draw(choice), chart, force, quiet)
-    if as_json:
-        show_json(summary)
-    elif not quiet:
-        show_choice(summary)
+    show(summary, show_choice, as_json, quiet)
 
 
 def _range(text: str) -> list[int]:

@@ -31,16 +31,12 @@ def compare(
 
     Example: comorb compare heart-failure-2009 heart-failure-2010
     """
-    from comorb.cli.output import save_chart, show_comparison, show_json
+    from comorb.cli.output import save_chart, show, show_comparison
     from comorb.cli.summaries import compare_summary
     from comorb.insight.runs.comparing import compare_runs
     from comorb.insight.views.charts.comparison import draw
 
-    found = compare_runs(one, two, min_cell)
+    compared = compare_runs(one, two, min_cell)
     if chart:
-        save_chart(draw(found.one, found.two, comparison=found.comparison), chart, force)
-    summary = compare_summary(found)
-    if as_json:
-        show_json(summary)
-    else:
-        show_comparison(summary)
+        save_chart(draw(compared.one, compared.two, comparison=compared.comparison), chart, force)
+    show(compare_summary(compared), show_comparison, as_json)

@@ -7,20 +7,16 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import (
-    Directory,
-    Json,
-    Quiet,
-)
+from comorb.cli import options
 
 
 def demo(
-    output: Directory = Path("comorb-demo"),
+    output: options.Directory = Path("comorb-demo"),
     serve: Annotated[
         bool, typer.Option("--serve", help="Open the explorer on the cohort instead.")
     ] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Do the whole job on a built-in cohort of heart-failure patients.
 

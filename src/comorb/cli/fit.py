@@ -9,30 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from comorb.cli.options import (
-    Clusters,
-    Directory,
-    Engine,
-    Force,
-    Json,
-    Memory,
-    Quiet,
-    Records,
-    cohort_options,
-    number_of_clusters,
-)
+from comorb.cli import options
 
 if TYPE_CHECKING:
     from comorb.records.preparation import Preparation
 
 
-@cohort_options
+@options.cohort_options
 def fit(  # noqa: PLR0913 - one parameter for each option
-    records: Records,
+    records: options.Records,
     preparation: Preparation,
-    clusters: Clusters = "auto",
-    output: Directory = Path("comorb-run"),
-    force: Force = False,
+    clusters: options.Clusters = "auto",
+    output: options.Directory = Path("comorb-run"),
+    force: options.Force = False,
     stable: Annotated[
         bool,
         typer.Option(
@@ -53,10 +42,10 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             metavar="NAME", help="Sum up this column per cluster. Repeatable; all when left out."
         ),
     ] = None,
-    memory: Memory = None,
-    engine: Engine = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    memory: options.Memory = None,
+    engine: options.Engine = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Find the clusters of records, and write a model and a report.
 
@@ -71,7 +60,7 @@ def fit(  # noqa: PLR0913 - one parameter for each option
 
     source = _without_secrets(records)
     request = Request(
-        number_of_clusters(clusters),
+        options.number_of_clusters(clusters),
         preparation,
         title=title or Path(source).name,
         outcomes=None if outcome is None else tuple(outcome),

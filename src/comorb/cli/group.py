@@ -25,7 +25,7 @@ class Group(TyperGroup):
         """Run a command; what comorb raises on purpose is told in one line."""
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _note  # type: ignore[assignment]
+            warnings.showwarning = lambda message, *_: typer.echo(f"note: {message}", err=True)
             try:
                 return super().invoke(ctx)
             except ComorbError as error:
@@ -34,10 +34,6 @@ class Group(TyperGroup):
             except KeyboardInterrupt:
                 typer.echo("comorb: interrupted; files that were there before are whole", err=True)
                 raise typer.Exit(130) from None
-
-
-def _note(message: Warning | str, *_: Any) -> None:
-    typer.echo(f"note: {message}", err=True)
 
 
 def _version(wanted: bool) -> None:

@@ -4,91 +4,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comorb.cli.options import (
-    Columns,
-    Json,
-    LayoutKind,
-    Levels,
-    Memory,
-    Records,
-    System,
-    Table,
-    Unit,
-    layout_of,
-)
+from comorb.cli import options
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from comorb.records.reading import Inspection
 
 
 def inspect(  # noqa: PLR0913 - one parameter for each option
-    records: Records,
-    table: Table = None,
-    layout: LayoutKind = None,
-    column: Columns = None,
-    unit: Unit = None,
-    system: System = None,
-    level: Levels = ["category"],  # noqa: B006 - Typer copies it
-    memory: Memory = None,
-    as_json: Json = False,
+    records: options.Records,
+    table: options.Table = None,
+    layout: options.LayoutKind = None,
+    column: options.Columns = None,
+    unit: options.Unit = None,
+    system: options.System = None,
+    level: options.Levels = ["category"],  # noqa: B006 - Typer copies it
+    memory: options.Memory = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say what records hold: layout, coding system, counts and problems.
 
     Example: comorb inspect visits.csv
     """
-    from rich.console import Console
-
-    from comorb.cli.output import show_json, shown_progress
+    from comorb.cli.output import show, shown_progress
     from comorb.insight.runs.progress import Progress
     from comorb.records.reading import inspect_records
 
     with shown_progress() as tell:
         tell(Progress("reading", "Reading the records"))
-        found = inspect_records(
+        inspection = inspect_records(
             records,
             table=table,
-            layout=layout_of(layout, column),
+            layout=options.layout_of(layout, column),
             unit=unit,
             system=system,
             level=level,
             memory=memory,
         )
-    if as_json:
-        show_json(found.to_dict())
-    else:
-        _show(found, Console())
+    show(inspection.to_dict(), lambda _: _show(inspection), as_json)
 
 
-def _show(found: Inspection, console: Console) -> None:
+def _show(inspection: Inspection) -> None:
+    from rich.console import Console
     from rich.table import Table
 
-    facts = Table(title=found.table, show_header=False, title_justify="left", box=None)
-    for key, value in _facts(found).items():
+    console = Console()
+    facts = Table(title=inspection.table, show_header=False, title_justify="left", box=None)
+    codes = inspection.layout.codes or ()
+    listed = ", ".join(codes) if len(codes) < 4 else f"{codes[0]} … {codes[-1]} ({len(codes):,})"
+    codes_a_record = inspection.mentions / inspection.records
+    rows = {
+        "layout": f"{inspection.layout.kind}, a record is a {inspection.unit}",
+        "codes": f"{listed}: {inspection.system}, at the level {inspection.level}",
+        **inspection.layout.roles,
+        "records": f"{inspection.records:,}",
+        "features": f"{inspection.features:,}, {codes_a_record:.1f} a record",
+        "covariates": ", ".join(inspection.covariates) or "none",
+    }
+    for key, value in rows.items():
         facts.add_row(key, value)
     ledger = Table("what", "rule", "removed", "left", title="Ledger", title_justify="left")
-    for line in found.ledger.lines:
+    for line in inspection.ledger.lines:
         ledger.add_row(line.unit, line.rule, f"{line.removed:,}", f"{line.after:,}")
     common = Table("code", "name", "records", title="Most common", title_justify="left")
-    for code, name, count in found.most_common:
+    for code, name, count in inspection.most_common:
         common.add_row(code, name, f"{count:,}")
     for part in (facts, ledger, common):
         console.print(part)
-    for problem in found.ledger.problems[:10]:
+    for problem in inspection.ledger.problems[:10]:
         console.print(f"row {problem.row:,}, column {problem.column}: {problem.reason}")
-    for note in found.ledger.notes:
+    for note in inspection.ledger.notes:
         console.print(f"note: {note}")
-
-
-def _facts(found: Inspection) -> dict[str, str]:
-    codes = found.layout.codes or ()
-    shown = ", ".join(codes) if len(codes) < 4 else f"{codes[0]} … {codes[-1]} ({len(codes):,})"
-    return {
-        "layout": f"{found.layout.kind}, a record is a {found.unit}",
-        "codes": f"{shown}: {found.system}, at the level {found.level}",
-        **found.layout.roles,
-        "records": f"{found.records:,}",
-        "features": f"{found.features:,}, {found.mentions / found.records:.1f} a record",
-        "covariates": ", ".join(found.covariates) or "none",
-    }

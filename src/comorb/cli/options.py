@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable
+from datetime import date
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -222,9 +223,11 @@ def _bounds(rules: list[str]) -> dict[str, Any]:
         low, colon, high = value.partition(":")
         try:
             if name == "age" and colon:
-                bounds["age"] = (float(low) if low else None, float(high) if high else None)
+                bounds["age"] = tuple(float(end) if end else None for end in (low, high))
             elif name == "dates" and colon:
-                bounds["dates"] = (_date(low), _date(high))
+                bounds["dates"] = tuple(
+                    date.fromisoformat(end).isoformat() if end else None for end in (low, high)
+                )
             elif name == "sex" and value:
                 bounds["sex"] = tuple(next(csv.reader([value])))
             else:
@@ -235,9 +238,3 @@ def _bounds(rules: list[str]) -> dict[str, Any]:
                 param_hint="--where",
             ) from None
     return bounds
-
-
-def _date(text: str) -> str | None:
-    from datetime import date
-
-    return date.fromisoformat(text).isoformat() if text else None

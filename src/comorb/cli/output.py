@@ -3,51 +3,50 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, track
+from rich.table import Table
+from rich.text import Text
+
+from comorb.cli.summaries import profile_summary
+from comorb.insight.views.drawing import save
+from comorb.storage import check_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
-    from rich.table import Table
-    from rich.text import Text
 
     from comorb.insight.profile.profile import Profile
     from comorb.insight.runs.progress import Tell
 
 Item = TypeVar("Item")
-_NUMBERS = (("In the cluster", "right"), ("In all", "right"), ("Likelier", "right"))
 
 
 @contextmanager
 def shown_progress(quiet: bool = False) -> Iterator[Tell]:
     """Show what is being done and for how long, on a terminal, until the work is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    shown = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(pulse_style="cyan"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=quiet or not console.is_terminal,
-    )
-    with shown:
+    with bars(quiet, BarColumn(pulse_style="cyan"), TimeElapsedColumn()) as shown:
         task = shown.add_task("", total=None)
         yield lambda progress: shown.update(task, description=progress.text)
 
 
+def bars(quiet: bool, *columns: ProgressColumn) -> Progress:
+    """Return bars with a text before each, which a terminal shows until the work is done."""
+    console = Console(stderr=True)
+    hidden = quiet or not console.is_terminal
+    text = TextColumn("{task.description}")
+    return Progress(text, *columns, console=console, transient=True, disable=hidden)
+
+
 def tracked(items: Iterable[Item], text: str, total: int, quiet: bool) -> Iterable[Item]:
     """Pass items on, with a bar that shows how many of them are done, on a terminal."""
-    from rich.console import Console
-    from rich.progress import track
-
     console = Console(stderr=True)
     hidden = quiet or not console.is_terminal
     return track(items, text, total, console=console, transient=True, disable=hidden)
@@ -61,14 +60,9 @@ def show_notes(notes: Iterable[str]) -> None:
 
 def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> None:
     """Print the clusters of a run that was just written to a folder."""
-    from comorb.cli.summaries import profile_summary
-
     show_notes(profile.source.notes)
-    summary: dict[str, Any] = profile_summary(profile) | {"directory": str(directory)}
-    if as_json:
-        show_json(summary)
-    elif not quiet:
-        show_profile(summary)
+    show(profile_summary(profile) | {"directory": str(directory)}, show_profile, as_json, quiet)
+    if not (as_json or quiet):
         typer.echo(f"\nReport: {directory / 'report.html'}")
 
 
@@ -81,29 +75,29 @@ def counted(number: int | None, noun: str) -> str:
     return "hidden" if number is None else f"{number:,} {noun}" + "s" * (number != 1)
 
 
-def show_json(value: Any) -> None:
-    """Print plain values as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+def show(
+    summary: dict[str, Any],
+    show_table: Callable[[dict[str, Any]], None],
+    as_json: bool,
+    quiet: bool = False,
+) -> None:
+    """Print a summary, as JSON for scripts or by ``show_table`` for people."""
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
+    elif not quiet:
+        show_table(summary)
 
 
 def save_chart(axes: Axes, path: Path, force: bool, quiet: bool = False) -> None:
     """Write a chart to a file, in the format that its name ends with."""
-    from comorb.storage import check_file, write_whole
-
     check_file(path, (".png", ".svg", ".pdf"), force)
-    kind = path.suffix.lower().removeprefix(".")
-    with write_whole(path) as file:
-        axes.figure.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+    save(axes, path)
     if not quiet:
         typer.echo(f"Chart: {path}", err=True)
 
 
 def show_profile(summary: dict[str, Any]) -> None:
     """Print the clusters as a table for people."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     console = Console(highlight=False)
     console.print(
         f"{summary['title']}: {counted(summary['records'], 'record')} in "
@@ -137,8 +131,8 @@ def show_assigned(summary: dict[str, Any]) -> None:
     _show_rules(summary)
     for one in summary["clusters"]:
         sure = "" if one["confidence"] is None else f", confidence {one['confidence']:.0%}"
-        told = f"{counted(one['records'], 'record')}, {one['share']:.1%}{sure}"
-        typer.echo(f"  {one['cluster']} {one['name']}: {told}")
+        size = f"{counted(one['records'], 'record')}, {one['share']:.1%}{sure}"
+        typer.echo(f"  {one['cluster']} {one['name']}: {size}")
     unknown = summary["unknown"]
     if unknown:
         first = "; ".join(
@@ -157,23 +151,15 @@ def _show_rules(summary: dict[str, Any]) -> None:
 
 def show_cluster(summary: dict[str, Any]) -> None:
     """Print one cluster in detail: its diagnoses and what is known about its patients."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     console = Console(highlight=False)
     console.print(f"Cluster {summary['cluster']}:", _described(summary))
-    table = Table(box=box.SIMPLE_HEAD)
-    for title, justify in (("Code", "left"), ("Diagnosis", "left"), *_NUMBERS):
-        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    table = _table("Code", "Diagnosis", numbers=("In the cluster", "In all", "Likelier"))
     for one in summary["diagnoses"]:
         cells = [one["code"], one["title"], _share(one["prevalence"], 1), _share(one["overall"], 1)]
         table.add_row(*cells, f"{one['lift']:.1f} ×")
     console.print(table)
     if summary["patients"]:
-        table = Table(box=box.SIMPLE_HEAD)
-        for title, justify in (("Patients", "left"), *_NUMBERS[:2]):
-            table.add_column(title, justify=justify)  # type: ignore[arg-type]
+        table = _table("Patients", numbers=("In the cluster", "In all"))
         for one in summary["patients"]:
             table.add_row(one["what"], _figure(one, "cluster"), _figure(one, "all"))
         console.print(table)
@@ -181,11 +167,6 @@ def show_cluster(summary: dict[str, Any]) -> None:
 
 def show_comparison(summary: dict[str, Any]) -> None:
     """Print the matched clusters of two runs side by side."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     console = Console(highlight=False)
     for which, title in (("one", "First"), ("two", "Second")):
         run = summary[which]
@@ -205,8 +186,8 @@ def show_comparison(summary: dict[str, Any]) -> None:
             shares = _share(change["one"]), _share(change["two"])
             if shares[0] != shares[1]:
                 changes.add_row(Text(f"{shares[0]:>3} → {shares[1]:>3}"), Text(change["name"]))
-        told = changes if changes.row_count else "hardly anything"
-        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), told)
+        most = changes if changes.row_count else "hardly anything"
+        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), most)
         table.add_section()
     for side in summary["only_one"]:
         table.add_row(_numbered(side), "no match", "")
@@ -215,19 +196,21 @@ def show_comparison(summary: dict[str, Any]) -> None:
     console.print(table)
 
 
+def _table(*texts: str, numbers: tuple[str, ...] = ()) -> Table:
+    table = Table(*texts, box=box.SIMPLE_HEAD)
+    for title in numbers:
+        table.add_column(title, justify="right")
+    return table
+
+
 def _numbered(side: dict[str, Any]) -> Text:
     return _described(side | {"name": f"{side['cluster']} {side['name']}"})
 
 
 def show_choice(summary: dict[str, Any]) -> None:
     """Print what each number of clusters is worth, and the recommended one."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("Clusters", "Evidence", "BIC", "ICL", "Held out", "Stability", "Smallest"):
-        table.add_column(title, justify="right")
+    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stability")
+    table = _table(numbers=("Clusters", *criteria, "Smallest"))
     for row in summary["rows"]:
         worth = [f"{row[key]:.4f}" for key in ("evidence", "bic", "icl", "held_out")]
         cells = [str(row["k"]), *worth, f"{row['stability']:.2f}", f"{row['smallest']:,.0f}"]
@@ -260,8 +243,6 @@ def _figure(one: dict[str, Any], where: str) -> str:
 
 
 def _described(cluster: dict[str, Any]) -> Text:
-    from rich.text import Text
-
     lines = [f"{counted(cluster['records'], 'record')}, {_share(cluster['share'], 1)}"]
     lines += [
         f"{measure} {_share(cluster[measure])}"
@@ -272,9 +253,6 @@ def _described(cluster: dict[str, Any]) -> Text:
 
 
 def _diagnoses(cluster: dict[str, Any]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(justify="right")
     for one in cluster["diagnoses"]:

@@ -36,26 +36,22 @@ def profile(
 
     Example: comorb profile heart-failure --cluster 2
     """
-    from comorb.cli.output import show_cluster, show_json, show_profile
+    from comorb.cli.output import show, show_cluster, show_profile
     from comorb.cli.summaries import cluster_summary, profile_summary
     from comorb.insight.runs.folder import load_profile, rename
 
-    found = load_profile(run)
-    _check(cluster, found.numbers, "--cluster")
+    shown = load_profile(run)
+    _check(cluster, shown.numbers, "--cluster")
     if name:
         names = dict(_numbered(text) for text in name)
         for number in names:
-            _check(number, found.numbers, "--name")
-        found = rename(run, names)
-    found = found.suppressed(min_cell)
+            _check(number, shown.numbers, "--name")
+        shown = rename(run, names)
+    shown = shown.suppressed(min_cell)
     if cluster is None:
-        summary, show = profile_summary(found, lam, top or 5), show_profile
+        show(profile_summary(shown, lam, top or 5), show_profile, as_json)
     else:
-        summary, show = cluster_summary(found, cluster, lam, top or 20), show_cluster
-    if as_json:
-        show_json(summary)
-    else:
-        show(summary)
+        show(cluster_summary(shown, cluster, lam, top or 20), show_cluster, as_json)
 
 
 def _numbered(text: str) -> tuple[int, str]:

@@ -32,9 +32,9 @@ def reference() -> str:
     runner = CliRunner()
     parts = [_INTRODUCTION]
     for words in ([], *([name] for name in COMMANDS)):
-        told = runner.invoke(app, [*words, "--help"], prog_name="comorb", terminal_width=80)
+        page = runner.invoke(app, [*words, "--help"], prog_name="comorb", terminal_width=80)
         title = " ".join(["comorb", *words])
-        parts.append(f"## {title}\n\n```text\n{told.stdout.strip()}\n```\n")
+        parts.append(f"## {title}\n\n```text\n{page.stdout.strip()}\n```\n")
     return "\n".join(parts)
 
 

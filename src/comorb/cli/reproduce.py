@@ -37,27 +37,18 @@ def reproduce(
 
     Example: comorb reproduce --quick
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn
 
+    from comorb.cli.output import bars
     from comorb.experiments.reproduce import reproduce as run
 
-    console = Console(stderr=True)
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=console,
-        transient=True,
-        disable=quiet or not console.is_terminal,
-    )
-    with bars:
+    with bars(quiet, BarColumn(), MofNCompleteColumn()) as shown:
         tasks = {}
 
         def show(part: str, done: int, total: int) -> None:
             if part not in tasks:
-                tasks[part] = bars.add_task(part, total=total)
-            bars.update(tasks[part], completed=done, total=total)
+                tasks[part] = shown.add_task(part, total=total)
+            shown.update(tasks[part], completed=done, total=total)
 
         page = run(parts or (), quick=quick, out=out, data=data, progress=show)
     if not quiet:

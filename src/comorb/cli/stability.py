@@ -6,33 +6,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from comorb.cli.options import (
-    Clusters,
-    Engine,
-    Json,
-    Memory,
-    Quiet,
-    Records,
-    cohort_options,
-    number_of_clusters,
-)
+from comorb.cli import options
 
 if TYPE_CHECKING:
     from comorb.records.preparation import Preparation
 
 
-@cohort_options
+@options.cohort_options
 def stability(  # noqa: PLR0913 - one parameter for each option
-    records: Records,
+    records: options.Records,
     preparation: Preparation,
-    clusters: Clusters = "auto",
+    clusters: options.Clusters = "auto",
     repeats: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many pairs of overlapping parts.")
     ] = 3,
-    memory: Memory = None,
-    engine: Engine = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    memory: options.Memory = None,
+    engine: options.Engine = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """See how well clusters come out again in parts of the records.
 
@@ -41,13 +32,13 @@ def stability(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb stability visits.csv --having 428 -k 5
     """
-    from comorb.cli.output import show_json, show_notes, show_stability, shown_progress
+    from comorb.cli.output import show, show_notes, show_stability, shown_progress
     from comorb.cli.summaries import stability_summary
     from comorb.engines import open_engine
     from comorb.insight.runs.cohorts import open_cohort
     from comorb.insight.runs.run import Request, measure_stability
 
-    request = Request(number_of_clusters(clusters), preparation, repeats=repeats)
+    request = Request(options.number_of_clusters(clusters), preparation, repeats=repeats)
     with (
         shown_progress(quiet) as tell,
         open_engine(engine or "threads") as executor,
@@ -58,7 +49,4 @@ def stability(  # noqa: PLR0913 - one parameter for each option
         profile, measured = measure_stability(cohort, request, executor, tell)
     summary = stability_summary(profile, measured)
     show_notes(summary["notes"])
-    if as_json:
-        show_json(summary)
-    elif not quiet:
-        show_stability(summary)
+    show(summary, show_stability, as_json, quiet)

@@ -18,11 +18,8 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
     """Return what a table of clusters shows, as plain values; None where it is suppressed."""
     source = profile.source
     clusters = [
-        {
-            "cluster": cluster.number,
-            "name": cluster.name,
-            "records": cluster.size,
-            "share": cluster.share,
+        _brief(profile, place)
+        | {
             "confidence": cluster.top,
             "stability": cluster.stability,
             "diagnoses": [
@@ -112,35 +109,31 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
 
 def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
     """Return the matched clusters of two runs and what differs in them, as plain values."""
-    one, two, found = compared.one, compared.two, compared.comparison
-    columns = [(one.codes.index(code), two.codes.index(code)) for code in found.codes]
+    from comorb.insight.profile.compare import shared_columns
+
+    one, two, comparison = compared.one, compared.two, compared.comparison
+    flows, left, right = comparison.flows, *shared_columns(one.codes, two.codes)
     pairs = []
-    for (a, b), change in zip(found.pairs, found.differences, strict=True):
+    for (a, b), change in zip(comparison.pairs, comparison.differences, strict=True):
         order = sorted(range(len(change)), key=lambda i: -abs(_known(change[i]) or 0.0))[:top]
-        both = None if found.flows is None else _known(found.flows[a, b])
         differences = [
             {
-                "code": found.codes[i],
-                "name": one.labels[columns[i][0]],
-                "one": _known(one.prevalence[a, columns[i][0]]),
-                "two": _known(two.prevalence[b, columns[i][1]]),
+                "code": comparison.codes[i],
+                "name": one.labels[left[i]],
+                "one": _known(one.prevalence[a, left[i]]),
+                "two": _known(two.prevalence[b, right[i]]),
             }
             for i in order
         ]
-        pairs.append(
-            {
-                "one": _brief(one, a),
-                "two": _brief(two, b),
-                "records_in_both": both,
-                "differences": differences,
-            }
-        )
-    firsts, seconds = ({pair[side] for pair in found.pairs} for side in (0, 1))
+        both = None if flows is None else _known(flows[a, b])
+        matched = {"one": _brief(one, a), "two": _brief(two, b), "records_in_both": both}
+        pairs.append(matched | {"differences": differences})
+    firsts, seconds = ({pair[side] for pair in comparison.pairs} for side in (0, 1))
     return {
         "one": {"title": one.source.title, "records": one.source.records, "k": one.k},
         "two": {"title": two.source.title, "records": two.source.records, "k": two.k},
-        "same_records": found.flows is not None,
-        "ari": found.ari,
+        "same_records": flows is not None,
+        "ari": comparison.ari,
         "pairs": pairs,
         "only_one": [_brief(one, a) for a in range(one.k) if a not in firsts],
         "only_two": [_brief(two, b) for b in range(two.k) if b not in seconds],

@@ -10,7 +10,7 @@ from statistics import fmean, pstdev
 
 from sklearn.metrics import adjusted_rand_score
 
-from comorb.experiments.figures import LOOKS, clean, new_figure, save
+from comorb.experiments.figures import LABELS, LOOKS, PLACE, clean, new_figure, save
 from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, METHODS, SPECTRAL, Setting
 from comorb.experiments.results import Result, Tick, fill, write_results
 from comorb.experiments.sections import Claim, Section, judged, table
@@ -115,10 +115,7 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
         [method, *(f"{fmean(scores[s, method][c] for s in settings):.3f}" for c in columns)]
         for method in METHODS
     ]
-    best = sum(
-        scores[s, COMORB]["ari"] >= max(scores[s, m]["ari"] for m in METHODS) - NEAR
-        for s in settings
-    )
+    best = sum(scores[s, COMORB]["ari"] >= _best(scores, s, METHODS) - NEAR for s in settings)
     body = (
         f"{len(settings)} settings, seeds 0 to {grid.seeds[-1]}; data as in the paper's appendix "
         "E. 'Blind' multi-view methods order their views without the true parameters. NN-CP is "
@@ -132,19 +129,18 @@ def run(out: Path, quick: bool, tick: Tick) -> Section:
     return Section(TITLE, body, tuple(_claims(settings, scores)))
 
 
+def _best(scores: Summary, setting: Setting, methods: Iterable[str], column: str = "ari") -> float:
+    return max(scores[setting, method][column] for method in methods)
+
+
 def _claims(settings: list[Setting], scores: Summary) -> Iterable[Claim]:
     def mean(method: str, column: str = "ari") -> float:
         return fmean(scores[s, method][column] for s in settings)
 
     tensor = (ASVTD, *MULTI_VIEW)
-    wins = sum(
-        min(scores[s, m]["ari"] for m in tensor) > max(scores[s, m]["ari"] for m in REFERENCES)
-        for s in settings
-    )
-    some = sum(
-        max(scores[s, m]["ari"] for m in tensor) > max(scores[s, m]["ari"] for m in REFERENCES)
-        for s in settings
-    )
+    references = {s: _best(scores, s, REFERENCES) for s in settings}
+    wins = sum(min(scores[s, m]["ari"] for m in tensor) > references[s] for s in settings)
+    some = sum(_best(scores, s, tensor) > references[s] for s in settings)
     yield judged(
         "k-means, spectral clustering and PCA are outperformed by tensor methods",
         wins,
@@ -154,8 +150,7 @@ def _claims(settings: list[Setting], scores: Summary) -> Iterable[Claim]:
         + ", ".join(f"{m} {mean(m):.2f}" for m in (*tensor, *REFERENCES)),
     )
     wins = sum(
-        scores[s, ASVTD]["ari"] > max(scores[s, m]["ari_start"] for m in MULTI_VIEW)
-        for s in settings
+        scores[s, ASVTD]["ari"] > _best(scores, s, MULTI_VIEW, "ari_start") for s in settings
     )
     yield judged(
         "ASVTD with EM is better than the multi-view methods without EM",
@@ -171,10 +166,7 @@ def _claims(settings: list[Setting], scores: Summary) -> Iterable[Claim]:
         len(gains),
         ", ".join(f"{m} {g:+.2f}" for m, g in zip(MULTI_VIEW, gains, strict=True)),
     )
-    near = sum(
-        scores[s, ASVTD]["ari"] > max(scores[s, m]["ari"] for m in MULTI_VIEW) - NEAR
-        for s in settings
-    )
+    near = sum(scores[s, ASVTD]["ari"] > _best(scores, s, MULTI_VIEW) - NEAR for s in settings)
     yield judged(
         "With EM, ASVTD gets almost the same results as HMM12 and TPM",
         near,
@@ -190,10 +182,8 @@ def _figure(out: Path, grid: Grid, scores: Summary) -> str:
     figure = new_figure(13, 7.6)
     panels = figure.subplots(2, 3, sharey=True)
     titles = {"n": "d = 99, k = 12", "k": "d = 99", "d": "k = 4"}
-    labels = {"n": "records N", "k": "clusters k", "d": "codes d"}
-    place = {"n": 0, "d": 1, "k": 2}
     for across, (name, settings) in enumerate(grid.panels.items()):
-        xs = [s[place[name]] for s in settings]
+        xs = [s[PLACE[name]] for s in settings]
         for down, column in enumerate(("ari_start", "ari")):
             axes = panels[down, across]
             clean(axes)
@@ -213,7 +203,7 @@ def _figure(out: Path, grid: Grid, scores: Summary) -> str:
                 f"{'with' if down else 'without'} EM after multi-view: {fixed}{titles[name]}",
                 fontsize=10,
             )
-            axes.set_xlabel(labels[name])
+            axes.set_xlabel(LABELS[name])
             axes.set_ylim(-0.05, 1.03)
         panels[min(across, 1), 0].set_ylabel("adjusted Rand index")
     handles, names = panels[0, 0].get_legend_handles_labels()

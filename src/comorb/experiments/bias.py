@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from comorb.experiments.figures import clean, new_figure, save
+from comorb.experiments.methods import blocks_of
 from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Section, judged, table
 from comorb.model.arrays import Floats
-from comorb.model.blocks import from_csr
 from comorb.model.moments import BiasBounds, Moments, bias_bounds, moments
 from comorb.records.datasets.simulate import Simulated, paper, record_like
 
@@ -59,7 +59,7 @@ def biases(measured: Moments, data: Simulated) -> Entries:
 @lru_cache(maxsize=1)
 def _both(kind: str, seed: int, n: int) -> tuple[Entries, Entries]:
     data = simulated(kind, seed, n)
-    sample = moments(from_csr(data.matrix.indptr, data.matrix.indices, data.matrix.shape[1]))
+    sample = moments(blocks_of(data.matrix))
     return biases(limit_moments(data), data), biases(sample, data)
 
 

@@ -12,6 +12,9 @@ from comorb.experiments.methods import ASVTD, COMORB, K_MEANS, SPECTRAL
 
 FOLDER = "reproduction"
 
+PLACE = {"n": 0, "d": 1, "k": 2}  # of each axis in a setting
+LABELS = {"n": "records N", "d": "codes d", "k": "clusters k"}
+
 # Okabe and Ito's colours, which most colour-blind readers can tell apart, and two greys.
 LOOKS: dict[str, tuple[str, str]] = {
     COMORB: ("#D55E00", "o"),

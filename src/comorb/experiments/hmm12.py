@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy.stats import ortho_group
 
-from comorb.experiments.multiview import ROLES, Views, assembled, require_columns
+from comorb.experiments.multiview import Views, learned_by_view
 from comorb.model.arrays import Floats
-from comorb.model.mixture import Mixture
-from comorb.model.threads import single_threaded
-
-
-@single_threaded
-def hmm12(views: Views, k: int, seed: int = 0, truth: Floats | None = None) -> Mixture:
-    """Return the mixture that Algorithm B finds, view by view.
-
-    ``truth`` (k, d) puts the clusters of the views in one order, as the paper did; without it
-    the cross moments do. O(pairs + triples + d³).
-    """
-    require_columns(views.first.size, k)
-    rng = np.random.default_rng(seed)
-    return assembled(views, [learn(views, roles, k, rng) for roles in ROLES], truth)
 
 
 def learn(views: Views, roles: tuple[int, int, int], k: int, rng: np.random.Generator) -> Floats:
@@ -43,3 +31,6 @@ def learn(views: Views, roles: tuple[int, int, int], k: int, rng: np.random.Gene
     turned = np.linalg.pinv(vectors) @ operators @ vectors
     values = np.diagonal(turned, axis1=1, axis2=2).real
     return np.asarray(u_c @ rotation.T @ values)
+
+
+hmm12 = partial(learned_by_view, learn)  # O(pairs + triples + d³)

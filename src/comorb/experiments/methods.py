@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
+from scipy import sparse
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.decomposition import PCA
 
@@ -19,7 +20,8 @@ from comorb.experiments.multiview import SampleViews
 from comorb.experiments.phenotypes import phenotype_labels
 from comorb.experiments.tpm import tpm
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Blocks, from_csr, map_blocks
+from comorb.model.blocks import Blocks, from_csr
+from comorb.model.choose import hard_labels
 from comorb.model.decompose import asvtd
 from comorb.model.em import Stopping, em
 from comorb.model.estimator import BernoulliMixture
@@ -52,15 +54,15 @@ Labelling = Callable[[Simulated, int, int], Ints]
 
 def _refined(decompose: Decomposition) -> Method:
     def run(data: Simulated, k: int, seed: int) -> MethodResult:
-        blocks = _blocks(data)
+        blocks = blocks_of(data.matrix)
         began = perf_counter()
         start = decompose(data, k, seed)
         middle = perf_counter()
         with workers(-1) as pool:
             refined = em(blocks, start, None, PAPER_STOP, pool).model
-        labels = most_probable(refined, blocks)
+        labels = hard_labels(refined, blocks)
         ended = perf_counter()
-        return MethodResult(most_probable(start, blocks), labels, middle - began, ended - middle)
+        return MethodResult(hard_labels(start, blocks), labels, middle - began, ended - middle)
 
     return run
 
@@ -74,8 +76,9 @@ def _whole(label: Labelling) -> Method:
     return run
 
 
-def _blocks(data: Simulated) -> Blocks:
-    return from_csr(data.matrix.indptr, data.matrix.indices, data.matrix.shape[1])
+def blocks_of(matrix: sparse.csr_array) -> Blocks:
+    """Return the rows of a 0/1 matrix in blocks."""
+    return from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
 
 
 @contextmanager
@@ -86,15 +89,9 @@ def weak_answers() -> Iterator[None]:
         yield
 
 
-def most_probable(model: Mixture, blocks: Blocks) -> Ints:
-    """Return the most probable cluster of each row, (n,)."""
-    parts = [posterior for posterior, _ in map_blocks(model.posterior, blocks)]
-    return np.asarray(np.concatenate(parts).argmax(axis=1))
-
-
 def _asvtd(data: Simulated, k: int, seed: int) -> Mixture:
     with weak_answers(), workers(-1) as pool:
-        return asvtd(_blocks(data), k, pool)
+        return asvtd(blocks_of(data.matrix), k, pool)
 
 
 def _comorb(data: Simulated, k: int, seed: int) -> Ints:

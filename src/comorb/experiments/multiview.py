@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -15,6 +15,7 @@ from comorb.errors import InputError
 from comorb.model.arrays import Floats
 from comorb.model.decompose import repaired
 from comorb.model.mixture import EDGE, Mixture
+from comorb.model.threads import single_threaded
 
 ROLES = ((1, 2, 0), (2, 0, 1), (0, 1, 2))  # the last of each is learned with the other two
 
@@ -37,6 +38,9 @@ class Views(Protocol):
         """Return E(Aᵀx_a ⊗ Bᵀx_b ⊗ Cᵀx_c), (k, k, k), for maps (d_a, k), (d_b, k), (d_c, k)."""
 
 
+Learner = Callable[[Views, tuple[int, int, int], int, np.random.Generator], Floats]
+
+
 @dataclass(frozen=True)
 class SampleViews:
     """Cross moments of a 0/1 matrix, from its sparse rows; no d³ tensor is made.
@@ -51,8 +55,7 @@ class SampleViews:
     def parts(self) -> tuple[sparse.csr_array, ...]:
         """The matrix cut into its three views."""
         values = self.matrix.astype(np.float64).tocsc()
-        cuts = thirds(values.shape[1])
-        return tuple(values[:, cuts[v] : cuts[v + 1]].tocsr() for v in range(3))
+        return tuple(values[:, view].tocsr() for view in thirds(values.shape[1]))
 
     @property
     def first(self) -> Floats:
@@ -85,8 +88,7 @@ class ExactViews:
     @cached_property
     def parts(self) -> tuple[Floats, ...]:
         """The true means of the three views, (d_v, k)."""
-        cuts = thirds(self.model.n_columns)
-        return tuple(self.model.means[:, cuts[v] : cuts[v + 1]].T for v in range(3))
+        return tuple(self.model.means[:, view].T for view in thirds(self.model.n_columns))
 
     @property
     def first(self) -> Floats:
@@ -103,18 +105,28 @@ class ExactViews:
         return np.asarray(np.einsum("j,aj,bj,cj->abc", self.model.weights, *seen, optimize=True))
 
 
-def thirds(d: int) -> list[int]:
-    """Return where the three views begin, and d: [0, d/3, 2d/3, d]."""
-    return [0, d // 3, 2 * d // 3, d]
+def thirds(d: int) -> list[slice]:
+    """Return the columns of the three views: 0 to d/3, to 2d/3 and to d."""
+    return [slice(v * d // 3, (v + 1) * d // 3) for v in range(3)]
 
 
-def require_columns(d: int, k: int) -> None:
-    """Refuse a problem in which a view has fewer columns than there are clusters."""
+@single_threaded
+def learned_by_view(
+    learn: Learner, views: Views, k: int, seed: int = 0, truth: Floats | None = None
+) -> Mixture:
+    """Return the mixture whose means a method learns view by view, each with enough columns.
+
+    ``truth`` (k, d) puts the clusters of the views in one order, as the paper did; without it
+    the cross moments do.
+    """
+    d = views.first.size
     if d < 3 * k:
         raise InputError(
             f"expected at least 3 columns for each cluster, d >= 3k = {3 * k}, got d = {d}: each "
             f"of the three views must tell all clusters apart; ask for at most {d // 3} clusters"
         )
+    rng = np.random.default_rng(seed)
+    return assembled(views, [learn(views, roles, k, rng) for roles in ROLES], truth)
 
 
 def assembled(views: Views, learned: Sequence[Floats], truth: Floats | None) -> Mixture:
@@ -125,8 +137,7 @@ def assembled(views: Views, learned: Sequence[Floats], truth: Floats | None) -> 
     is matched with its prediction by cosine. ``repaired`` makes a mixture of what comes out.
     """
     if truth is not None:
-        cuts = thirds(truth.shape[1])
-        targets = [truth[:, cuts[v] : cuts[v + 1]].T for v in range(3)]
+        targets = [truth[:, view].T for view in thirds(truth.shape[1])]
         ordered = [
             m[:, matched(((m[:, None, :] - t[:, :, None]) ** 2).sum(axis=0))]
             for m, t in zip(learned, targets, strict=True)

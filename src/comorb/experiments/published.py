@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 
 LOOKED_AT = 15  # the most relevant codes of one of our clusters
 
@@ -21,30 +23,16 @@ class PublishedCluster:
     marks: tuple[str, ...]
 
 
-_TABLES = {
-    "heart failure": (
-        ("purely metabolic", 7290, "401 272 427 250 278", "272"),
-        ("metabolic with kidney problems", 2915, "250 440 415 362 404", "362 404 440"),
-        ("valves and pulmonary hypertension", 4480, "416 397 424 402 427", "397 424"),
-        ("kidneys, lungs and infection", 2936, "041 599 584 404 276 518", "041 599 518"),
-        ("purely kidney, with diabetes", 5533, "403 585 584 250 285", "403 585"),
-    ),
-    "tertiary": (
-        ("coronary intervention", 4892, "411 401 413 272 414", "411 413"),
-        ("myocardial infarction", 3982, "410 414 305 401 272", "410"),
-        ("kidneys with coronary disease", 1043, "403 585 414 250 410", "403 585"),
-        ("cancer", 3133, "154 197 162 151 288", "154 197 162 151"),
-        ("kidneys without coronary disease", 819, "585 403 279 285 599", "279"),
-        ("valves", 2442, "397 416 428 424 518", "397 424"),
-    ),
-}
-PUBLISHED = {
-    study: tuple(
-        PublishedCluster(name, size, tuple(codes.split()), tuple(marks.split()))
-        for name, size, codes, marks in table
-    )
-    for study, table in _TABLES.items()
-}
+def published_clusters(study: str) -> list[PublishedCluster]:
+    """Return the clusters of the paper's table on a study: heart failure, or tertiary."""
+    text = resources.files("comorb.experiments").joinpath("published.csv").read_text("utf-8")
+    return [
+        PublishedCluster(
+            row["name"], int(row["size"]), tuple(row["codes"].split()), tuple(row["marks"].split())
+        )
+        for row in csv.DictReader(text.splitlines())
+        if row["study"] == study
+    ]
 
 
 @dataclass(frozen=True)
@@ -80,7 +68,7 @@ def likenesses(study: str, top: Sequence[Sequence[str]]) -> list[Likeness]:
             ),
             key=lambda likeness: (likeness.marked, len(likeness.shared)),
         )
-        for published in PUBLISHED[study]
+        for published in published_clusters(study)
     ]
 
 

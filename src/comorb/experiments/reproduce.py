@@ -33,30 +33,12 @@ def reproduce(
     data: str | Path = SURVEY,
     progress: Progress | None = None,
 ) -> Path:
-    """Make the paper's figures and tables again, with every claim judged by our numbers.
+    """Make the paper's figures and tables again, judge its claims, and return the page on them.
 
-    Each result is written to a CSV file as soon as it is made; a second call skips what is
-    there, so that a run that was stopped goes on where it was.
-
-    Parameters
-    ----------
-    parts : sequence of str, optional
-        Which parts, by name: exact, ari, time, studies, bias, scaling; all by default. The page
-        holds the parts of this call.
-    quick : bool, default=False
-        Fewer seeds and smaller sizes, for a first look.
-    out : path, default="results"
-        The folder for the CSV files, the figures and the page.
-    data : path, default="nhds2010.csv.gz"
-        The National Hospital Discharge Survey 2010 for the studies; without it the page says
-        where to get it, and the studies take the built-in cohorts.
-    progress : callable, optional
-        Called with the part, how many of its results are there, and how many there will be.
-
-    Returns
-    -------
-    Path
-        The page, ``reproduction.md`` in ``out``.
+    It holds the ``parts`` of this call, all by default. Each result is in a CSV file of ``out`` as
+    soon as it is made, so that a run that was stopped goes on; ``quick`` takes fewer seeds and
+    smaller sizes. Without the National Hospital Discharge Survey 2010 in ``data`` the studies take
+    the built-in cohorts. ``progress`` hears how many results of a part are there, of how many.
     """
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
@@ -64,7 +46,7 @@ def reproduce(
             f"expected parts among {', '.join(PARTS)}, got {', '.join(map(repr, unknown))}"
         )
     folder = Path(out)
-    tell = progress or _silent
+    tell = progress or (lambda part, done, total: None)
     runs: dict[str, SectionMaker] = {
         "exact": exact.run,
         "ari": accuracy.run,
@@ -78,10 +60,6 @@ def reproduce(
     page = folder / PAGE
     page.write_text(_page(chosen, sections, quick, _commits(folder)), encoding="utf-8")
     return page
-
-
-def _silent(part: str, done: int, total: int) -> None:
-    pass
 
 
 def _commits(folder: Path) -> list[str]:

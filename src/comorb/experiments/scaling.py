@@ -11,13 +11,12 @@ from time import perf_counter
 import numpy as np
 from scipy import optimize
 
-from comorb.experiments.figures import clean, new_figure, save
+from comorb.experiments.figures import LABELS, PLACE, clean, new_figure, save
 from comorb.experiments.jain_oh import MOST_COLUMNS, jain_oh, third_moment
-from comorb.experiments.methods import Setting, weak_answers
+from comorb.experiments.methods import Setting, blocks_of, weak_answers
 from comorb.experiments.results import Result, Tick, fill
 from comorb.experiments.sections import Section, judged, table
 from comorb.model.arrays import Floats
-from comorb.model.blocks import from_csr
 from comorb.model.decompose import asvtd
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.threads import single_threaded
@@ -34,7 +33,6 @@ QUICK: dict[str, tuple[Setting, ...]] = {
     "d": tuple((2000, d, 4) for d in (30, 60, 120)),
     "k": tuple((2000, 120, k) for k in (4, 8, 16)),
 }
-PLACE = {"n": 0, "d": 1, "k": 2}
 MOST_DENSE = 40_000_000  # entries of a dense matrix
 COSTS = {
     "paper_cost": "the paper's d²N + dk²N + dk³ on these sizes",
@@ -75,12 +73,7 @@ RUNNERS: dict[str, Runner] = {
         lambda data, k: BernoulliMixture(k).fit(data.matrix), lambda n, d: True, "#D55E00", "o"
     ),
     "ASVTD, sparse": Runner(
-        lambda data, k: asvtd(
-            from_csr(data.matrix.indptr, data.matrix.indices, data.matrix.shape[1]), k
-        ),
-        lambda n, d: True,
-        "#0072B2",
-        "s",
+        lambda data, k: asvtd(blocks_of(data.matrix), k), lambda n, d: True, "#0072B2", "s"
     ),
     "ASVTD, as printed": Runner(
         lambda data, k: printed_asvtd(np.asarray(data.matrix.toarray(), dtype=np.float64), k),
@@ -197,7 +190,6 @@ def _slopes(rows: list[Result], axis: str) -> dict[str, float]:
 
 def _figure(out: Path, axes: dict[str, tuple[Setting, ...]], rows: list[Result]) -> str:
     figure = new_figure(12, 4)
-    labels = {"n": "records N", "d": "codes d", "k": "clusters k"}
     for panel, (axis, settings) in zip(figure.subplots(1, 3), axes.items(), strict=True):
         clean(panel)
         for method, runner in RUNNERS.items():
@@ -209,7 +201,7 @@ def _figure(out: Path, axes: dict[str, tuple[Setting, ...]], rows: list[Result])
         sizes = [s[PLACE[axis]] for s in settings]
         panel.set_xticks(sizes, [f"{size:,}" for size in sizes])
         panel.minorticks_off()
-        panel.set_xlabel(labels[axis])
+        panel.set_xlabel(LABELS[axis])
         fixed = dict(zip(("N", "d", "k"), settings[0], strict=True))
         del fixed[{"n": "N"}.get(axis, axis)]
         panel.set_title(", ".join(f"{name} = {v:,}" for name, v in fixed.items()), fontsize=10)

@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from comorb.errors import ComorbWarning
 from comorb.experiments.figures import save
-from comorb.experiments.methods import ASVTD, COMORB, PAPER_STOP, most_probable, weak_answers
+from comorb.experiments.methods import ASVTD, COMORB, PAPER_STOP, blocks_of, weak_answers
 from comorb.experiments.multiview import SampleViews
 from comorb.experiments.published import LOOKED_AT, Likeness, likenesses, summed_up, verdicts
 from comorb.experiments.results import Result, Tick, fill
@@ -27,7 +27,7 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.views.charts import frequency, heatmap
 from comorb.model.arrays import Ints
-from comorb.model.blocks import from_csr
+from comorb.model.choose import hard_labels
 from comorb.model.em import em
 from comorb.model.estimator import BernoulliMixture
 
@@ -78,9 +78,9 @@ def split_dependence(matrix: sparse.csr_array, k: int, splits: int) -> float:
     for seed in range(splits):
         mixed = matrix[:, np.random.default_rng(seed).permutation(matrix.shape[1])].tocsr()
         mixed.sort_indices()
-        blocks = from_csr(mixed.indptr, mixed.indices, mixed.shape[1])
+        blocks = blocks_of(mixed)
         model = em(blocks, tpm(SampleViews(mixed), k), None, PAPER_STOP).model
-        labels.append(most_probable(model, blocks))
+        labels.append(hard_labels(model, blocks))
     pairs = [(a, b) for a in range(splits) for b in range(a)]
     return fmean(adjusted_rand_score(labels[a], labels[b]) for a, b in pairs)
 
@@ -132,7 +132,11 @@ def run(data: Path, out: Path, quick: bool, tick: Tick) -> Section:
         ]
         counted = partial(_tell, tick, at, len(studies))
         rows = fill(out / "studies.csv", wanted, partial(_measure, study), counted)
-        profiles = {method: _profile(study, method) for method in (ASVTD, COMORB)}
+        models = {m: fitted(study.cohort.matrix, study.k, m) for m in (ASVTD, COMORB)}
+        profiles = {
+            method: profile(model.mixture_, study.cohort, title=study.name)
+            for method, model in models.items()
+        }
         alike = {method: _alike(study, own) for method, own in profiles.items()}
         bodies.append(_body(out, study, rows, profiles[COMORB], alike))
         claims += _claims(study, rows, alike)
@@ -144,11 +148,6 @@ def run(data: Path, out: Path, quick: bool, tick: Tick) -> Section:
 
 def _tell(tick: Tick, at: int, parts: int, done: int, total: int) -> None:
     tick(at * total + done, parts * total)
-
-
-def _profile(study: PaperStudy, method: str) -> Profile:
-    model = fitted(study.cohort.matrix, study.k, method)
-    return profile(model.mixture_, study.cohort, title=study.name)
 
 
 def _alike(study: PaperStudy, own: Profile) -> list[Likeness]:

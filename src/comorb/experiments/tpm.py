@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import permutations
 
 import numpy as np
 
-from comorb.experiments.multiview import ROLES, Views, assembled, require_columns, unit
+from comorb.experiments.multiview import Views, learned_by_view, unit
 from comorb.model.arrays import Floats
-from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments
-from comorb.model.threads import single_threaded
 
 STARTS, STEPS = 10, 100
-
-
-@single_threaded
-def tpm(views: Views, k: int, seed: int = 0, truth: Floats | None = None) -> Mixture:
-    """Return the mixture that the tensor power method finds, view by view.
-
-    ``truth`` (k, d) puts the clusters of the views in one order, as the paper did; without it
-    the cross moments do. O(pairs + triples + d³ + k⁴ per step of the power method).
-    """
-    require_columns(views.first.size, k)
-    rng = np.random.default_rng(seed)
-    return assembled(views, [learn(views, roles, k, rng) for roles in ROLES], truth)
 
 
 def learn(views: Views, roles: tuple[int, int, int], k: int, rng: np.random.Generator) -> Floats:
@@ -40,6 +27,9 @@ def learn(views: Views, roles: tuple[int, int, int], k: int, rng: np.random.Gene
     whitener = Moments(np.abs(second.diagonal()), (second + second.T) / 2, 1.0).whiten(k)
     third = views.triple(roles, (to_last[0].T @ whitener, to_last[1].T @ whitener, whitener))
     return unwhitened(whitener, symmetric(third), rng)
+
+
+tpm = partial(learned_by_view, learn)  # O(pairs + triples + d³ + k⁴ a step of the power method)
 
 
 def unwhitened(whitener: Floats, third: Floats, rng: np.random.Generator) -> Floats:

@@ -28,7 +28,7 @@ def before(tmp_path_factory):
 def test_a_run_like_another_keeps_its_order_and_the_names_that_were_given(before, tmp_path):
     mixture = Mixture(before.weights / before.weights.sum(), before.means)
     shuffled = Mixture(mixture.weights[[2, 0, 3, 1]], mixture.means[[2, 0, 3, 1]])
-    assert forebears(shuffled.means, before.codes, before) == [2, 0, 3, 1]
+    assert forebears(shuffled.means, before.codes, before) == {0: 2, 1: 0, 2: 3, 3: 1}
     again, numbers = arrange(shuffled, before.codes, [before])
     assert np.array_equal(again.means, mixture.means)
     assert numbers == (1, 2, 3, 4)
@@ -43,14 +43,14 @@ def test_a_new_cluster_gets_the_first_number_that_neither_run_has(before, tmp_pa
     like = replace(before, clusters=tuple(replace(one, number=number) for one, number in others))
     after = made(tmp_path / "after", 5, [like])
     assert after.numbers == (1, 2, 3, 4, 5)
-    assert forebears(after.means, after.codes, like) == [0, None, 1, 2, 3]
+    assert forebears(after.means, after.codes, like) == {0: 0, 2: 1, 3: 2, 4: 3}
 
 
 def test_those_that_stay_keep_their_numbers_in_every_file(before, tmp_path):
     fewer = made(tmp_path / "run", 3, [before])
     numbers = fewer.numbers
     kept = forebears(fewer.means, fewer.codes, before)
-    assert numbers == tuple(place + 1 for place in kept)
+    assert numbers == tuple(place + 1 for place in kept.values())
     assert numbers != (1, 2, 3)
     assert load_profile(tmp_path / "run").numbers == numbers
     listed = pa_csv.read_csv(tmp_path / "run" / "assignments.csv")["cluster"]
@@ -73,4 +73,4 @@ def test_a_cluster_that_comes_back_has_its_number_and_name_again(before, tmp_pat
 
 def test_runs_without_a_code_in_common_have_nothing_to_go_on(before):
     other = replace(before, codes=tuple(f"x{code}" for code in before.codes))
-    assert forebears(before.means, before.codes, other) == [None] * 4
+    assert forebears(before.means, before.codes, other) == {}

@@ -18,25 +18,13 @@ from comorb.records.cohort import Cohort
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """The cluster of each record, in the order of the cohort.
+    """The cluster of each record, in the order of the cohort."""
 
-    Attributes
-    ----------
-    labels : ndarray of int, shape (n,)
-        The most probable cluster.
-    top, margin : ndarray of shape (n,)
-        The probability of that cluster, and by how much it exceeds the second highest.
-    entropy : ndarray of shape (n,)
-        −Σ p log p / log k: 0 for a sure record, 1 for one that could be anywhere.
-    soft : ndarray of shape (k,)
-        The summed, weighted probabilities of each cluster.
-    """
-
-    labels: Ints
-    top: Floats
-    margin: Floats
-    entropy: Floats
-    soft: Floats
+    labels: Ints  # the most probable cluster
+    top: Floats  # its probability
+    margin: Floats  # by how much that exceeds the second highest
+    entropy: Floats  # −Σ p log p / log k: 0 for a sure record, 1 for one that could be anywhere
+    soft: Floats  # (k,): the summed, weighted probabilities of each cluster
 
     def every(self, step: int, first: int = 0) -> Assignment:
         """Return the assignment of each ``step``-th record; ``soft`` shrinks in proportion."""
@@ -53,25 +41,11 @@ class Assignment:
 def assign(
     model: Mixture, cohort: Cohort, n_jobs: int = -1, groups: Sequence[int] | None = None
 ) -> Assignment:
-    """Assign each record of a cohort to its most probable cluster.
+    """Assign each record of a cohort to its most probable cluster; weights count in ``soft`` alone.
 
-    Parameters
-    ----------
-    model : Mixture
-        The fitted clusters, over the codes of the cohort in their order.
-    cohort : Cohort
-        The records; their weights count in ``soft`` alone.
-    n_jobs : int, default=-1
-        Threads; −1 for all cores.
-    groups : sequence of int, optional
-        The group of each cluster of the model, when several clusters count as one. A group is
-        as probable as all of its clusters together; labels are the places of the groups in
-        ascending order.
-
-    Returns
-    -------
-    Assignment
-        One entry for each record.
+    ``groups`` has the group of each cluster of the model, when several count as one: a group is as
+    probable as all of its clusters together, and labels are the places of the groups in ascending
+    order.
     """
     if model.n_columns != len(cohort.codes):
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,48 +19,20 @@ Matches = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two runs side by side.
+    """Two runs side by side; flows and ARI are None unless they are on the same records."""
 
-    Attributes
-    ----------
-    pairs : tuple of (int, int)
-        Places of matched clusters, in the first run and in the second; some may have no match.
-    codes : tuple of str
-        The codes that both runs have.
-    differences : ndarray of shape (pairs, codes)
-        Prevalence in the second less that in the first; NaN where either is suppressed.
-    flows : ndarray of shape (k_a, k_b) or None
-        Records of each cluster of the first run in each of the second, NaN when suppressed;
-        None when the runs are not on the same records.
-    ari : float or None
-        Adjusted Rand index: 1 for the same clusters, 0 for chance.
-    step : int
-        The flows are multiples of it, where some are suppressed.
-    """
-
-    pairs: Matches
-    codes: tuple[str, ...]
-    differences: Floats
-    flows: Floats | None = None
-    ari: float | None = None
-    step: int = 1
+    pairs: Matches  # places of matched clusters in either run; some may have no match
+    codes: tuple[str, ...]  # those that both runs have
+    differences: Floats  # (pairs, codes): prevalence in the second less the first; NaN is hidden
+    flows: Floats | None = None  # (k_a, k_b): records of each cluster in each of the second; or NaN
+    ari: float | None = None  # adjusted Rand index: 1 for the same clusters, 0 for chance
+    step: int = 1  # the flows are multiples of it, where some are suppressed
 
 
 def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None) -> Comparison:
-    """Compare two runs.
+    """Compare two runs; with the cluster of each record in either, also record by record.
 
-    Parameters
-    ----------
-    one, two : Profile
-        The runs; small flows are suppressed by the stricter of their thresholds, the others
-        rounded.
-    labels : pair of ndarrays of int, optional
-        The cluster of each record in either run, when both are on the same records.
-
-    Returns
-    -------
-    Comparison
-        Matches, differences of prevalence and, with labels, flows and ARI.
+    Small flows are suppressed by the stricter of the two thresholds, the others rounded.
     """
     codes, left, right = _shared(one, two)
     flows, ari, step = None, None, 1
@@ -88,14 +61,16 @@ def match(one: Profile, two: Profile) -> Matches:
     as that of the code over all records.
     """
     _, left, right = _shared(one, two)
-    roots = [
-        np.sqrt(
-            np.nan_to_num(np.where(np.isnan(p.prevalence), p.overall, p.prevalence)[:, columns])
-        )
-        for p, columns in ((one, left), (two, right))
-    ]
-    distances = np.sum((roots[0][:, None] - roots[1][None]) ** 2, axis=2)
-    return _hungarian(-distances)
+    ours, theirs = (
+        np.nan_to_num(np.where(np.isnan(run.prevalence), run.overall, run.prevalence))
+        for run in (one, two)
+    )
+    return _hungarian(-hellinger(ours[:, left], theirs[:, right]))
+
+
+def hellinger(one: Floats, two: Floats) -> Floats:
+    """Return Σᵢ (√pᵢ − √qᵢ)² between each row p of one array and each row q of another."""
+    return np.asarray(np.sum((np.sqrt(one)[:, None] - np.sqrt(two)[None]) ** 2, axis=2))
 
 
 def _hungarian(gain: Floats) -> Matches:
@@ -104,12 +79,18 @@ def _hungarian(gain: Floats) -> Matches:
 
 
 def _shared(one: Profile, two: Profile) -> tuple[tuple[str, ...], Ints, Ints]:
-    place = {code: i for i, code in enumerate(two.codes)}
-    left = [i for i, code in enumerate(one.codes) if code in place]
-    if not left:
+    left, right = shared_columns(one.codes, two.codes)
+    if not left.size:
         raise InputError(
             "expected two runs with codes in common, got none; compare runs of one coding "
             "system and level"
         )
-    codes = tuple(one.codes[i] for i in left)
-    return codes, np.array(left), np.array([place[code] for code in codes])
+    return tuple(one.codes[i] for i in left), left, right
+
+
+def shared_columns(one: Sequence[str], two: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return where the codes that two lists have in common are, in the order of the first."""
+    place = {code: column for column, code in enumerate(two)}
+    left = [column for column, code in enumerate(one) if code in place]
+    right = [place[one[column]] for column in left]
+    return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)

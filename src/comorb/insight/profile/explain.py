@@ -18,26 +18,13 @@ class Explanation:
     log P(Y = j | x) is, up to a constant, ``base[j]`` + Σ ``contributions[:, j]``; so the
     difference of two columns is what a code adds to the log-odds of one cluster against
     another, compared with the same record without the code.
-
-    Attributes
-    ----------
-    codes : tuple of str
-        The codes of the record that the model knows.
-    unknown : tuple of str
-        Those it does not know, which say nothing.
-    posterior : ndarray of shape (k,)
-        The probability of each cluster.
-    base : ndarray of shape (k,)
-        The log-probability of each cluster for a record without codes; the highest is 0.
-    contributions : ndarray of shape (codes, k)
-        Positive where the code is likelier than in the mixture as a whole.
     """
 
-    codes: tuple[str, ...]
-    unknown: tuple[str, ...]
-    posterior: Floats
-    base: Floats
-    contributions: Floats
+    codes: tuple[str, ...]  # those that the model knows
+    unknown: tuple[str, ...]  # those that it doesn't, which say nothing
+    posterior: Floats  # (k,)
+    base: Floats  # (k,): log-probabilities for a record without codes; the highest is 0
+    contributions: Floats  # (codes, k): positive where likelier than in the mixture as a whole
 
     def against(self, cluster: int, other: int) -> Floats:
         """Return what each code adds to the log-odds of one cluster against another."""
@@ -45,23 +32,10 @@ class Explanation:
 
 
 def explain(model: Mixture, codes: Sequence[str], given: Sequence[str]) -> Explanation:
-    """Explain the posterior of a record.
+    """Explain the posterior of a record that has the codes ``given``; repeated ones count once.
 
-    logit μᵢⱼ − logit Σₕ μᵢₕ ωₕ for each code i that the record has. O(k·d).
-
-    Parameters
-    ----------
-    model : Mixture
-        The clusters.
-    codes : sequence of str
-        The model's codes, in the order of its columns.
-    given : sequence of str
-        The codes of the record, at the model's level; repeated ones count once.
-
-    Returns
-    -------
-    Explanation
-        The posterior and its parts.
+    ``codes`` are those of the model's columns. A code i contributes logit μᵢⱼ − logit Σₕ μᵢₕ ωₕ.
+    O(k·d).
     """
     place = {code: column for column, code in enumerate(codes)}
     listed = list(dict.fromkeys(given))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from comorb.insight.profile.contents import Bits, Heatmap
-from comorb.model.arrays import Floats, Ints
+from comorb.insight.profile.contents import Heatmap
+from comorb.model.arrays import Floats, Ints, Mask
 
 COLUMNS = 40
 MOST_LINES = 50_000
@@ -34,7 +34,7 @@ def heatmap(matrix: csr_array[Any], labels: Ints, top: Floats, columns: Ints, k:
     return thin(whole, -(-len(labels) // MOST_LINES)) if len(labels) > MOST_LINES else whole
 
 
-def pack(rows: Bits, columns: tuple[int, ...], lines: Sequence[int], per_line: int) -> Heatmap:
+def pack(rows: Mask, columns: tuple[int, ...], lines: Sequence[int], per_line: int) -> Heatmap:
     """Return lines of bits as a heat-map."""
     bits = base64.b64encode(np.packbits(rows, axis=1).tobytes()).decode("ascii")
     return Heatmap(columns, tuple(int(n) for n in lines), per_line, bits)
@@ -62,14 +62,12 @@ def thin(whole: Heatmap, times: int) -> Heatmap:
     return pack(dots, whole.columns, lines, whole.per_line * times)
 
 
-def masked(whole: Heatmap, hidden: Bits) -> Heatmap:
+def masked(whole: Heatmap, hidden: Mask) -> Heatmap:
     """Return a heat-map without the dots of some codes (k, d) in some clusters.
 
     A cluster that is hidden whole has no line left.
     """
-    rows, ends, parts, lines = whole.rows(), np.cumsum(whole.lines), [], []
-    for gone, end, size in zip(hidden, ends, whole.lines, strict=True):
-        kept = 0 if gone.all() else size
-        lines.append(kept)
-        parts.append(rows[end - size : end - size + kept] & ~gone[list(whole.columns)])
-    return pack(np.concatenate(parts), whole.columns, lines, whole.per_line)
+    gone = hidden.all(axis=1)
+    dots = whole.rows() & ~np.repeat(hidden[:, list(whole.columns)], whole.lines, axis=0)
+    lines = np.where(gone, 0, whole.lines).tolist()
+    return pack(dots[~np.repeat(gone, whole.lines)], whole.columns, lines, whole.per_line)

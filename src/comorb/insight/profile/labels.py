@@ -68,22 +68,9 @@ def automatic_names(
 ) -> tuple[str, ...]:
     """Name each cluster after its two most relevant diseases, and no two alike.
 
-    Symptoms and statuses are used when a cluster has too few diseases; a disease that repeats
-    a word of the first, such as kidney, makes room for the next.
-
-    Parameters
-    ----------
-    ranked : mapping of int to sequence of int
-        For the number of each cluster, its codes from the most relevant on.
-    codes, labels : sequence of str
-        Each code and its short name.
-    system : str
-        The coding system, which tells diseases from symptoms.
-
-    Returns
-    -------
-    tuple of str
-        One name for each cluster.
+    ``ranked`` has the codes of each cluster, by its number, from the most relevant on. Symptoms and
+    statuses are used when a cluster has too few diseases; a disease that repeats a word of the
+    first, such as kidney, makes room for the next.
     """
     other = SYSTEMS[system].not_diseases if system in SYSTEMS else None
     names: list[str] = []
@@ -102,12 +89,9 @@ def automatic_names(
 
 
 def _joined(picks: Sequence[str]) -> str:
-    return ", ".join([text if i == 0 else _lower(text) for i, text in enumerate(picks)])
-
-
-def _lower(text: str) -> str:
-    """Return the text with a small first letter, unless it is an acronym."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+    """Return the names in one line; but the first begin with a small letter, unless acronyms."""
+    small = [text if text[1:2].isupper() else text[:1].lower() + text[1:] for text in picks[1:]]
+    return ", ".join([*picks[:1], *small])
 
 
 def _words(text: str) -> set[str]:

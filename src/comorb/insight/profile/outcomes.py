@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,12 +48,10 @@ def _outcome(
     known = np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False), dtype=bool)
     if not (number or text) or not known.any():
         return None
-    counted = np.array([float(np.sum(known & group)) for group in groups])
     if text or (whole and len(pc.unique(column.drop_null())) <= FEW):
-        return _shares(name, column, groups, weights, counted)
+        return _shares(name, column, known, groups, weights)
     values = pc.cast(column, pa.float64()).to_numpy().astype(np.float64)
     known &= np.isfinite(values)
-    counted = np.array([float(np.sum(known & group)) for group in groups])
     figures = np.full((3, 2, len(groups)), np.nan)
     for place, group in enumerate(groups):
         rows = known & group
@@ -62,11 +59,12 @@ def _outcome(
             figures[:, 0, place] = mean(values[rows], weights[rows])
             figures[:, 1, place] = median(values[rows], weights[rows])
     none = np.empty((0, len(groups)))
-    return Outcome(name, "number", ("mean", "median"), counted, none, *_rounded(figures))
+    counted = _counts(known, groups)
+    return Outcome(name, "number", ("mean", "median"), counted, none, *np.round(figures, 6))
 
 
 def _shares(
-    name: str, column: pa.ChunkedArray, groups: list[Mask], weights: Floats, counted: Floats
+    name: str, column: pa.ChunkedArray, known: Mask, groups: list[Mask], weights: Floats
 ) -> Outcome | None:
     plain = pc.cast(column, pa.string())
     kinds = sorted(pc.unique(plain.drop_null()).to_pylist(), key=_as_sorted)
@@ -75,25 +73,22 @@ def _shares(
     said = [value for value in kinds if value.lower() in YES]
     shown = (said or kinds)[:1] if len(kinds) <= 2 else kinds
     codes = pc.index_in(plain, pa.array(shown, pa.string())).to_numpy(zero_copy_only=False)
-    has: Any = pc.is_valid(plain).to_numpy(zero_copy_only=False)
-    counts = np.array(
-        [[float(np.sum((codes == v) & g)) for g in groups] for v in range(len(shown))]
-    )
+    counts = np.array([_counts(codes == v, groups) for v in range(len(shown))])
     figures = np.full((3, len(shown), len(groups)), np.nan)
     for place, group in enumerate(groups):
-        rows = np.asarray(has, dtype=bool) & group
+        rows = known & group
         mass, n = float(weights[rows].sum()), effective(weights[rows])
         if mass:
             sums = [weights[rows & (codes == v)].sum() for v in range(len(shown))]
             share = np.array(sums) / mass
             figures[:, :, place] = share, *wilson(share, np.array(n))
-    return Outcome(name, "share", tuple(shown), counted, counts, *_rounded(figures))
+    counted = _counts(known, groups)
+    return Outcome(name, "share", tuple(shown), counted, counts, *np.round(figures, 6))
+
+
+def _counts(rows: Mask, groups: list[Mask]) -> Floats:
+    return np.array([float(np.sum(rows & group)) for group in groups])
 
 
 def _as_sorted(value: str) -> tuple[float, str]:
     return (float(value), "") if value.lstrip("-").isdigit() else (float("inf"), value)
-
-
-def _rounded(figures: Floats) -> tuple[Floats, Floats, Floats]:
-    estimate, low, high = np.round(figures, 6)
-    return estimate, low, high

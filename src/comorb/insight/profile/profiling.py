@@ -91,7 +91,12 @@ def _counted(
     outcomes: tuple[Outcome, ...],
 ) -> Profile:
     """Return the profile with an empty heat-map and clusters without names."""
-    counts, prevalence, overall = _carriers(cohort, labels, len(clusters), weights)
+    k = len(clusters)
+    counts, sums = (  # the carriers of each code in each cluster, (k, d), and their weight
+        (csr_array((w, (labels, np.arange(w.size))), shape=(k, w.size)) @ cohort.matrix).toarray()
+        for w in (np.ones(len(cohort)), weights)
+    )
+    mass = np.bincount(labels, weights, k)
     return Profile(
         source=source,
         codes=cohort.codes,
@@ -102,31 +107,15 @@ def _counted(
         ),
         clusters=clusters,
         counts=counts,
-        prevalence=prevalence,
+        prevalence=_digits(sums / np.maximum(mass, 1e-300)[:, None]),
         totals=counts.sum(axis=0),
-        overall=overall,
+        overall=_digits(sums.sum(axis=0) / weights.sum()),
         weights=_digits(model.weights),
         means=_digits(model.means),
         expected=_digits(model.weights @ model.means),
         outcomes=outcomes,
-        heatmap=Heatmap((), (0,) * len(clusters), 1, ""),
+        heatmap=Heatmap((), (0,) * k, 1, ""),
     )
-
-
-def _carriers(
-    cohort: Cohort, labels: Ints, k: int, weights: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Return the carriers of each code in each cluster, (k, d), and their weighted shares.
-
-    The shares are those of each cluster, (k, d), and of all records, (d,).
-    """
-    counts, sums = (
-        (csr_array((w, (labels, np.arange(w.size))), shape=(k, w.size)) @ cohort.matrix).toarray()
-        for w in (np.ones(len(cohort)), weights)
-    )
-    mass = np.bincount(labels, weights, k)
-    prevalence = _digits(sums / np.maximum(mass, 1e-300)[:, None])
-    return counts, prevalence, _digits(sums.sum(axis=0) / weights.sum())
 
 
 def _clusters(assigned: Assignment, weights: Floats, numbers: Sequence[int]) -> tuple[Cluster, ...]:

@@ -12,26 +12,10 @@ TINY = 1e-12
 
 
 def relevance(means: Floats, expected: Floats, lam: float = LAMBDA) -> Floats:
-    """Return r(i, j) of paper section 5, after Sievert and Shirley's LDAvis.
+    """Return r(i, j) of paper section 5, after Sievert and Shirley's LDAvis, (k, d).
 
-    λ·log μᵢⱼ + (1 − λ)·log(μᵢⱼ / Σₕ μᵢₕ ωₕ)
-
-    Parameters
-    ----------
-    means : ndarray of shape (k, d)
-        μ, the probability of each code in each cluster.
-    expected : ndarray of shape (d,)
-        Σₕ μᵢₕ ωₕ, its probability in the whole mixture.
-    lam : float, default=0.6
-        λ: 0 for the most specific codes first, 1 for the most frequent.
-
-    Returns
-    -------
-    ndarray of shape (k, d)
-        Higher is more characteristic; NaN where the mean is suppressed.
-
-    Examples
-    --------
+    λ·log μᵢⱼ + (1 − λ)·log(μᵢⱼ / Σₕ μᵢₕ ωₕ), with ``expected`` the sum; NaN where μ is suppressed.
+    λ is 0 for the most specific codes first, 1 for the most frequent.
     >>> relevance(np.array([[0.5], [0.1]]), np.array([0.3]), 1.0).round(3).tolist()
     [[-0.693], [-2.303]]
     """

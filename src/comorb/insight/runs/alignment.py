@@ -31,25 +31,10 @@ def align(
     left_out: Collection[str] = (),
     executor: Executor | None = None,
 ) -> tuple[Indices, tuple[Unknown, ...]]:
-    """Return where each code of a cohort is among those of a model, and what the model misses.
+    """Return the model's column of each code of a cohort, or −1, and the codes it doesn't know.
 
-    Parameters
-    ----------
-    cohort : AnyCohort
-        Records at the same level of the same coding system.
-    codes : sequence of str
-        The codes of the model, in the order of its columns.
-    left_out : collection of str
-        Codes that the model left out on purpose; they aren't unknown.
-    executor : Executor, optional
-        Who maps the blocks.
-
-    Returns
-    -------
-    ndarray of int32
-        The column of each code, or −1.
-    tuple of Unknown
-        The most common first.
+    The most common of these come first; those that the model has ``left_out`` on purpose aren't
+    among them.
     """
     column = {code: place for place, code in enumerate(codes)}
     place = np.array([column.get(code, -1) for code in cohort.codes], dtype=np.int32)

@@ -28,26 +28,14 @@ from comorb.records.preparation import Preparation
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many records went to each cluster.
-
-    Attributes
-    ----------
-    clusters, numbers : tuple of str and of int
-        The names and the numbers of the clusters.
-    sizes, sure : ndarray of shape (k,)
-        The records of each, and the summed probabilities that they belong there.
-    ledger : Ledger
-        What became of the records that were read.
-    unknown : tuple of Unknown
-        Codes that the model doesn't know, the most common first.
-    """
+    """How many records went to each cluster."""
 
     clusters: tuple[str, ...]
     numbers: tuple[int, ...]
     sizes: Ints
-    sure: Floats
+    sure: Floats  # the summed probabilities that the records of each cluster belong there
     ledger: Ledger
-    unknown: tuple[Unknown, ...]
+    unknown: tuple[Unknown, ...]  # codes that the model doesn't know, the most common first
 
 
 def assign_records(  # noqa: PLR0913 - what is told beside the data is told by name
@@ -64,36 +52,18 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
 ) -> Tally:
     """Assign new records to the clusters of a model, prepared as its training data were.
 
-    Parameters
-    ----------
-    model : path
-        A model file, or the folder of a run.
-    records : anything that `read_records` reads
-        The new records.
-    path : path
-        The .csv or .parquet file that gets id, cluster (its number) and confidence.
-    reading : Preparation, optional
-        Their table and layout, when they differ from those of the training data.
-    every : bool, default=False
-        Whether to assign also the records that the model's cohort rules would leave out.
-    memory, engine, tell
-        As in `comorb.insight.runs.run.fit_records`.
-    force : bool, default=False
-        Whether a file that is there may be replaced.
-
-    Returns
-    -------
-    Tally
-        How many records went to each cluster, and the codes that the model doesn't know.
+    The .csv or .parquet file at ``path`` gets id, cluster (its number) and confidence. ``reading``
+    has the table and layout where they differ from the training data's; with ``every``, records
+    that the model's rules would leave out are assigned too. ``memory`` and ``engine`` are as in
+    `comorb.insight.runs.run.fit_records`.
     """
     check_export(Path(path), force)
     saved = load_run_model(model)
     fitted = Preparation.from_dict(saved.preparation)
     asked = fitted.for_new_records(saved.system, reading, every)
-    outside = engine is not None
     with (
         open_engine(engine or "threads") as executor,
-        open_cohort(records, asked, memory=memory, outside=outside, tell=tell) as cohort,
+        open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
     ):
         tell(Progress("writing", f"Assigning {len(cohort):,} records"))
         place, unknown = align(cohort, saved.codes, saved.left_out, executor)

@@ -25,29 +25,17 @@ from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
-from comorb.storage import SavedModel, load_model
+from comorb.storage import SavedModel, load_model, save_model
 
 
 @dataclass(frozen=True)
 class Revision:
-    """A run that a person goes on from.
-
-    Attributes
-    ----------
-    before : RunFolder
-        Its folder.
-    cohort : Cohort
-        The records that it is on.
-    groups : sequence of int, optional
-        The number that each cluster of the fitted model goes by, where some were merged.
-    outcomes : tuple of str, optional
-        The covariates to sum up; by default all that can be.
-    """
+    """A run that a person goes on from, and the records that it is on."""
 
     before: RunFolder
     cohort: Cohort
-    groups: Sequence[int] | None = None
-    outcomes: tuple[str, ...] | None = None
+    groups: Sequence[int] | None = None  # the number that each fitted cluster goes by, once merged
+    outcomes: tuple[str, ...] | None = None  # the covariates to sum up; None for all that can be
 
     def merge(self, pair: tuple[int, int], directory: str | Path) -> tuple[Profile, Sequence[int]]:
         """Write the run in which two clusters, by their numbers, are one; see `grouped`.
@@ -56,7 +44,7 @@ class Revision:
         clusters. A merged cluster of the saved model has the summed weight of its clusters and
         the average of their means, weighted by their weights.
         """
-        earlier, fitted = load_profile(self.before.path), self._fitted()
+        earlier, fitted = load_profile(self.before.path), load_model(self._fitted)
         groups = grouped(self.groups or earlier.numbers, pair)
         numbers = tuple(sorted(set(groups)))
         reason = f"{len(numbers)}, after {len(groups)} were found and some were merged by hand"
@@ -77,7 +65,7 @@ class Revision:
         """Write the run in which one record, by its id, is in the cluster of a number."""
         earlier, model = load_profile(self.before.path), load_model(self.before.model)
         moves = moved_records(self.before) | {record: number}
-        assigned = assign(self._fitted().mixture, self.cohort, groups=self.groups)
+        assigned = assign(load_model(self._fitted).mixture, self.cohort, groups=self.groups)
         labels = assigned.labels.copy()
         for one, cluster in moves.items():
             labels[row_of(self.cohort, one)] = earlier.place_of(cluster)
@@ -87,9 +75,10 @@ class Revision:
         self._write(model, assigned, made, moves, directory)
         return made
 
-    def _fitted(self) -> SavedModel:
-        base = self.before.base
-        return load_model(base if base.exists() else self.before.model)
+    @property
+    def _fitted(self) -> Path:
+        """The model before clusters were merged by hand."""
+        return self.before.base if self.before.base.exists() else self.before.model
 
     def _profile(
         self, model: SavedModel, assigned: Assignment, earlier: Profile, reason: str
@@ -112,11 +101,10 @@ class Revision:
         moves: Mapping[str, int],
         directory: str | Path,
     ) -> None:
-        base = self.before.base
         with RunFolder.write(directory, force=True) as folder:
-            shutil.copyfile(base if base.exists() else self.before.model, folder.base)
+            shutil.copyfile(self._fitted, folder.base)
             folder.save_assignments([assignment_rows(self.cohort.ids, assigned, model.numbers)])
-            folder.save_model(model)
+            save_model(model, folder.model)
             folder.save_profile(made)
             if moves:
                 with folder.moved.open("w", newline="", encoding="utf-8") as file:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -79,49 +79,33 @@ def open_cohort(
     folder: Path | None = None,
     tell: Tell = silent,
 ) -> Iterator[AnyCohort]:
-    """Yield the cohort that records become, in memory or in a file.
+    """Yield the cohort that records become; with ``memory`` or ``outside`` it is in a file.
 
-    Parameters
-    ----------
-    records : Cohort, path, or anything that `read_records` reads
-        A cohort file is taken as it stands when the preparation has no rules.
-    preparation : Preparation, optional
-        How to read the records and which to keep; by default those with at least 3 codes.
-    memory : str, optional
-        About the most to hold, such as '2GB'; the cohort is then a file.
-    outside : bool, default=False
-        Whether the cohort must be a file whatever the memory, as engines want it.
-    folder : Path, optional
-        Where that file is kept, and found again; by default in a temporary place.
-    tell : callable, optional
-        Is told what is being done.
+    That file is kept in ``folder``, and found again, or else in a temporary place. A cohort file is
+    taken as it stands when the preparation has no rules.
     """
     preparation = preparation or Preparation()
     if isinstance(records, Cohort):
         yield preparation.apply(records)
         return
     tell(Progress("reading", "Reading the records"))
-    stands = is_cohort_file(records)
-    as_it_stands = stands and preparation == Preparation()
-    if not (memory or outside):
-        if as_it_stands:
-            yield load_cohort(records)
-        elif stands:
-            yield preparation.apply(load_cohort(records))
-        else:
-            yield preparation.cohort(records)
-    elif as_it_stands:
-        yield CohortFile.open(records)
+    stands, inside = is_cohort_file(records), not (memory or outside)
+    if stands and preparation == Preparation():
+        yield load_cohort(records) if inside else CohortFile.open(records)
+    elif inside:
+        yield preparation.apply(load_cohort(records)) if stands else preparation.cohort(records)
     elif stands:
         raise RecordsError(
             f"{Path(records).name} is a cohort file, and rules can't be applied to one in parts. "
             "Read it in memory, or apply the rules to the records that it was made of."
         )
     else:
-        with _place(folder) as place:
-            if not place.exists():
-                write_cohort(records, place, preparation, memory)
-            yield CohortFile.open(place)
+        kept = TemporaryDirectory(prefix="comorb-") if folder is None else nullcontext(folder)
+        with kept as place:
+            path = Path(place) / COHORT
+            if not path.exists():
+                write_cohort(records, path, preparation, memory)
+            yield CohortFile.open(path)
 
 
 def is_cohort_file(records: Any) -> bool:
@@ -130,15 +114,6 @@ def is_cohort_file(records: Any) -> bool:
         return isinstance(records, str | Path) and bool(CohortFile.open(records))
     except (StorageError, OSError, ValueError):
         return False
-
-
-@contextmanager
-def _place(folder: Path | None) -> Iterator[Path]:
-    if folder is not None:
-        yield folder / COHORT
-        return
-    with TemporaryDirectory(prefix="comorb-") as temporary:
-        yield Path(temporary) / COHORT
 
 
 @contextmanager
@@ -170,9 +145,7 @@ def stamps(records: str | Path) -> list[list[Any]]:
         return [[str(records)]]
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
-    elif path.is_file():
-        files = [path]
     else:
-        files = sorted(path.parent.glob(path.name))
+        files = [path] if path.is_file() else sorted(path.parent.glob(path.name))
     states = [(str(file), file.stat()) for file in files]
     return [[name, state.st_size, state.st_mtime_ns] for name, state in states] or [[str(path)]]

@@ -24,22 +24,15 @@ class Compared:
 def compare_runs(
     one: str | Path, two: str | Path, min_cell: int = 0, follow: bool | None = None
 ) -> Compared:
-    """Compare two runs, given by their folders or profiles.
+    """Compare two runs, given by their folders or profiles, without counts below ``min_cell``.
 
-    Parameters
-    ----------
-    one, two : path
-        The runs.
-    min_cell : int, default=0
-        The smallest count to show.
-    follow : bool, optional
-        Whether the records that both have, by their ids, are followed from one run to the other;
-        by default when both runs are on the same records.
+    With ``follow``, by default when both are on the same records, those that both have by their ids
+    are followed from one run to the other.
     """
     profiles = load_profile(one), load_profile(two)
     if follow is None:
         follow = profiles[0].source.digest == profiles[1].source.digest
-    numbers = _shared_numbers(RunFolder(Path(one)), RunFolder(Path(two))) if follow else None
+    numbers = _shared_numbers(RunFolder(one), RunFolder(two)) if follow else None
     labels = None
     if numbers is not None and numbers[0].size >= max(min_cell, 2):
         labels = profiles[0].places_of(numbers[0]), profiles[1].places_of(numbers[1])

@@ -7,28 +7,23 @@ from itertools import count
 
 import numpy as np
 
+from comorb.insight.profile.compare import hellinger, shared_columns
 from comorb.insight.profile.profile import Profile
 from comorb.model.arrays import Floats
 from comorb.model.mixture import Mixture
 
 
-def forebears(means: Floats, codes: Sequence[str], like: Profile) -> list[int | None]:
-    """Return for each cluster its place in an earlier run, or None when it is new.
+def forebears(means: Floats, codes: Sequence[str], earlier: Profile) -> dict[int, int]:
+    """Return the places of clusters that go on from an earlier run, with their places in that run.
 
     They are each other's nearest by Σᵢ (√μᵢ − √νᵢ)² over the codes that both runs have.
     """
-    place = {code: column for column, code in enumerate(like.codes)}
-    shared = [column for column, code in enumerate(codes) if code in place]
-    found: list[int | None] = [None] * means.shape[0]
-    if shared:
-        ours = np.sqrt(means[:, shared])
-        theirs = np.sqrt(like.means[:, [place[codes[column]] for column in shared]])
-        distances = np.sum((ours[:, None] - theirs[None]) ** 2, axis=2)
-        back = distances.argmin(axis=0)
-        for new, old in enumerate(distances.argmin(axis=1)):
-            if back[old] == new:
-                found[new] = int(old)
-    return found
+    left, right = shared_columns(codes, earlier.codes)
+    if not left.size:
+        return {}
+    distances = hellinger(means[:, left], earlier.means[:, right])
+    back = distances.argmin(axis=0)
+    return {new: int(old) for new, old in enumerate(distances.argmin(axis=1)) if back[old] == new}
 
 
 def arrange(
@@ -39,24 +34,24 @@ def arrange(
     A cluster that goes on from an earlier run, the last one first, keeps its number; a new one
     gets the first that no run has.
     """
-    numbers: list[int | None] = [None] * mixture.n_components
-    for like in earlier:
-        for place, old in enumerate(forebears(mixture.means, codes, like)):
-            if numbers[place] is None and old is not None and like.numbers[old] not in numbers:
-                numbers[place] = like.numbers[old]
-    used = {number for like in earlier for number in like.numbers}
+    kept: dict[int, int] = {}
+    for profile in earlier:
+        for place, old in forebears(mixture.means, codes, profile).items():
+            if place not in kept and profile.numbers[old] not in kept.values():
+                kept[place] = profile.numbers[old]
+    used = {number for profile in earlier for number in profile.numbers}
     free = (number for number in count(1) if number not in used)
-    chosen = [next(free) if number is None else number for number in numbers]
+    chosen = [kept[place] if place in kept else next(free) for place in range(mixture.n_components)]
     order = np.argsort(chosen)
     return Mixture(mixture.weights[order], mixture.means[order]), tuple(sorted(chosen))
 
 
-def kept_names(about: Profile, earlier: Sequence[Profile]) -> dict[int, str]:
+def kept_names(profile: Profile, earlier: Sequence[Profile]) -> dict[int, str]:
     """Return the names that people gave to clusters of earlier runs and that go on in this."""
     given: dict[int, str | None] = {}
-    for like in earlier:
-        for cluster, usual in zip(like.clusters, like.automatic_names(), strict=True):
+    for run in earlier:
+        for cluster, usual in zip(run.clusters, run.automatic_names(), strict=True):
             given.setdefault(cluster.number, None if cluster.name == usual else cluster.name)
     return {
-        place: name for place, number in enumerate(about.numbers) if (name := given.get(number))
+        place: name for place, number in enumerate(profile.numbers) if (name := given.get(number))
     }

@@ -35,39 +35,22 @@ from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
-from comorb.storage import SavedModel, check_folder
+from comorb.storage import SavedModel, check_folder, save_model
 
 DESCRIBED = 500_000  # records of a file that the profile is made of, at most
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked for, beside its records.
-
-    Attributes
-    ----------
-    k : int or "auto"
-        The number of clusters.
-    preparation : Preparation
-        How the records were read and chosen, which is kept with the model.
-    title, command : str
-        What the data are and what was run, for the report.
-    outcomes : tuple of str, optional
-        The covariates to sum up per cluster; by default all that can be.
-    repeats : int
-        On how many pairs of overlapping parts stability is measured; 0 leaves it out.
-    earlier : tuple of Profile
-        Earlier runs, the last one first; clusters that go on keep their numbers and the names
-        they were given.
-    """
+    """What a run is asked for, beside its records."""
 
     k: int | Literal["auto"] = "auto"
-    preparation: Preparation = field(default_factory=Preparation)
-    title: str = ""
-    command: str = ""
-    outcomes: tuple[str, ...] | None = None
-    repeats: int = 3
-    earlier: tuple[Profile, ...] = ()
+    preparation: Preparation = field(default_factory=Preparation)  # is kept with the model
+    title: str = ""  # what the data are, for the report
+    command: str = ""  # what was run, for the report
+    outcomes: tuple[str, ...] | None = None  # the covariates to sum up; None for all that can be
+    repeats: int = 3  # pairs of overlapping parts that stability is measured on; 0 leaves it out
+    earlier: tuple[Profile, ...] = ()  # the last one first; what goes on keeps number and name
 
     def words(self, records: str) -> str:
         """Return the command that does the same with some records."""
@@ -86,32 +69,12 @@ def fit_records(
     force: bool = False,
     tell: Tell = silent,
 ) -> Profile:
-    """Read records, find their clusters and write the results to a folder.
+    """Read records, find their clusters and write the results to a folder; see `RunFolder`.
 
-    Parameters
-    ----------
-    records : Cohort, path, or anything that `read_records` reads
-        The records.
-    directory : path
-        Where the results go; see `RunFolder`.
-    request : Request
-        What to do.
-    memory : str, optional
-        About the most to hold, such as '2GB': the records become a cohort file and may be more
-        than that. While the run is under way, that file and a journal of its passes are in a
-        hidden folder beside ``directory``; a run that was interrupted goes on there when it is
-        started again.
-    engine : str, optional
-        Who maps the blocks; see `comorb.engines.open_engine`. The cohort is then a file, too.
-    force : bool, default=False
-        Whether an earlier run in the folder may be replaced.
-    tell : callable, optional
-        Is told what is being done.
-
-    Returns
-    -------
-    Profile
-        What there is to know about the clusters.
+    ``memory``, such as '2GB', is about the most to hold: the records become a cohort file and may
+    be more. An ``engine``, which maps the blocks, wants a file too. While the run is under way, the
+    file and a journal of its passes are in a hidden folder beside ``directory``; a run that was
+    interrupted goes on there when it is started again.
     """
     check_folder(directory, force)
     directory = Path(directory).absolute()
@@ -140,25 +103,10 @@ def run(
 ) -> Profile:
     """Find the clusters of a cohort, assign each record once, describe, and write one folder.
 
-    Parameters
-    ----------
-    cohort : Cohort or CohortFile
-        The records, as they were chosen.
-    request, directory, force, tell
-        As in `fit_records`.
-    executor : Executor, optional
-        Who maps the blocks, such as `comorb.engines.open_engine` opens.
-    journal : Path, optional
-        The file that keeps the passes over a cohort file, so that the run can go on from them.
+    A ``journal`` keeps the passes over a cohort file, so that the run can go on from them. The
+    clusters of a file of more than half a million records are described, and their stability
+    measured, on that many, evenly spread.
 
-    Returns
-    -------
-    Profile
-        What there is to know about the clusters. Those of a file of more than half a million
-        records are described, and their stability measured, on that many, evenly spread.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from comorb.records.datasets import heart_failure
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -182,7 +130,7 @@ def run(
         made, _ = make_profile(clusters, sample, joined(sampled), request, tell)
         tell(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
-        folder.save_model(_saved(cohort, clusters, made, request, digest))
+        save_model(_saved(cohort, clusters, made, request, digest), folder.model)
         folder.save_profile(made)
     return made
 

@@ -14,6 +14,7 @@ from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand, jaccard
 from comorb.model.arrays import Floats, Ints, Mask
 from comorb.model.blocks import from_csr
+from comorb.model.choose import hard_labels
 from comorb.model.estimator import BernoulliMixture, binary_csr
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
@@ -22,22 +23,11 @@ from comorb.model.thinning import chances
 
 @dataclass(frozen=True)
 class Stability:
-    """How well clusters come out again from parts of the records.
+    """How well clusters come out again from parts of the records."""
 
-    Attributes
-    ----------
-    ari
-        The mean of ``aris``; the paper reports above 0.9 on its two data sets.
-    aris
-        For each repeat, the Adjusted Rand Index of two fits on the records they share.
-    jaccard
-        For each cluster of the model, in its order, its mean overlap with its match in the
-        parts' fits: 1 when it always comes out again, near 0 when it never does.
-    """
-
-    ari: float
-    aris: tuple[float, ...]
-    jaccard: tuple[float, ...]
+    ari: float  # the mean of ``aris``; the paper reports above 0.9 on its two data sets
+    aris: tuple[float, ...]  # for each repeat, of two fits on the records they share
+    jaccard: tuple[float, ...]  # for each cluster, its mean overlap with its match in the parts
 
 
 def stability(
@@ -84,8 +74,8 @@ def stability(
             f"two parts of {share:.0%} of {n} records share about {n * (2 * share - 1):.0f}, too "
             f"few to compare {k} clusters; use more records, a larger share or fewer clusters"
         )
-    whole = _most_probable(matrix, model) if labels is None else labels
     blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], sample_weight)
+    whole = hard_labels(model, blocks) if labels is None else labels
     drawn = (chances(blocks, prevalence(blocks), None) * 2.0**53).astype(np.uint64)
     aris, overlaps = [], []
     for repeat in range(repeats):
@@ -108,9 +98,3 @@ def _found_in(matrix: sparse.csr_array, part: Mask, k: int, sample_weight: Float
         warnings.simplefilter("ignore", ComorbWarning)
         fitted = BernoulliMixture(k).fit(matrix[part], sample_weight=weights)
     return fitted.predict(matrix)
-
-
-def _most_probable(matrix: sparse.csr_array, model: Mixture) -> Ints:
-    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
-    labels = [model.posterior(load())[0].argmax(axis=1) for load in blocks.loaders]
-    return np.concatenate(labels)

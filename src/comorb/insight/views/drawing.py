@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from comorb.insight.profile.contents import Bits, Cluster
+from comorb.insight.profile.contents import Cluster
 from comorb.insight.profile.labels import shorten
 from comorb.insight.views.palette import palette
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Mask
+from comorb.storage import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +27,13 @@ def new_axes(width: float, height: float) -> Axes:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", facecolor="white").add_subplot()
+
+
+def save(ax: Axes, path: Path) -> None:
+    """Write the figure of some axes to a file, in the format that its name ends with."""
+    kind = path.suffix.lower().removeprefix(".")
+    with write_whole(path) as file:
+        ax.figure.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
 
 
 def table_axes(columns: int, rows: int) -> Axes:
@@ -92,7 +101,7 @@ def named(cluster: Cluster, width: int, rows: int) -> list[str]:
     return wrap(f"{cluster.number}  {cluster.name}", width, max_lines=rows, placeholder="…")
 
 
-def density(rows: Bits, lines: int) -> Floats:
+def density(rows: Mask, lines: int) -> Floats:
     """Return the share of ones in each of at most ``lines`` stretches of rows."""
     count = max(min(lines, len(rows)), 1)
     edges = np.arange(count + 1) * len(rows) // count

@@ -35,12 +35,7 @@ _STABLE = (
 def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
     """Write a profile as a PDF: a summary, the charts and the table of relevance.
 
-    Parameters
-    ----------
-    profile : Profile
-        The clusters; suppress it first where small counts must not be seen.
-    path : str, Path or open binary file
-        Where to write. The same profile gives the same bytes.
+    Suppress the profile first where small counts must not be seen. The same gives the same bytes.
     """
     from matplotlib.backends.backend_pdf import PdfPages
 
@@ -142,20 +137,17 @@ def _units(count: int, unit: str) -> str:
 
 def _tables(profile: Profile) -> list[Figure]:
     """Return the table of relevance, eight clusters to a page in two rows of four."""
+    stable = any(cluster.stability is not None for cluster in profile.clusters)
     figures = []
     for first in range(0, profile.k, _PER_PAGE):
         figure = _page(f"Most relevant diagnoses of each cluster (λ = {LAMBDA:g})")
         for place, cluster in enumerate(range(first, min(first + _PER_PAGE, profile.k))):
             left, top = _LEFT + 0.23 * (place % 4), 0.88 - 0.44 * (place // 4)
             _column(profile, cluster, figure, left, top)
-        terms = f"{_SURE} {_STABLE}" if _stable(profile) else _SURE
+        terms = f"{_SURE} {_STABLE}" if stable else _SURE
         figure.text(_LEFT, 0.03, terms, fontsize=8, color=palette()["muted"])
         figures.append(figure)
     return figures
-
-
-def _stable(profile: Profile) -> bool:
-    return any(cluster.stability is not None for cluster in profile.clusters)
 
 
 def _column(profile: Profile, cluster: int, figure: Figure, left: float, top: float) -> None:

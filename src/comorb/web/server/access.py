@@ -24,19 +24,11 @@ _TRIES, _MINUTE = 5, 60.0
 
 @dataclass(frozen=True)
 class User:
-    """Who asks.
-
-    Attributes
-    ----------
-    name, role : str
-        The role is one of ``ROLES``, each of which may do what those before it may.
-    session : str
-        The session's secret, empty for a bearer token.
-    """
+    """Who asks; each role of ``ROLES`` may do what those before it may."""
 
     name: str
     role: str
-    session: str = ""
+    session: str = ""  # its secret, empty for a bearer token
 
     def may(self, role: str) -> bool:
         """Whether this user may do what a role may."""

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -35,42 +36,17 @@ _BUILT_IN = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How a server is set up.
+    """How a server is set up."""
 
-    Attributes
-    ----------
-    workspace : Path
-        Where data, runs and users are kept.
-    records : tuple of Path
-        Files that everyone may open.
-    hosts : tuple of str
-        The names that the server answers to.
-    min_cell : int
-        The smallest count that is shown.
-    upload_limit : int
-        The most bytes of one upload.
-    """
-
-    workspace: Path
-    records: tuple[Path, ...] = ()
-    hosts: tuple[str, ...] = LOOPBACK
-    min_cell: int = 11
-    upload_limit: int = 500_000_000
+    workspace: Path  # where data, runs and users are kept
+    records: tuple[Path, ...] = ()  # files that everyone may open
+    hosts: tuple[str, ...] = LOOPBACK  # the names that the server answers to
+    min_cell: int = 11  # the smallest count that is shown
+    upload_limit: int = 500_000_000  # the most bytes of one upload
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the application.
-
-    Parameters
-    ----------
-    settings : Settings
-        How it is set up.
-
-    Returns
-    -------
-    FastAPI
-        Its state holds the settings, the store, access and jobs.
-    """
+    """Return the application; its state holds the settings, the store, access and jobs."""
     store = Store(settings.workspace)
     jobs = Jobs(store, settings.min_cell)
 
@@ -99,8 +75,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.mount("/page", StaticFiles(directory=page))
     app.mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "static"))
     app.add_exception_handler(RefusedError, refuse)
-    app.add_exception_handler(TaskError, _impossible)
-    app.add_exception_handler(StoppedError, _stopped)
+    app.add_exception_handler(TaskError, partial(_told, 422))
+    app.add_exception_handler(StoppedError, partial(_told, 503))
     app.add_exception_handler(HTTPException, _plainly)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_middleware(Guard, hosts=settings.hosts)
@@ -130,12 +106,8 @@ def _clean(store: Store) -> None:
             store.remove("data", row["id"])
 
 
-async def _impossible(request: Request, error: Exception) -> Response:
-    return answer(request.url.path, RefusedError(422, str(error)))
-
-
-async def _stopped(request: Request, error: Exception) -> Response:
-    return answer(request.url.path, RefusedError(503, str(error)))
+async def _told(status: int, request: Request, error: Exception) -> Response:
+    return answer(request.url.path, RefusedError(status, str(error)))
 
 
 async def _plainly(request: Request, error: Exception) -> Response:
@@ -146,5 +118,5 @@ async def _plainly(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     places = error.errors() if isinstance(error, RequestValidationError) else []
-    told = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
-    return answer(request.url.path, RefusedError(422, f"The request was not understood: {told}"))
+    bad = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
+    return answer(request.url.path, RefusedError(422, f"The request was not understood: {bad}"))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -37,12 +37,6 @@ class Rules(BaseModel):
     level: list[Code] = Field(default=["category"], min_length=1, max_length=3)
     drop_codes: list[Code] = Field(default=[], max_length=500)
     drop_rare: int = Field(default=0, ge=0)
-
-
-class Sized(BaseModel):
-    """The rules whose cohort is to be measured, maybe inside a cluster of a run."""
-
-    rules: Rules
 
 
 class Correction(BaseModel):
@@ -125,12 +119,16 @@ def search_codes(
     """Return the codes that match every word of a query, by code or by name."""
     row = visible(store, "data", key, user)
     levels = level or ["category"]
-    codes = _codes(jobs, row, levels)
+    name = "-".join(part for part in levels if part.isalpha())
+    path = store.folder("data", key) / f"codes-{name}.json"
+    if not path.exists():
+        task = ListCodes(jobs.data_of(row), levels, jobs.min_cell)
+        path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
     plain = q.lower().replace(".", "")
     words = q.lower().split()
     hits = [
         entry
-        for entry in codes
+        for entry in json.loads(path.read_text(encoding="utf-8"))
         if entry[0].lower().startswith(plain)
         or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
     ]
@@ -141,12 +139,16 @@ def search_codes(
 
 
 @router.post("/{key}/size")
-def size(key: str, asked: Sized, user: Viewer, store: TheStore, jobs: TheJobs) -> dict[str, Any]:
+def size(
+    key: str,
+    rules: Annotated[Rules, Body(embed=True)],
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+) -> Any:
     """Return how many records and codes the rules leave."""
     row = visible(store, "data", key, user)
-    task = CountCohort(jobs.data_of(row), plain_rules(asked.rules), jobs.min_cell)
-    counted: dict[str, Any] = jobs.ask(task)
-    return counted
+    return jobs.ask(CountCohort(jobs.data_of(row), plain_rules(rules), jobs.min_cell))
 
 
 def plain_rules(rules: Rules) -> dict[str, Any]:
@@ -186,16 +188,6 @@ def _too_large(limit: int) -> str:
     return f"The file is larger than {limit / 1e6:,.0f} MB; ask for it to be mounted instead."
 
 
-def _codes(jobs: Jobs, row: Row, levels: list[str]) -> list[list[Any]]:
-    name = "-".join(part for part in levels if part.isalpha())
-    path = jobs.store.folder("data", row["id"]) / f"codes-{name}.json"
-    if not path.exists():
-        task = ListCodes(jobs.data_of(row), levels, jobs.min_cell)
-        path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
-    codes: list[list[Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return codes
-
-
 def _public(row: Row) -> Row:
-    hidden = ("source",) if row["kind"] != "builtin" else ()
-    return {name: value for name, value in row.items() if name not in hidden}
+    shown = row["kind"] == "builtin"
+    return {name: value for name, value in row.items() if shown or name != "source"}

@@ -49,7 +49,7 @@ class Guard:
     def _refused(self, scope: Scope) -> RefusedError | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if _name(host) not in self._hosts:
+        if (urlsplit(f"//{host}").hostname or "").lower() not in self._hosts:
             return RefusedError(400, "This server does not answer to that address.")
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "same-origin")
@@ -59,7 +59,3 @@ class Guard:
         if scope["method"] not in SAFE and foreign:
             return RefusedError(403, "This request came from another site, so nothing was changed.")
         return None
-
-
-def _name(host: str) -> str:
-    return (urlsplit(f"//{host}").hostname or "").lower()

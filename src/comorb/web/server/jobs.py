@@ -14,16 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comorb.web.server.store import Row, Store
-from comorb.web.worker.messages import (
-    Counted,
-    Data,
-    Inside,
-    MakeRun,
-    MeasureStability,
-    NoteStability,
-    ShowProfile,
-    Task,
-)
+from comorb.web.worker import messages
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
 if TYPE_CHECKING:
@@ -96,7 +87,7 @@ class Jobs:
         elif row and row["state"] == "queued":
             self.store.change("runs", key, {"state": "cancelled"})
 
-    def ask(self, task: Task) -> Any:
+    def ask(self, task: messages.Task) -> Any:
         """Ask something of the second process and wait for the answer."""
         return self._asks.ask(task)
 
@@ -117,10 +108,10 @@ class Jobs:
             }
         return plain
 
-    def data_of(self, row: Row) -> Data:
+    def data_of(self, row: Row) -> messages.Data:
         """Return what a task needs to know to read some data."""
         folder = self.store.folder("data", row["id"])
-        return Data(
+        return messages.Data(
             source=row["source"] if row["kind"] != "upload" else str(folder / row["source"]),
             kind=row["kind"],
             folder=str(folder),
@@ -129,12 +120,16 @@ class Jobs:
             outcomes=row.get("outcomes"),
         )
 
+    def folder_of(self, key: str) -> str:
+        """Return the folder of a run, as tasks name it."""
+        return str(self.store.folder("runs", key))
+
     def shown(self, key: str) -> Path:
         """Return the profile of a run without small counts, as a file of JSON."""
         folder = self.store.folder("runs", key)
         path = folder / f"shown-{self.min_cell}.json"
         if not path.exists():
-            self.ask(ShowProfile(str(folder), self.min_cell))
+            self.ask(messages.ShowProfile(str(folder), self.min_cell))
         return path
 
     def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
@@ -155,10 +150,10 @@ class Jobs:
         self._progress[key] = pace
         self.store.change("runs", key, {"state": "running"})
 
-        def tell(message: Progress | Counted) -> None:
+        def tell(message: Progress | messages.Counted) -> None:
             if key in self._cancelled:
                 self._fits.stop()
-            if isinstance(message, Counted):
+            if isinstance(message, messages.Counted):
                 pace.records = message.records
                 pace.expected = self._expected(automatic, message.records)
             else:
@@ -190,23 +185,20 @@ class Jobs:
         self.store.change("runs", key, {"state": "done", "seconds": seconds, **done})
         self._unmeasured.put(key)
 
-    def task(self, row: Row, data: Row) -> MakeRun:
+    def task(self, row: Row, data: Row) -> messages.MakeRun:
         """Return what a task needs to know about a run."""
-
-        def folder_of(run: str) -> str:
-            return str(self.store.folder("runs", run))
-
         parent, within = self.store.get("runs", row["parent"] or ""), row["within"]
-        return MakeRun(
+        scope = within and messages.Inside(self.folder_of(within["run"]), within["cluster"])
+        return messages.MakeRun(
             data=self.data_of(data),
             rules=row["rules"],
             k=row["k"],
             title=row["title"],
-            folder=folder_of(row["id"]),
+            folder=self.folder_of(row["id"]),
             min_cell=self.min_cell,
-            within=Inside(folder_of(within["run"]), within["cluster"]) if within else None,
-            earlier=tuple(folder_of(key) for key in self._earlier(row)),
-            parent=folder_of(row["parent"]) if parent else None,
+            within=scope,
+            earlier=tuple(self.folder_of(key) for key in self._earlier(row)),
+            parent=self.folder_of(row["parent"]) if parent else None,
             groups=parent.get("groups") if parent else None,
             merge=row["merge"],
             record=self._records.get(row["id"], ""),
@@ -232,9 +224,9 @@ class Jobs:
             return
         task = self.task(row, data)
         try:
-            stability = self._later.ask(MeasureStability(task))
+            stability = self._later.ask(messages.MeasureStability(task))
             if stability is not None:
-                self.ask(NoteStability(task.folder, self.min_cell, stability))
+                self.ask(messages.NoteStability(task.folder, self.min_cell, stability))
         finally:
             if not self._later.closed:
                 self.store.change("runs", key, {"measured": True})

@@ -124,27 +124,21 @@ def _with_cookie(response: Response, session: str) -> Response:
 
 
 def _frame(request: Request, page: str, key: str = "") -> HTMLResponse:
-    user = current_user(request)
     settings = request.app.state.settings
-    about: dict[str, Any] = {
+    values = {
         "page": page,
         "key": key,
-        "user": user,
+        "user": current_user(request),
         "min_cell": settings.min_cell,
         "limit": settings.upload_limit,
         "languages": languages(),
     }
-    return _page(request, "frame.html", about)
+    return _page(request, "frame.html", values)
 
 
 def _page(request: Request, template: str, values: dict[str, Any]) -> HTMLResponse:
-    language = _language(request)
-    catalogue = explorer_texts(language)
-    text = TEMPLATES.get_template(template).render(lang=language, t=catalogue, **values)
-    return HTMLResponse(text)
-
-
-def _language(request: Request) -> str:
-    asked = request.cookies.get("comorb_lang", "")
-    wanted = [asked, *request.headers.get("accept-language", "").split(",")]
-    return next((part[:2] for part in wanted if part[:2] in languages()), "en")
+    accepted = request.headers.get("accept-language", "").split(",")
+    wanted = [request.cookies.get("comorb_lang", ""), *accepted]
+    language = next((part[:2] for part in wanted if part[:2] in languages()), "en")
+    texts = explorer_texts(language)
+    return HTMLResponse(TEMPLATES.get_template(template).render(lang=language, t=texts, **values))

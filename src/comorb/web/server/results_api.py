@@ -29,15 +29,7 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
-from comorb.web.worker.messages import (
-    AssignFile,
-    CompareRuns,
-    ExplainCodes,
-    ExplainRecord,
-    NameClusters,
-    RankDiagnoses,
-    WriteDownload,
-)
+from comorb.web.worker import messages
 
 router = APIRouter(prefix="/api/v1", tags=["results"])
 PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
@@ -82,7 +74,7 @@ def relevance(
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
     finished(store, key, user)
-    return jobs.ask(RankDiagnoses(_folder(store, key), jobs.min_cell, lam, n))
+    return jobs.ask(messages.RankDiagnoses(jobs.folder_of(key), jobs.min_cell, lam, n))
 
 
 @router.put("/runs/{key}/names")
@@ -93,7 +85,7 @@ def name_clusters(
     owned(store, "runs", key, user)
     finished(store, key, user)
     stripped = {number: name.strip() for number, name in names.items()}
-    jobs.ask(NameClusters(_folder(store, key), jobs.min_cell, stripped))
+    jobs.ask(messages.NameClusters(jobs.folder_of(key), jobs.min_cell, stripped))
     return stripped
 
 
@@ -101,7 +93,7 @@ def name_clusters(
 def explain(key: str, asked: Asked, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
     """Say where a record with these codes belongs, and which codes speak for and against."""
     finished(store, key, user)
-    return jobs.ask(ExplainCodes(_folder(store, key), jobs.min_cell, asked.codes))
+    return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), jobs.min_cell, asked.codes))
 
 
 @router.post("/runs/{key}/record")
@@ -110,7 +102,7 @@ def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, job
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
-    return jobs.ask(ExplainRecord(jobs.task(row, data), asked.record))
+    return jobs.ask(messages.ExplainRecord(jobs.task(row, data), asked.record))
 
 
 @router.post("/runs/{key}/move", status_code=201)
@@ -137,7 +129,7 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
         records = folder / f"records{''.join(Path(name).suffixes[-2:])}"
         await receive(request, records)
         path = str(folder / "out.csv")
-        task = AssignFile(_folder(store, key), jobs.min_cell, str(records), path)
+        task = messages.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)
         await run_in_threadpool(jobs.ask, task)
     except BaseException:
         shutil.rmtree(folder)
@@ -152,7 +144,7 @@ def compare(one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs) ->
     """Put two runs side by side."""
     rows = [finished(store, key, user) for key in (one, two)]
     follow = rows[0]["data"] == rows[1]["data"] or _same_file(jobs, rows)
-    task = CompareRuns(_folder(store, one), _folder(store, two), follow, jobs.min_cell)
+    task = messages.CompareRuns(jobs.folder_of(one), jobs.folder_of(two), follow, jobs.min_cell)
     return jobs.ask(task) | {"runs": rows}
 
 
@@ -183,9 +175,5 @@ def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) 
     if name == "model.comorb":
         return FileResponse(folder / name, filename=name)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
-    jobs.ask(WriteDownload(str(folder), jobs.min_cell, str(path), name, row["title"]))
+    jobs.ask(messages.WriteDownload(str(folder), jobs.min_cell, str(path), name, row["title"]))
     return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
-
-
-def _folder(store: Store, key: str) -> str:
-    return str(store.folder("runs", key))

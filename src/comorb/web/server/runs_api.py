@@ -143,10 +143,10 @@ def _path(store: Store, row: Row) -> list[dict[str, Any]]:
 
 async def _events(jobs: Jobs, key: str) -> AsyncIterator[str]:
     while True:
-        told = jobs.progress(key)
-        yield f"data: {json.dumps(told)}\n\n"
-        if told["state"] not in ("queued", "running") and (
-            told["measured"] or told["state"] != "done"
+        state = jobs.progress(key)
+        yield f"data: {json.dumps(state)}\n\n"
+        if state["state"] not in ("queued", "running") and (
+            state["measured"] or state["state"] != "done"
         ):
             return
         await asyncio.sleep(_SECONDS)

@@ -39,22 +39,11 @@ BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
 CREATE TRIGGER IF NOT EXISTS audit_grows BEFORE DELETE ON audit
 BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
 """
-_SQL: dict[Table, dict[str, str]] = {
-    "data": {
-        "add": "INSERT INTO data VALUES (?, ?, ?, ?)",
-        "get": "SELECT * FROM data WHERE id = ?",
-        "list": "SELECT * FROM data ORDER BY created DESC",
-        "change": "UPDATE data SET body = ? WHERE id = ?",
-        "remove": "DELETE FROM data WHERE id = ?",
-    },
-    "runs": {
-        "add": "INSERT INTO runs VALUES (?, ?, ?, ?)",
-        "get": "SELECT * FROM runs WHERE id = ?",
-        "list": "SELECT * FROM runs ORDER BY created DESC",
-        "change": "UPDATE runs SET body = ? WHERE id = ?",
-        "remove": "DELETE FROM runs WHERE id = ?",
-    },
-}
+_ADD = "INSERT INTO {} VALUES (?, ?, ?, ?)"
+_GET = "SELECT * FROM {} WHERE id = ?"
+_LIST = "SELECT * FROM {} ORDER BY created DESC"
+_CHANGE = "UPDATE {} SET body = ? WHERE id = ?"
+_REMOVE = "DELETE FROM {} WHERE id = ?"
 
 
 class Store:
@@ -92,31 +81,31 @@ class Store:
         """Add data or a run, with its folder, and return it."""
         key = key or secrets.token_hex(6)
         self.folder(table, key).mkdir(mode=0o700, exist_ok=True)
-        self.query(_SQL[table]["add"], key, owner, time.time(), json.dumps(body))
+        self.query(_ADD.format(table), key, owner, time.time(), json.dumps(body))
         return self.get(table, key) or {}
 
     def get(self, table: Table, key: str) -> Row | None:
         """Return data or a run, or None when there is none of that id."""
-        rows = self.query(_SQL[table]["get"], key)
+        rows = self.query(_GET.format(table), key)
         return _plain(rows[0]) if rows else None
 
     def list(self, table: Table) -> list[Row]:
         """Return all data or runs, the latest first."""
-        return [_plain(row) for row in self.query(_SQL[table]["list"])]
+        return [_plain(row) for row in self.query(_LIST.format(table))]
 
     def change(self, table: Table, key: str, fields: Mapping[str, Any]) -> Row | None:
         """Change some fields, and return what is there then."""
         with self._lock:
-            rows = self.query(_SQL[table]["get"], key)
+            rows = self.query(_GET.format(table), key)
             if not rows:
                 return None
             body = json.loads(rows[0]["body"]) | dict(fields)
-            self.query(_SQL[table]["change"], json.dumps(body), key)
+            self.query(_CHANGE.format(table), json.dumps(body), key)
             return self.get(table, key)
 
     def remove(self, table: Table, key: str) -> None:
         """Remove data or a run, with its files."""
-        self.query(_SQL[table]["remove"], key)
+        self.query(_REMOVE.format(table), key)
         shutil.rmtree(self.folder(table, key), ignore_errors=True)
 
     def audit(self, user: str, action: str, target: str) -> None:

@@ -22,14 +22,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.readers import READERS
 from comorb.records.preparation import Preparation
-from comorb.web.worker.messages import (
-    CountCohort,
-    Data,
-    ListCodes,
-    MakeRun,
-    Rules,
-    Understand,
-)
+from comorb.web.worker.messages import CountCohort, Data, ListCodes, MakeRun, Rules, Understand
 
 Plain = dict[str, Any]
 
@@ -65,20 +58,15 @@ def _cohort_file(source: str, folder: str, reading: str) -> Path:
 
 def chosen_cohort(run: MakeRun) -> Cohort:
     """Return the records that a run is on, with the codes that its rules leave."""
-    return preparation(run.data, run.rules).apply(_population(run))
-
-
-def _population(run: MakeRun) -> Cohort:
-    """Return the records that the rules of a run choose from."""
     cohort = whole_cohort(run.data, run.rules.get("level"))
-    if run.within is None:
-        return cohort
-    folder = RunFolder(Path(run.within.folder))
-    if not folder.assignments.exists():
-        raise RecordsError("The run that this one builds on was deleted; start from another.")
-    table = folder.load_assignments()
-    inside = table.filter(pc.equal(table["cluster"], run.within.cluster))
-    return cohort.among(inside["id"].combine_chunks(), f"inside cluster {run.within.cluster}")
+    if run.within is not None:
+        folder, cluster = RunFolder(run.within.folder), run.within.cluster
+        if not folder.assignments.exists():
+            raise RecordsError("The run that this one builds on was deleted; start from another.")
+        table = folder.load_assignments()
+        inside = table.filter(pc.equal(table["cluster"], cluster))["id"].combine_chunks()
+        cohort = cohort.among(inside, f"inside cluster {cluster}")
+    return preparation(run.data, run.rules).apply(cohort)
 
 
 def outcomes(data: Data, cohort: Cohort) -> tuple[str, ...]:
@@ -134,15 +122,12 @@ def understand(task: Understand) -> Plain:
             for i in top
         ],
         "covariates": names,
-        "sexes": _values(cohort, "sex", least),
+        "sexes": _sexes(cohort, least),
         "age": "age" in names,
         "dates": "date" in names and pa.types.is_date(cohort.covariates["date"].type),
         "lines": _lines(cohort, least),
         "notes": list(cohort.ledger.notes),
-        "problems": [
-            {"row": problem.row, "column": problem.column, "reason": problem.reason}
-            for problem in cohort.ledger.problems[:20]
-        ],
+        "problems": [vars(problem) for problem in cohort.ledger.problems[:20]],
     }
 
 
@@ -173,14 +158,11 @@ def count_cohort(task: CountCohort) -> Plain:
 
 
 def _lines(cohort: Cohort, least: int) -> list[Plain]:
-    return [
-        {"unit": line.unit, "rule": line.rule, "before": line.before, "after": line.after}
-        for line in merge_lines(cohort.ledger.lines, least)
-    ]
+    return [vars(line) for line in merge_lines(cohort.ledger.lines, least)]
 
 
-def _values(cohort: Cohort, name: str, least: int) -> list[str]:
-    if name not in cohort.covariates.column_names:
+def _sexes(cohort: Cohort, least: int) -> list[str]:
+    if "sex" not in cohort.covariates.column_names:
         return []
-    counted = pc.value_counts(pc.cast(cohort.covariates[name], pa.string()).drop_null())
+    counted = pc.value_counts(pc.cast(cohort.covariates["sex"], pa.string()).drop_null())
     return sorted(row["values"] for row in counted.to_pylist() if row["counts"] >= least)

@@ -10,18 +10,16 @@ import pyarrow.compute as pc
 
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.by_hand import moved_records
-from comorb.insight.runs.folder import RunFolder, load_profile
-from comorb.insight.views import charts
-from comorb.insight.views.pdf import report_pdf
-from comorb.insight.views.report import report
+from comorb.insight.runs.folder import RunFolder, load_profile, save_report
+from comorb.insight.views import charts, drawing
 from comorb.records.export import export
-from comorb.storage import write_text, write_whole
+from comorb.storage import write_text
 from comorb.web.worker.messages import WriteDownload
 
 
 def write(task: WriteDownload) -> None:
     """Write one download of a run to a file; its name says which."""
-    folder, path = RunFolder(Path(task.folder)), Path(task.path)
+    folder, path = RunFolder(task.folder), Path(task.path)
     full = load_profile(folder.path)
     full = replace(full, source=replace(full.source, title=task.title))
     name, _, kind = task.name.rpartition(".")
@@ -33,22 +31,17 @@ def write(task: WriteDownload) -> None:
         write_text(shown.to_json(), path)
     elif name == "profile":
         export(_table(shown).to_batches(), path)
-    elif name == "report" and kind == "html":
-        write_text(report(shown), path)
+    elif name == "report":
+        save_report(shown, path)
     else:
-        with write_whole(path) as file:
-            if name == "report":
-                report_pdf(shown, file)
-            else:
-                drawn = charts.draw(name, shown).figure
-                drawn.savefig(file, format=kind, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+        drawing.save(charts.draw(name, shown), path)
 
 
-def _assignments(about: Profile, folder: RunFolder) -> pa.Table:
+def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
     """Return the cluster of each record with its name, and whether it was moved by hand."""
     table = folder.load_assignments()
-    places = pa.array(about.places_of(table["cluster"].to_numpy()))
-    table = table.append_column("name", pa.array(about.cluster_names).take(places))
+    places = pa.array(profile.places_of(table["cluster"].to_numpy()))
+    table = table.append_column("name", pa.array(profile.cluster_names).take(places))
     moved = moved_records(folder)
     if moved:
         by_hand = pc.is_in(table["id"], pa.array(list(moved), pa.string()))
@@ -56,24 +49,23 @@ def _assignments(about: Profile, folder: RunFolder) -> pa.Table:
     return table
 
 
-def _table(about: Profile) -> pa.Table:
+def _table(profile: Profile) -> pa.Table:
     """Return a line for each cluster and code; what is hidden is empty."""
-    k, d = about.counts.shape
-    relevance, lift = about.relevance(), about.lift
+    k, d = profile.counts.shape
 
     def plain(values: object) -> pa.Array:
         return pa.array(values, from_pandas=True)
 
     return pa.table(
         {
-            "cluster": pa.array([number for number in about.numbers for _ in range(d)]),
-            "name": pa.array([name for name in about.cluster_names for _ in range(d)]),
-            "code": pa.array(about.codes * k),
-            "diagnosis": pa.array(about.labels * k),
-            "records": plain(about.counts.ravel()),
-            "share": plain(about.prevalence.ravel()),
-            "overall": plain(list(about.overall) * k),
-            "lift": plain(lift.ravel()),
-            "relevance": plain(relevance.ravel()),
+            "cluster": pa.array([number for number in profile.numbers for _ in range(d)]),
+            "name": pa.array([name for name in profile.cluster_names for _ in range(d)]),
+            "code": pa.array(profile.codes * k),
+            "diagnosis": pa.array(profile.labels * k),
+            "records": plain(profile.counts.ravel()),
+            "share": plain(profile.prevalence.ravel()),
+            "overall": plain(list(profile.overall) * k),
+            "lift": plain(profile.lift.ravel()),
+            "relevance": plain(profile.relevance().ravel()),
         }
     )

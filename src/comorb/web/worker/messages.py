@@ -35,7 +35,12 @@ class Inside:
 
 
 @dataclass(frozen=True)
-class MakeRun:
+class Task:
+    """Something that a worker is asked to do."""
+
+
+@dataclass(frozen=True)
+class MakeRun(Task):
     """A run to make and its folder.
 
     ``earlier`` are the folders of runs whose numbers and names go on. A ``merge`` of two clusters,
@@ -59,7 +64,7 @@ class MakeRun:
 
 
 @dataclass(frozen=True)
-class Understand:
+class Understand(Task):
     """Read data and say what they were understood to be."""
 
     data: Data
@@ -67,7 +72,7 @@ class Understand:
 
 
 @dataclass(frozen=True)
-class ListCodes:
+class ListCodes(Task):
     """List the codes of data at some levels."""
 
     data: Data
@@ -76,7 +81,7 @@ class ListCodes:
 
 
 @dataclass(frozen=True)
-class CountCohort:
+class CountCohort(Task):
     """Count the records and codes that rules leave."""
 
     data: Data
@@ -85,14 +90,14 @@ class CountCohort:
 
 
 @dataclass(frozen=True)
-class MeasureStability:
+class MeasureStability(Task):
     """Find out how stable the clusters of a finished run are."""
 
     run: MakeRun
 
 
 @dataclass(frozen=True)
-class ExplainRecord:
+class ExplainRecord(Task):
     """Say where one record of a run belongs, by its id."""
 
     run: MakeRun
@@ -100,7 +105,7 @@ class ExplainRecord:
 
 
 @dataclass(frozen=True)
-class OfRun:
+class OfRun(Task):
     """Something about a finished run; counts below ``min_cell`` are not told."""
 
     folder: str
@@ -159,7 +164,7 @@ class WriteDownload(OfRun):
 
 
 @dataclass(frozen=True)
-class CompareRuns:
+class CompareRuns(Task):
     """Put two runs side by side; ``follow`` the records that both have."""
 
     one: str
@@ -173,15 +178,3 @@ class Counted:
     """How many records a run is on, told while it is made."""
 
     records: int
-
-
-Task = (
-    MakeRun
-    | Understand
-    | ListCodes
-    | CountCohort
-    | MeasureStability
-    | ExplainRecord
-    | OfRun
-    | CompareRuns
-)

@@ -1,6 +1,7 @@
 """Worker: a warm process that does one task at a time; killing it is how a task is cancelled.
 
-A task of `messages` goes in; any number of `Told`, and then an `Answer` or a `Failure`, come out.
+A task of `messages` goes in; any number of messages on how far it is, and then an `Answer` or a
+`TaskError`, come out.
 """
 
 from __future__ import annotations
@@ -26,24 +27,10 @@ _log = logging.getLogger("comorb.worker")
 
 
 @dataclass(frozen=True)
-class Told:
-    """How far a task is."""
-
-    message: Progress | Counted
-
-
-@dataclass(frozen=True)
 class Answer:
     """What a task returned."""
 
     value: Any
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a task can't be done, in words that can be shown."""
-
-    message: str
 
 
 class TaskError(ComorbError):
@@ -68,12 +55,8 @@ class Worker:
     def ask(self, task: Task, tell: Callable[[Progress | Counted], None] | None = None) -> Any:
         """Do a task and return what it returns.
 
-        Raises
-        ------
-        TaskError
-            When it can't be done; the message can be shown.
-        StoppedError
-            When the process was ended meanwhile.
+        One that can't be done is a `TaskError`, whose message can be shown; a `StoppedError` says
+        that the process was ended meanwhile.
         """
         with self._turn:
             pipe = self._started()
@@ -81,12 +64,12 @@ class Worker:
                 pipe.send(task)
                 while True:
                     message = pipe.recv()
-                    if isinstance(message, Failure):
-                        raise TaskError(message.message)
+                    if isinstance(message, TaskError):
+                        raise message
                     if isinstance(message, Answer):
                         return message.value
                     if tell is not None:
-                        tell(message.message)
+                        tell(message)
             except (EOFError, OSError):
                 self.stop()
                 raise StoppedError(
@@ -131,27 +114,24 @@ def _work(pipe: Connection, nice: int) -> None:
         os.nice(nice)
     from comorb.web.worker import tasks
 
-    def tell(message: Progress | Counted) -> None:
-        pipe.send(Told(message))
-
     while True:
         try:
             task = pipe.recv()
         except (EOFError, OSError, KeyboardInterrupt):
             return
         try:
-            answer: Answer | Failure = Answer(tasks.do(task, tell))
+            answer: Answer | TaskError = Answer(tasks.do(task, pipe.send))
         except ComorbError as error:
-            answer = Failure(str(error))
+            answer = TaskError(str(error))
         except MemoryError:
-            answer = Failure("There is not enough memory for this; choose a smaller cohort.")
+            answer = TaskError("There is not enough memory for this; choose a smaller cohort.")
         except Exception as error:
             _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
-            answer = Failure(f"This can't be done: an unexpected {type(error).__name__}.")
+            answer = TaskError(f"This can't be done: an unexpected {type(error).__name__}.")
         pipe.send(answer)
 
 
 def frames(error: BaseException) -> str:
     """Return where an error came from, frame by frame, without what it or any variable holds."""
-    found = traceback.extract_tb(error.__traceback__)
-    return "\n".join(f"  {Path(one.filename).name}:{one.lineno} {one.name}" for one in found)
+    calls = traceback.extract_tb(error.__traceback__)
+    return "\n".join(f"  {Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from comorb.engines import open_engine
 from comorb.errors import InputError
-from comorb.insight.profile.explain import Explanation
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.by_hand import Revision, moved_records, row_of
@@ -21,65 +19,25 @@ from comorb.insight.runs.progress import Progress
 from comorb.insight.runs.run import Request, run
 from comorb.insight.runs.stability import stability
 from comorb.model.arrays import Floats
-from comorb.storage import load_model, write_text
-from comorb.web.worker import cohorts, downloads
+from comorb.storage import load_model
+from comorb.web.worker import cohorts, downloads, messages
 from comorb.web.worker.cohorts import Plain
-from comorb.web.worker.messages import (
-    AssignFile,
-    CompareRuns,
-    CountCohort,
-    Counted,
-    ExplainCodes,
-    ExplainRecord,
-    ListCodes,
-    MakeRun,
-    MeasureStability,
-    NameClusters,
-    NoteStability,
-    RankDiagnoses,
-    ShowProfile,
-    Task,
-    Understand,
-    WriteDownload,
-)
 
-Tell = Callable[[Progress | Counted], None]
+Tell = Callable[[Progress | messages.Counted], None]
 _DIFFERENCES = 25  # diagnoses of a comparison that are sent
 
 
-@singledispatch
-def do(task: Task, tell: Tell) -> Any:
-    """Do a task and return what it found, in plain values."""
-    raise InputError(f"no worker knows the task {type(task).__name__}")
-
-
-@do.register
-def _understand(task: Understand, _: Tell) -> Plain:
-    return cohorts.understand(task)
-
-
-@do.register
-def _list_codes(task: ListCodes, _: Tell) -> list[list[Any]]:
-    return cohorts.list_codes(task)
-
-
-@do.register
-def _count_cohort(task: CountCohort, _: Tell) -> Plain:
-    return cohorts.count_cohort(task)
-
-
-@do.register
-def _make_run(task: MakeRun, tell: Tell) -> Plain:
+def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
     """Find the clusters of the records that a run asks for, and write its folder."""
     tell(Progress("reading", "Reading the records"))
     cohort = cohorts.chosen_cohort(task)
     cohorts.check_size(len(cohort), task.min_cell)
-    tell(Counted(len(cohort)))
+    tell(messages.Counted(len(cohort)))
     groups = None
     outcomes = cohorts.outcomes(task.data, cohort)
     if task.record or task.merge:
         tell(Progress("describing", "Describing the clusters"))
-        before = RunFolder(Path(task.parent or ""))
+        before = RunFolder(task.parent or "")
         revision = Revision(before, cohort, task.groups, outcomes)
         if task.merge:
             first, second = task.merge
@@ -99,8 +57,8 @@ def _make_run(task: MakeRun, tell: Tell) -> Plain:
         )
         with open_engine() as executor:
             profile = run(cohort, request, task.folder, executor, force=True, tell=tell)
-    folder = RunFolder(Path(task.folder))
-    _show(profile, folder, task.min_cell)
+    folder = RunFolder(task.folder)
+    folder.show_profile(profile, task.min_cell)
     return {
         "records": profile.source.records,
         "features": profile.source.features,
@@ -110,43 +68,33 @@ def _make_run(task: MakeRun, tell: Tell) -> Plain:
     }
 
 
-@do.register
-def _measure(task: MeasureStability, _: Tell) -> tuple[float, ...] | None:
+def _measure(task: messages.MeasureStability) -> tuple[float, ...] | None:
     """Return how stable each cluster of a run is, or None when there are too few records."""
     cohort = cohorts.chosen_cohort(task.run)
-    mixture = load_model(RunFolder(Path(task.run.folder)).model).mixture
+    mixture = load_model(RunFolder(task.run.folder).model).mixture
     try:
         return stability(cohort.matrix, mixture, sample_weight=cohort.weights).jaccard
     except InputError:
         return None
 
 
-@do.register
-def _note_stability(task: NoteStability, _: Tell) -> None:
-    folder = RunFolder(Path(task.folder))
+def _note_stability(task: messages.NoteStability) -> None:
+    folder = RunFolder(task.folder)
     if folder.path.exists():
-        profile = load_profile(folder.path).with_stability(task.stability)
+        profile = load_profile(task.folder).with_stability(task.stability)
         folder.save_profile(profile)
-        _show(profile, folder, task.min_cell)
+        folder.show_profile(profile, task.min_cell)
 
 
-@do.register
-def _show_profile(task: ShowProfile, _: Tell) -> None:
-    _show(load_profile(task.folder), RunFolder(Path(task.folder)), task.min_cell)
+def _show_profile(task: messages.ShowProfile) -> None:
+    RunFolder(task.folder).show_profile(load_profile(task.folder), task.min_cell)
 
 
-@do.register
-def _name_clusters(task: NameClusters, _: Tell) -> None:
-    _show(rename(task.folder, task.names), RunFolder(Path(task.folder)), task.min_cell)
+def _name_clusters(task: messages.NameClusters) -> None:
+    RunFolder(task.folder).show_profile(rename(task.folder, task.names), task.min_cell)
 
 
-@do.register
-def _explain_codes(task: ExplainCodes, _: Tell) -> Plain:
-    return _explained(load_profile(task.folder), task.codes, task.min_cell)
-
-
-@do.register
-def _explain_record(task: ExplainRecord, _: Tell) -> Plain:
+def _explain_record(task: messages.ExplainRecord) -> Plain:
     cohort = cohorts.chosen_cohort(task.run)
     row = row_of(cohort, task.record)
     ones = cohort.matrix.indices[slice(*cohort.matrix.indptr[row : row + 2])]
@@ -154,8 +102,7 @@ def _explain_record(task: ExplainRecord, _: Tell) -> Plain:
     return _explained(load_profile(task.run.folder), codes, task.run.min_cell)
 
 
-@do.register
-def _rank_diagnoses(task: RankDiagnoses, _: Tell) -> list[Plain]:
+def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
     profile = load_profile(task.folder).suppressed(task.min_cell)
     return [
         {
@@ -175,21 +122,9 @@ def _rank_diagnoses(task: RankDiagnoses, _: Tell) -> list[Plain]:
     ]
 
 
-@do.register
-def _assign_file(task: AssignFile, _: Tell) -> None:
-    assign_records(task.folder, task.records, task.path)
-
-
-@do.register
-def _write_download(task: WriteDownload, _: Tell) -> None:
-    downloads.write(task)
-
-
-@do.register
-def _compare_runs(task: CompareRuns, _: Tell) -> Plain:
+def _compare_runs(task: messages.CompareRuns) -> Plain:
     compared = compare_runs(task.one, task.two, task.min_cell, task.follow)
     comparison, one = compared.comparison, compared.one
-    place = {code: column for column, code in enumerate(one.codes)}
     differences = np.nan_to_num(np.abs(comparison.differences))
     most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
     return {
@@ -201,7 +136,7 @@ def _compare_runs(task: CompareRuns, _: Tell) -> Plain:
         "codes": [
             {
                 "code": comparison.codes[i],
-                "label": one.labels[place[comparison.codes[i]]],
+                "label": one.labels[one.codes.index(comparison.codes[i])],
                 "differences": _with_holes(comparison.differences[:, i]),
             }
             for i in most
@@ -211,7 +146,7 @@ def _compare_runs(task: CompareRuns, _: Tell) -> Plain:
 
 def _explained(profile: Profile, codes: list[str], min_cell: int) -> Plain:
     """Return where a record with some codes belongs, and what each code says for each cluster."""
-    explanation: Explanation = profile.explain(codes)
+    explanation = profile.explain(codes)
     if not explanation.codes:
         raise InputError(
             "None of these is a diagnosis that the clusters know; give codes such as those in the "
@@ -248,15 +183,7 @@ def _with_holes(values: Floats) -> Any:
     return plain.tolist()
 
 
-def _show(profile: Profile, folder: RunFolder, min_cell: int) -> None:
-    """Write the profile without small counts, in place of one with another threshold."""
-    path = folder.shown(min_cell)
-    write_text(profile.suppressed(min_cell).to_json(), path)
-    for other in set(folder.all_shown()) - {path}:
-        other.unlink()
-
-
-def _command(task: MakeRun) -> str:
+def _command(task: messages.MakeRun) -> str:
     """Return the command that does the same, where there is one."""
     data = task.data
     if data.kind == "builtin" or task.within or task.merge:
@@ -266,3 +193,29 @@ def _command(task: MakeRun) -> str:
     outcomes = None if data.outcomes is None else tuple(data.outcomes)
     asked = Request(task.k, cohorts.preparation(data, task.rules), outcomes=outcomes)
     return asked.words(name)
+
+
+_DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
+    messages.Understand: cohorts.understand,
+    messages.ListCodes: cohorts.list_codes,
+    messages.CountCohort: cohorts.count_cohort,
+    messages.MeasureStability: _measure,
+    messages.NoteStability: _note_stability,
+    messages.ShowProfile: _show_profile,
+    messages.NameClusters: _name_clusters,
+    messages.ExplainCodes: lambda task: _explained(
+        load_profile(task.folder), task.codes, task.min_cell
+    ),
+    messages.ExplainRecord: _explain_record,
+    messages.RankDiagnoses: _rank_diagnoses,
+    messages.AssignFile: lambda task: assign_records(task.folder, task.records, task.path),
+    messages.WriteDownload: downloads.write,
+    messages.CompareRuns: _compare_runs,
+}
+
+
+def do(task: messages.Task, tell: Tell) -> Any:
+    """Do a task and return what it found, in plain values."""
+    if isinstance(task, messages.MakeRun):
+        return _make_run(task, tell)
+    return _DONE_BY[type(task)](task)
