@@ -148,6 +148,7 @@ def flat(folder: Path, sizes: tuple[int, ...]) -> list[Figure]:
 def large(n: int, memory: str = "2GB") -> None:
     """Write a region of n records, make the whole run on it, and print what it took."""
     from comorb.insight.runs.large import run_large
+
     from comorb.storage import load_model
 
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:

@@ -104,10 +104,7 @@ def damaged(path: str | Path, number: int) -> StorageError:
 def describe(path: str | Path) -> dict[str, Any]:
     """Return what the metadata of a block file say: codes, names, records, ledger and so on.
 
-    Raises
-    ------
-    StorageError
-        When the file isn't there, is no cohort, is cut off or comes from a newer comorb.
+    `StorageError` when the file isn't there, is no cohort, is cut off or is of a newer comorb.
     """
     path = Path(path)
     if not path.is_file():

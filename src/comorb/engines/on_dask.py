@@ -21,12 +21,8 @@ class DaskEngine(Engine):
     """Maps the row groups of a file on the workers of a Dask cluster.
 
     A worker reads a row group once and keeps it; when the worker dies, another one reads it
-    again. Blocks that are in the memory of this process are mapped here.
-
-    Parameters
-    ----------
-    client : dask.distributed.Client
-        A connection to the cluster, whose workers see the file.
+    again. Blocks that are in the memory of this process are mapped here. ``client`` is a
+    connection to a cluster whose workers see the file.
     """
 
     def __init__(self, client: Any) -> None:
@@ -75,13 +71,9 @@ def _call(function: Callable[[Rows], T], rows: Rows) -> T:
 
 @contextmanager
 def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
-    """Connect to a Dask scheduler, or start a cluster of processes on this machine.
+    """Connect to the Dask scheduler at ``host:port``, or start a cluster on this machine.
 
-    Parameters
-    ----------
-    address : str, optional
-        ``host:port`` of a scheduler that runs; a local cluster, a worker a core and without a
-        dashboard, when None.
+    A local cluster has a worker a core and no dashboard.
     """
     try:
         from distributed import Client, LocalCluster

@@ -26,12 +26,7 @@ class SparkEngine(Engine):
 
     The model travels in the closure and each partial comes back with the number of its row
     group; they are folded here in that order. Blocks that are in the memory of this process
-    are mapped here.
-
-    Parameters
-    ----------
-    session : pyspark.sql.SparkSession
-        A session whose executors see the file and have comorb installed.
+    are mapped here. The executors of the session see the file and have comorb installed.
     """
 
     def __init__(self, session: Any) -> None:
@@ -74,11 +69,8 @@ def _first_line(error: Exception) -> str:
 def spark_engine(master: str) -> Iterator[SparkEngine]:
     """Start a Spark session, or connect to one.
 
-    Parameters
-    ----------
-    master : str
-        ``local[2,4]`` for this machine, two cores and four tries of a lost task;
-        ``spark://host:7077`` or ``yarn`` for a cluster; ``sc://host`` for Spark Connect.
+    ``local[2,4]`` is this machine, two cores and four tries of a lost task; ``spark://host:7077``
+    or ``yarn`` a cluster; ``sc://host`` Spark Connect.
     """
     try:
         from pyspark.sql import SparkSession

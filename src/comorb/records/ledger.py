@@ -44,14 +44,8 @@ class Problem:
 class Ledger:
     """Lines in the order in which they happened, the first problems, and notes.
 
-    Attributes
-    ----------
-    lines : tuple of Line
-        One chain for each unit.
-    problems : tuple of Problem
-        At most ``PROBLEM_LIMIT`` cells that couldn't be used; the lines hold the full count.
-    notes : tuple of str
-        What a reader of the result should know: repaired codes, a column left out.
+    Lines are a chain for each unit and count in full; of the cells that couldn't be used, at most
+    ``PROBLEM_LIMIT`` are named. Notes are what a reader of the result should know.
     """
 
     lines: tuple[Line, ...] = ()

@@ -67,12 +67,7 @@ def open_parts(
 ) -> Iterator[Iterator[Part]]:
     """Open a source as parts of one cohort, before any rule; all of them have the same codes.
 
-    Parameters
-    ----------
-    source, preparation
-        As in `Preparation.read`.
-    memory : str, optional
-        About the most to hold, such as '2GB'; a quarter of it is for the engine.
+    ``memory`` is about the most to hold, such as '2GB'; a quarter of it is for DuckDB.
     """
     with open_source(source, _share(memory)) as opened:
         plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)

@@ -18,20 +18,9 @@ from comorb.records.reading import Reading, open_records
 class Preparation:
     """How records are read, which of them are kept, and which codes are left out.
 
-    Attributes
-    ----------
-    table, layout, unit, system, level
-        As in `read_records`.
-    having, without : tuple of str
-        Keep the records with any of these codes, and those with none of these.
-    age, sex, dates
-        Keep the records within these bounds, as in `Cohort.where`.
-    at_least : int, default=3
-        Keep the records with so many distinct codes (the paper's rule).
-    drop_codes : tuple of str
-        Codes to leave out once the records are chosen.
-    drop_rare : int, default=0
-        Leave out the codes of fewer records than this.
+    Read as by `read_records`; kept are the records with any of the codes ``having``, with none of
+    ``without``, within the bounds of `Cohort.where`, and with ``at_least`` so many distinct codes
+    (the paper's rule: 3). Then ``drop_codes`` go, and those of fewer than ``drop_rare`` records.
     """
 
     table: str | None = None

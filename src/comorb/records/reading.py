@@ -16,26 +16,10 @@ from comorb.records.sources.opening import open_source
 
 @dataclass(frozen=True)
 class Inspection:
-    """What reading a source would give.
+    """What reading a source would give: how it is understood, and the cohort in figures.
 
-    Attributes
-    ----------
-    source, table : str
-        What was looked at.
-    layout : Layout
-        Which columns hold what.
-    unit : str
-        'visit' or 'patient'.
-    system, level : str
-        The coding system and the level of the features.
-    records, features, mentions : int
-        The size of the cohort: its rows, columns and ones.
-    most_common : tuple of (code, name, records)
-        The ten most common features.
-    covariates : tuple of str
-        The columns that come along.
-    ledger : Ledger
-        What became of every row, with the problems.
+    ``records``, ``features`` and ``mentions`` are the rows, columns and ones of the cohort;
+    ``most_common`` are the ten most common codes, each with its name and its records.
     """
 
     source: str

@@ -29,16 +29,8 @@ def write_cohort(
 ) -> None:
     """Read records of any number, select and drop, and write the cohort, in bounded memory.
 
-    Parameters
-    ----------
-    source : anything that `read_records` reads
-        The records.
-    path : path
-        The cohort file, for `load_cohort` and `comorb.engines.open_blocks`.
-    preparation : Preparation, optional
-        How to read them and which to keep; by default those with at least 3 codes.
-    memory : str, optional
-        About the most to hold, such as '2GB'.
+    ``source`` is anything that `read_records` reads, ``memory`` about the most to hold, such as
+    '2GB'. The file is one for `load_cohort` and `comorb.engines.open_blocks`.
     """
     path = Path(path)
     preparation = preparation or Preparation()

@@ -70,17 +70,10 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 @dataclass(frozen=True)
 class Meanings:
-    """What the values of a column mean.
+    """What the values of a column mean: ``kind`` is what they become, float, date, int or str.
 
-    Attributes
-    ----------
-    kind : type
-        What the values become: float, date, int or str.
-    of : mapping of str to value, optional
-        What each distinct text means, None where it is missing or can't be read; when there is
-        no mapping, a text is cast to the kind as it is.
-    notes : tuple of str
-        What was interpreted or lost, for the ledger.
+    ``of`` says what each distinct text means, None where it is missing or can't be read; without
+    it, a text is cast as it is. ``notes`` are for the ledger: what was interpreted or lost.
     """
 
     kind: type
@@ -122,12 +115,7 @@ def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
 def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
     """Keep the file's own words for sexes, but for the numbers of ISO 5218.
 
-    Parameters
-    ----------
-    counts : mapping of str to int
-        The distinct texts of the column, and how often each occurs.
-    column : str
-        The name of the column in the file.
+    ``counts`` says how often each distinct text of the column occurs.
     """
     by_number = _ISO_COLUMN.search(column) is not None
     present = {
@@ -146,7 +134,7 @@ def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
 
 
 def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
-    """Read ages as years; the parameters are those of `read_sexes`.
+    """Read ages as years.
 
     The middle stands for a range, zero being the lower end of 'under 18', and the open end for
     what is above it. A column in which most values are no ages stays text.
@@ -175,7 +163,7 @@ def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
 
 
 def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
-    """Read dates in any usual form; the parameters are those of `read_sexes`.
+    """Read dates in any usual form.
 
     Whether 03/04/2009 is in March or in April is told by the days above 12 of the whole column.
     A column in which that can't be told, or in which most values are no dates, stays text.

@@ -15,15 +15,8 @@ SYSTEMS: dict[str, CodingSystem] = {
 
 
 def coding_system(key: str) -> CodingSystem:
-    """Return a coding system by its key.
+    """Return a coding system by its key; one that isn't in `SYSTEMS` is refused.
 
-    Parameters
-    ----------
-    key
-        One of `SYSTEMS`; another is refused.
-
-    Examples
-    --------
     >>> coding_system("icd9cm").normalise(" 250.00")
     Normalised(code='25000', state='ok')
     >>> coding_system("icd9cm").roll_up("42823", "group")

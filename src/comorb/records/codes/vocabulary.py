@@ -43,16 +43,8 @@ def build_vocabulary(
 ) -> Vocabulary:
     """Turn raw codes, each with the edition it is said to be from and its count, into features.
 
-    Parameters
-    ----------
-    counts : mapping of (system or None, raw code) to count
-        The distinct codes as they are written; one that nothing mentions has no feature.
-    system : str, optional
-        The coding system of those without an edition; recognised when None.
-    levels : sequence of str
-        One or several levels; each gives a feature.
-    titles : mapping of raw code to name
-        Names that the source brings along.
+    A code that nothing mentions has no feature. ``system`` is that of the codes without an edition,
+    recognised when None; each level gives a feature; ``titles`` are names that the source brings.
     """
     mentioned = {raw: count for raw, count in counts.items() if count}
     systems, fits, notes = _fit(mentioned, system, levels)

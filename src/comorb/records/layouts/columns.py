@@ -67,18 +67,9 @@ _OUTCOME = re.compile(
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that is still to be understood.
+    """The columns of a table that is still to be understood, and what the caller knows about it.
 
-    Attributes
-    ----------
-    label : str
-        What to call the table in a message.
-    names : sequence of str
-        The names of its columns.
-    given : Layout
-        What the caller knows about it.
-    load : callable
-        Returns the values of some rows of each column, as text, null ones left out.
+    ``load`` returns the values of some rows of each column, as text, null ones left out.
     """
 
     label: str

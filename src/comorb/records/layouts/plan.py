@@ -21,26 +21,11 @@ C = TypeVar("C", bound=Cohort)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a table is read.
+    """How a table, already joined and filtered, is read.
 
-    Attributes
-    ----------
-    reader : Reader
-        What reads this layout.
-    table : SourceTable
-        The table, already joined and filtered.
-    layout : Layout
-        Which of its columns hold what.
-    unit : str
-        What a record is, 'visit' or 'patient'.
-    removed : mapping of str to int
-        The rows that were left out of the table, by the reason.
-    titles : mapping of str to str
-        Names of codes that the source brings along.
-    system : str, optional
-        The coding system, where the source says it.
-    meanings : mapping of str to Meanings, optional
-        What the texts of the covariates mean, where that was decided before reading.
+    ``removed`` are the rows that were left out of it, by the reason; ``titles`` and ``system`` are
+    what the source says of its codes; ``meanings`` are given where what the texts of covariates
+    mean was decided before reading.
     """
 
     reader: Reader
@@ -116,20 +101,9 @@ class Plan:
 class Reader:
     """Reads the tables of one layout.
 
-    Attributes
-    ----------
-    kind : str
-        The name of the layout.
-    understand : callable
-        Returns the plan for a table, or None when it isn't laid out so.
-    read, count : callable
-        Return what a table holds, and how often each raw code is mentioned in it.
-    unit : str
-        What a record is when nothing is said.
-    by_code : bool
-        Whether a row is one code of a record, and not a record.
-    of_json : bool
-        Whether it reads JSON objects, and not rows and columns.
+    ``understand`` returns the plan for a table, or None when it isn't laid out so; ``count`` how
+    often each raw code is mentioned. ``unit`` is what a record is when nothing is said; with
+    ``by_code``, a row is one code and not a record; ``of_json`` is for objects, not for columns.
     """
 
     kind: str

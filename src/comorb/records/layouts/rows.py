@@ -116,14 +116,8 @@ def row_reader(
 ) -> Reader:
     """Return the reader of a layout in which a row is a record, or, by patient, a part of one.
 
-    Parameters
-    ----------
-    kind
-        The name of the layout.
-    recognise
-        Returns the layout of a table by its columns, or None when it isn't laid out so.
-    mention
-        Adds the codes that the rows of a batch mention.
+    ``recognise`` returns the layout of a table by its columns, or None when it isn't laid out so;
+    ``mention`` adds the codes that the rows of a batch mention.
     """
 
     def understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:

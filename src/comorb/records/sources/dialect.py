@@ -50,11 +50,8 @@ def compression_of(path: Path) -> str:
 def sniff(path: Path) -> Dialect:
     """Look a whole text file through and return its dialect.
 
-    Raises
-    ------
-    RecordsError
-        For a file that is empty, binary, cut off, in UTF-16 or in two encodings, and for one
-        without a header, without rows or with a column name twice.
+    A file that is empty, binary, cut off, in UTF-16 or in two encodings is refused, and so is one
+    without a header, without rows or with a column name twice.
     """
     compression = compression_of(path)
     encoding, start, whole = _look_through(path, compression)

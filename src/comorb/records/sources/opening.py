@@ -38,19 +38,10 @@ _DATA_FILE = re.compile(
 
 @contextmanager
 def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource]:
-    """Open a path, a URL, a frame or an Arrow table.
+    """Open a file, a folder, a glob of Parquet files, a ``postgresql://`` URL or a frame.
 
-    Parameters
-    ----------
-    source : path, str, pyarrow.Table, pandas.DataFrame or polars.DataFrame
-        A file, a folder, a glob of Parquet files, a ``postgresql://`` URL, or a table in memory.
-    memory : str, optional
-        The most that DuckDB may hold, such as '2GB', before it uses the disk.
-
-    Yields
-    ------
-    OpenedSource
-        Its tables; they are gone when the context ends.
+    The tables are gone when the context ends; ``memory`` is the most that DuckDB may hold, such as
+    '2GB', before it uses the disk.
     """
     with ExitStack() as stack:
         spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="comorb-"))
