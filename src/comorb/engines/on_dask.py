@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 from comorb.engines.blockfile import RowGroup
@@ -78,25 +78,23 @@ def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        message = "Dask is not installed; install it with: pip install 'comorb[dask]'"
-    else:
-        cluster = None
+        raise EngineError(
+            "Dask is not installed; install it with: pip install 'comorb[dask]'"
+        ) from None
+    with ExitStack() as stack:
+        target = f"tcp://{address}"
         if address is None:
-            cluster = LocalCluster(
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
+            target = stack.enter_context(
+                LocalCluster(
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                )
             )
         try:
-            client = Client(cluster or f"tcp://{address}", timeout=_TIMEOUT)
+            client = stack.enter_context(Client(target, timeout=_TIMEOUT))
         except OSError:
-            message = f"no Dask scheduler answers at {address}; check the address and start it."
-        else:
-            try:
-                yield DaskEngine(client)
-            finally:
-                client.close()
-                if cluster is not None:
-                    cluster.close()
-            return
-    raise EngineError(message)
+            raise EngineError(
+                f"no Dask scheduler answers at {address}; check the address and start it."
+            ) from None
+        yield DaskEngine(client)

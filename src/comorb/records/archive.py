@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from scipy.sparse import csr_array
 
 from comorb.engines.blockfile import (
     ABOUT,
@@ -29,7 +28,7 @@ from comorb.engines.blockfile import (
 )
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
-from comorb.records.cohort import Cohort
+from comorb.records.cohort import Cohort, as_matrix
 from comorb.records.layouts.covariates import typed
 from comorb.records.layouts.layout import Layout
 from comorb.records.ledger import Ledger
@@ -212,14 +211,9 @@ class CohortFile:
         known = not len(indices) or 0 <= indices.min() <= indices.max() < len(self.codes)
         if not known or len(table) != ledger.left("records"):
             raise self._damaged()
-        small = np.int32 if len(indices) < 2**31 else np.int64
-        matrix = csr_array(
-            (np.ones(len(indices), np.uint8), indices, indptr.astype(small)),
-            shape=(len(table), len(self.codes)),
-        )
         own = [column for column in (ID, CODES, WEIGHT) if column in table.column_names]
         return Cohort(
-            matrix,
+            as_matrix(indptr, indices, len(self.codes)),
             table[ID].combine_chunks(),
             self.codes,
             self.names,

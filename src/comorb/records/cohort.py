@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from comorb.errors import InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
-from comorb.model.blocks import Blocks, from_csr, moved_ones
+from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
 from comorb.records.ledger import Ledger
 from comorb.storage import fingerprint
 
@@ -64,13 +64,15 @@ class Cohort:
     def __post_init__(self) -> None:
         """Check that the parts are of one size."""
         n, d = self.matrix.shape
-        sizes = {"ids": (len(self.ids), n), "codes": (len(self.codes), d)}
-        sizes["names"] = (len(self.names), d)
-        sizes["weights"] = (n if self.weights is None else len(self.weights), n)
-        if self.covariates.num_columns:
-            sizes["covariates"] = (self.covariates.num_rows, n)
-        sizes["the ledger's records"] = (self.ledger.left("records") or 0, n)
-        sizes["the ledger's features"] = (self.ledger.left("features") or 0, d)
+        sizes = {
+            "ids": (len(self.ids), n),
+            "codes": (len(self.codes), d),
+            "names": (len(self.names), d),
+            "weights": (n if self.weights is None else len(self.weights), n),
+            "covariates": (self.covariates.num_rows if self.covariates.num_columns else n, n),
+            "the ledger's records": (self.ledger.left("records") or 0, n),
+            "the ledger's features": (self.ledger.left("features") or 0, d),
+        }
         for what, (came, expected) in sizes.items():
             if came != expected:
                 raise InputError(
@@ -253,23 +255,31 @@ class Cohort:
 
     def _drop(self, gone: Mask, rule: str) -> Cohort:
         kept = np.flatnonzero(~gone)
-        place = np.full(len(gone), -1, dtype=np.int32)
-        place[kept] = np.arange(len(kept), dtype=np.int32)
+        matrix = self.matrix
+        if gone.any():
+            ones = moved_ones(matrix.indptr, matrix.indices, new_places(~gone))
+            matrix = as_matrix(*ones, len(kept))
         return replace(
             self,
-            matrix=self.matrix if not gone.any() else moved(self.matrix, place, len(kept)),
+            matrix=matrix,
             codes=tuple(self.codes[i] for i in kept),
             names=tuple(self.names[i] for i in kept),
             ledger=self.ledger.add("features", rule, len(gone), len(kept)),
         )
 
 
-def moved(matrix: csr_array[Any], place: Indices, width: int) -> csr_array[Any]:
-    """Return a 0/1 matrix of ``width`` columns: each one in its new place, or gone at −1."""
-    indptr, indices = moved_ones(matrix.indptr, matrix.indices, place)
+def new_places(kept: Mask) -> Indices:
+    """Return the place of each column among those that are kept, −1 for the others."""
+    return np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+
+
+def as_matrix(indptr: AnyInts, indices: Indices, width: int) -> csr_array[Any]:
+    """Return a 0/1 matrix by the places of its ones, which are sorted in each row."""
     small = np.int32 if len(indices) < 2**31 else np.int64
     ones = np.ones(len(indices), np.uint8)
-    return csr_array((ones, indices, indptr.astype(small)), shape=(matrix.shape[0], width))
+    matrix = csr_array((ones, indices, indptr.astype(small)), shape=(len(indptr) - 1, width))
+    matrix.has_sorted_indices = True
+    return matrix
 
 
 def _plain(code: str) -> str:

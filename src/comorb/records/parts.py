@@ -90,12 +90,7 @@ def _with_id(source: OpenedSource, plan: Plan) -> _Rows:
     """Return the rows that belong to a record."""
     table, layout = plan.table, plan.layout
     column = plan.id_column
-    if column is None and plan.by_code:
-        raise RecordsError(
-            f"{table.label} has no column that was recognised as the id of a visit or a patient, "
-            "which a long layout needs; name it."
-        )
-    apart = plan.by_code or plan.unit == "patient" or layout.part is not None
+    apart = plan.reader.by_code or plan.unit == "patient" or layout.part is not None
     if column is None:
         return _numbered(source, table)
     name = quoted(column)
@@ -155,7 +150,7 @@ def _cohorts(
     """Yield the cohort of each part of the rows."""
     shown = shown_names(list(plan.table.columns), plan.layout)
     text = frozenset(new for old, new in shown.items() if plan.table.columns[old] == "VARCHAR")
-    records = 0
+    empty = True
     for table in _tables(source, plan.table, rows):
         with source.connection.cursor() as connection:
             own = OpenedSource(source.label, connection)
@@ -165,9 +160,10 @@ def _cohorts(
             cohort = part.cohort(assembly, levels, Part)
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()
-        records += len(cohort)
+        empty = empty and not len(cohort)
         yield replace(cohort, ledger=ledger, text=text)
-    plan.check_usable(records, assembly.vocabulary)
+    if empty:
+        plan.check_usable(assembly)
 
 
 def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:

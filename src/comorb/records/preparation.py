@@ -6,12 +6,25 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from comorb.errors import RecordsError
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.layouts.layout import Layout
-from comorb.records.reading import Reading, open_records
+from comorb.records.layouts.readers import plan_reading
+from comorb.records.sources.opening import open_source
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A cohort and what its source was understood to be."""
+
+    cohort: Cohort
+    source: str
+    table: str
+    layout: Layout
+    unit: str
 
 
 @dataclass(frozen=True)
@@ -43,15 +56,13 @@ class Preparation:
 
     def open(self, source: Any, memory: str | None = None) -> Reading:
         """Read every record of a source, with what was understood of it."""
-        return open_records(
-            source,
-            table=self.table,
-            layout=self.layout,
-            unit=self.unit,
-            system=self.system,
-            level=self.level,
-            memory=memory,
-        )
+        with open_source(source, memory) as opened:
+            plan = plan_reading(opened, self.table, self.layout, self.unit, whole=True)
+            encode = partial(plan.vocabulary, system=self.system, levels=self.level)
+            assembly = plan.reader.read(opened, plan, encode)
+            plan.check_usable(assembly)
+            cohort = plan.cohort(assembly, self.level, Cohort)
+            return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
 
     def select(self, cohort: Cohort) -> Cohort:
         """Keep the records that the rules ask for, with all their codes."""

@@ -7,43 +7,34 @@ lost in silence. A column of millions of rows has few distinct values, and only 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
+from importlib import resources
 from typing import Any
 
 MARKS = frozenset({"", "?", ".", "-", "NULL", "NA", "N/A", "#N/A", "<NA>", "NAN", "\\N", "NAT"})
 WORDS = frozenset({"NONE", "NIL", "UNK", "UNKNOWN", "MISSING"})
 TIME = r"[ T:][0-9]{1,2}:[0-9]{2}.*$"
 
-_YES = ("1", "1.0", "true", "yes", "y", "ja", "oui", "si", "sí", "sim")
-_NO = ("0", "0.0", "false", "no", "n", "nein", "non", "não", "nao", "nee")
-_YES_NO = dict.fromkeys(_YES, True) | dict.fromkeys(_NO, False)
+_WORDS = tomllib.loads(
+    resources.files("comorb.records").joinpath("values.toml").read_text(encoding="utf-8")
+)
 
-_SEX_WORDS = {
-    "female": "f fem female woman girl femme feminin mujer femenino femenina hembra dona weiblich "
-    "w frau vrouw vrouwelijk femmina femminile donna mulher feminino",
-    "male": "m male man boy homme masculin h hombre masculino varon home mannlich mann mannelijk "
-    "maschio maschile uomo homem",
-    "other": "o other x d divers diverse non-binary nonbinary intersex autre otro altre andere "
-    "anders altro outro",
-}
-_SEXES = {word: sex for sex, words in _SEX_WORDS.items() for word in words.split()}
+
+def _meaning_of_words(table: str) -> dict[str, str]:
+    return {word: meaning for meaning, words in _WORDS[table].items() for word in words.split()}
+
+
+_YES_NO = _meaning_of_words("answers")
+_SEXES = _meaning_of_words("sexes")
 _ISO_5218 = {"1": "male", "2": "female", "9": "other"}
 _ISO_COLUMN = re.compile(r"iso|5218|bene_sex_ident", re.IGNORECASE)
 
-_IN_A_YEAR = {
-    1: "y yr yrs yo y/o year years a an ans ano anos any anys anno anni jahr jahre jahren jaar",
-    12: "m mo mos mon mth mths month months monat monate monaten mois mes meses mesos mese mesi "
-    "maand maanden",
-    52.18: "w wk wks week weeks woche wochen semaine semaines semana semanas setmana setmanes "
-    "settimana settimane weken",
-    365.25: "d day days tag tage tagen jour jours dia dias dies giorno giorni dag dagen",
-    8766: "h hr hrs hour hours stunde stunden heure heures hora horas hores ora ore uur",
-}
-_UNITS = {word: number for number, words in _IN_A_YEAR.items() for word in words.split()}
+_UNITS = {word: float(number) for word, number in _meaning_of_words("in_a_year").items()}
 _NUMBER, _UNIT = r"(?P<low>[0-9]{1,3}(?:\.[0-9]+)?)", r"\s*(?P<unit>[a-z/]+)?"
 _PLAIN_AGE = re.compile(r"(?P<low>-?[0-9]+(?:[.,][0-9]+)?)" + _UNIT)
 _RANGE = re.compile(
@@ -58,6 +49,12 @@ _AND_ABOVE = re.compile(
 _BELOW = re.compile(
     r"(?:<=?|≤|under|below|less than|unter|moins de|menos de|meno di|onder)\s*" + _NUMBER + _UNIT
 )
+
+_AGE_NOTES = {
+    "range": "are ranges, read as the middle",
+    "open": "have an open end, read as that end",
+    "unit": "are in months, weeks, days or hours, read as parts of a year",
+}
 
 _YEAR_FIRST = (
     re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[ T].*)?"),
@@ -92,7 +89,8 @@ def is_missing(text: str) -> bool:
 
 def yes_no(text: str) -> bool | None:
     """Return what a yes or a no means, None for other texts."""
-    return _YES_NO.get(text.strip().lower())
+    answer = _YES_NO.get(text.strip().lower())
+    return None if answer is None else answer == "yes"
 
 
 def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
@@ -146,18 +144,11 @@ def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
         ways[way] += present[text]
     if ways["lost"] * 2 > sum(ways.values()):
         return _left_as_text(column, "an age")
-    notes = []
-    if ways["range"]:
-        notes.append(f"{ways['range']:,} ages of column {column!r} are ranges, read as the middle")
-    if ways["open"]:
-        notes.append(
-            f"{ways['open']:,} ages of column {column!r} have an open end, read as that end"
-        )
-    if ways["unit"]:
-        notes.append(
-            f"{ways['unit']:,} ages of column {column!r} are in months, weeks, days or hours, read "
-            "as parts of a year"
-        )
+    notes = [
+        f"{ways[way]:,} ages of column {column!r} {reading}"
+        for way, reading in _AGE_NOTES.items()
+        if ways[way]
+    ]
     notes += _lost(ways["lost"], column, "an age")
     return Meanings(float, {text: years for text, (years, _) in ages.items()}, tuple(notes))
 

@@ -182,12 +182,12 @@ def _records(
     matrix = draw(labels, means, rng)
     while True:
         counts = np.diff(matrix.indptr)
-        wrong = np.flatnonzero((counts < FEWEST) | (counts > MOST))
-        if not wrong.size:
+        right = (counts >= FEWEST) & (counts <= MOST)
+        if right.all():
             return matrix
-        right = np.flatnonzero((counts >= FEWEST) & (counts <= MOST))
-        drawn = sparse.vstack([matrix[right], draw(labels[wrong], means, rng)], format="csr")
-        matrix = drawn[np.argsort(np.concatenate([right, wrong]))]
+        drawn = sparse.vstack([matrix[right], draw(labels[~right], means, rng)], format="csr")
+        order = np.argsort(~right, kind="stable")
+        matrix = drawn[np.argsort(order)]
 
 
 def _slots(matrix: sparse.csr_array[Any]) -> NDArray[np.int32]:

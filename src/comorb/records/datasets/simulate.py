@@ -67,19 +67,8 @@ def record_like(n: int, k: int, d: int = 696, seed: int = 0) -> Simulated:
     """Draw data as sparse and as long-tailed as hospital records.
 
     In each cluster the probability of code j is proportional to Gamma(0.4) / j, scaled to
-    6 × U(0.7, 1.3) codes a record and capped at 0.9; the weights are Dirichlet(3).
-
-    Parameters
-    ----------
-    n, k, d
-        Records, clusters and codes.
-    seed
-        The same seed gives the same data.
-
-    Returns
-    -------
-    Simulated
-        The matrix, the labels and the true parameters.
+    6 × U(0.7, 1.3) codes a record and capped at 0.9; the weights are Dirichlet(3). Parameters and
+    returned value are those of `paper`.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from comorb.errors import RecordsError
 from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
-from comorb.records.layouts.assembly import Assembly, Encode, build_matrix, without_empty
+from comorb.records.layouts.assembly import Assembly, Encode, build_matrix
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import (
     as_read,
@@ -71,19 +71,15 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     written = int(counts[~vocabulary.missing].sum())
     pairs = _pairs(source, base, codes, vocabulary)
     matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
-    matrix, held = without_empty(matrix)
     covariates, notes = _covariates(source, base, plan)
     ledger = codes.lines
     ledger = ledger.less("rows", "without a code", (ledger.left("rows") or 0) - written)
     ledger = ledger.less("rows", "malformed code", malformed)
     ledger = ledger.less("rows", "again in one record", written - malformed - once)
-    ledger = ledger.open("records", "read", len(ids))
-    ledger = ledger.less("records", "without a usable code", len(ids) - int(held.sum()))
-    ledger = ledger.open("features", "read", len(vocabulary.codes))
     own_rows = malformed and plan.reader is READER
     problems = _problems(source, base, codes, vocabulary, plan.layout) if own_rows else ()
     ledger = Ledger(ledger.lines, problems, notes)
-    return Assembly(matrix, ids, vocabulary, covariates, ledger).holding(held)
+    return Assembly(matrix, ids, vocabulary, covariates, ledger).with_codes()
 
 
 def layout_of(kind: str, view: SourceTable) -> Layout:
@@ -100,15 +96,10 @@ def count_long(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
 def _base(source: OpenedSource, plan: Plan) -> SourceTable:
     """Return the table with its columns under known names; text is read once and kept."""
     table, layout, record = plan.table, plan.layout, plan.id_column
-    if record is None:
-        raise RecordsError(
-            f"{table.label} has no column that was recognised as the id of a visit or a patient, "
-            "which a long layout needs; name it."
-        )
     (code,) = layout.codes or ("",)
     version = f"CAST({quoted(layout.version)} AS VARCHAR)" if layout.version else "NULL::VARCHAR"
     picks = [
-        f'{quoted(record)} AS " record"',
+        f'{quoted(record or "")} AS " record"',
         f'CAST({quoted(code)} AS VARCHAR) AS " code"',
         f'{version} AS " version"',
     ]

@@ -11,7 +11,7 @@ from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.covariates import settled, weights_of
+from comorb.records.layouts.covariates import weights_of
 from comorb.records.layouts.layout import Layout
 from comorb.records.sources.duck import OpenedSource, SourceTable
 from comorb.records.values import Meanings
@@ -38,28 +38,21 @@ class Plan:
     meanings: Mapping[str, Meanings] | None = None
 
     @property
-    def by_code(self) -> bool:
-        """Whether a row is one code of a record, and not a record."""
-        return self.reader.by_code
-
-    @property
     def id_column(self) -> str | None:
-        """The column that identifies a record of the unit, if there is one."""
-        if self.unit == "patient" and self.layout.patient is None:
+        """The column that identifies a record of the unit; a row a code needs one."""
+        patient = self.layout.patient
+        if self.unit == "patient" and patient is None:
             raise RecordsError(
                 f"{self.table.label} has no column that was recognised as the patient's id, which "
                 "unit='patient' needs; name it."
             )
-        patient = self.layout.patient
-        return patient if self.unit == "patient" else self.layout.record or patient
-
-    def settled(self, source: OpenedSource) -> Plan:
-        """Return the plan with the types of the covariates decided over the whole table.
-
-        Parts of a table have to be read so: what is decided by the values of a part may differ
-        from what the whole says.
-        """
-        return replace(self, meanings=settled(source, self.table, self.layout))
+        column = patient if self.unit == "patient" else self.layout.record or patient
+        if column is None and self.reader.by_code:
+            raise RecordsError(
+                f"{self.table.label} has no column that was recognised as the id of a visit or a "
+                "patient, which a long layout needs; name it."
+            )
+        return column
 
     def vocabulary(
         self, raws: dict[Raw, int], system: str | None, levels: Sequence[str]
@@ -87,13 +80,13 @@ class Plan:
             weights,
         )
 
-    def check_usable(self, records: int, vocabulary: Vocabulary) -> None:
+    def check_usable(self, assembly: Assembly) -> None:
         """Refuse a source without a usable code."""
-        if not records:
+        if not len(assembly.ids):
             columns = ", ".join(map(repr, (self.layout.codes or ())[:12]))
             raise RecordsError(
                 f"{self.table.label}: the columns {columns} hold no usable code of "
-                f"{vocabulary.system}; check the columns and the coding system."
+                f"{assembly.vocabulary.system}; check the columns and the coding system."
             )
 
 

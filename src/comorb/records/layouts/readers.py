@@ -10,6 +10,7 @@ import pyarrow as pa
 from comorb.errors import RecordsError
 from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
 from comorb.records.layouts.columns import Columns, Sample
+from comorb.records.layouts.covariates import settled
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.databases import is_query
@@ -45,7 +46,9 @@ def plan_reading(
             columns = _columns(source, chosen, layout)
     plan = plan or plan_table(source, chosen, columns)
     plan = replace(plan, unit=unit or plan.reader.unit)
-    return plan if whole else plan.settled(source)
+    if whole:
+        return plan
+    return replace(plan, meanings=settled(source, plan.table, plan.layout))
 
 
 def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan:
