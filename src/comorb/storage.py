@@ -64,7 +64,6 @@ class SavedModel:
     version: str = __version__
 
     def __post_init__(self) -> None:
-        """Check that the parts are of one size."""
         k, d = self.mixture.means.shape
         came = (len(self.clusters), len(self.codes), len(self.names))
         if came != (k, d, d):

@@ -157,7 +157,6 @@ class CohortFile:
         )
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return self.records
 
     def blocks(self) -> Blocks:

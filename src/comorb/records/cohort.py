@@ -62,7 +62,6 @@ class Cohort:
     left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the parts are of one size."""
         n, d = self.matrix.shape
         sizes = {
             "ids": (len(self.ids), n),
@@ -81,7 +80,6 @@ class Cohort:
                 )
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self.ids)
 
     def __repr__(self) -> str:

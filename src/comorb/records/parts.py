@@ -22,6 +22,7 @@ from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
 from comorb.records.layouts.covariates import shown_names
+from comorb.records.layouts.identity import NO_UNIQUE_ID
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
@@ -116,8 +117,7 @@ def _with_id(source: OpenedSource, plan: Plan) -> _Rows:
 
 def _numbered(source: OpenedSource, table: SourceTable) -> _Rows:
     sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {table.sql}"
-    note = "no column holds a unique id: records go by row number"
-    return _Rows(source.view(table.label, sql, table.text), _ROW, False, 0, (note,))
+    return _Rows(source.view(table.label, sql, table.text), _ROW, False, 0, (NO_UNIQUE_ID,))
 
 
 def _tables(source: OpenedSource, table: SourceTable, rows: _Rows) -> Iterator[pa.Table]:

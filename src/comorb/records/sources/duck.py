@@ -116,8 +116,7 @@ def connect(spill: str, memory: str | None) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(":memory:", config=config)
     except duckdb.Error:
-        message = f"{memory!r} isn't an amount of memory; write it as '2GB'."
-    raise RecordsError(message)
+        raise RecordsError(f"{memory!r} isn't an amount of memory; write it as '2GB'.") from None
 
 
 def lock(connection: duckdb.DuckDBPyConnection, paths: list[Path]) -> None:

@@ -31,6 +31,7 @@ from comorb.records.sources.duck import (
 )
 
 PARTS = ("condition_occurrence", "concept", "person", "condition", "patient")
+_KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"SQLite format 3": "sqlite"}
 _DATA_FILE = re.compile(
     r"[^._].*\.(csv|tsv|txt|parquet|ndjson|jsonl|arrow|feather)(\.gz|\.zst)?", re.IGNORECASE
 )
@@ -87,12 +88,9 @@ def _kind(file: Path) -> str:
     """Return what a file is by its content, whatever it is called."""
     with file.open("rb") as stream:
         start = stream.read(16)
-    if start.startswith(b"PAR1"):
-        return "parquet"
-    if start.startswith(b"ARROW1"):
-        return "arrow"
-    if start.startswith(b"SQLite format 3"):
-        return "sqlite"
+    for mark, kind in _KINDS.items():
+        if start.startswith(mark):
+            return kind
     if start[8:12] == b"DUCK":
         return "duckdb"
     with open_bytes(file, compression_of(file)) as stream:
