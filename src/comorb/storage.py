@@ -228,11 +228,8 @@ def fingerprint(
     >>> fingerprint(one, ["250", "428"]) == fingerprint(one[::-1, ::-1], ["428", "250"])
     True
     """
-    none = np.empty(0)
-    rows = Rows(
-        matrix.indptr.astype(np.int64), matrix.indices, none if weights is None else weights
-    )
-    return fingerprint_of([rows], codes)
+    weights = np.empty(0) if weights is None else weights
+    return fingerprint_of([Rows(matrix.indptr.astype(np.int64), matrix.indices, weights)], codes)
 
 
 def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:

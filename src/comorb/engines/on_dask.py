@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from operator import call
 from typing import Any, TypeVar
 
 from comorb.engines.blockfile import RowGroup
@@ -40,7 +41,7 @@ class DaskEngine(Engine):
                 if load not in self._blocks:
                     self._blocks[load] = submit(load, pure=False)
             sent = submit(_same, function, pure=False)
-            asked = [submit(_call, sent, self._blocks[load], pure=False) for load in loaders]
+            asked = [submit(call, sent, self._blocks[load], pure=False) for load in loaders]
             for start in range(0, len(asked), _WINDOW):
                 part = asked[start : start + _WINDOW]
                 yield from self._client.gather(part)
@@ -63,10 +64,6 @@ def _lost() -> tuple[type[BaseException], ...]:
 
 def _same(function: T) -> T:
     return function
-
-
-def _call(function: Callable[[Rows], T], rows: Rows) -> T:
-    return function(rows)
 
 
 @contextmanager

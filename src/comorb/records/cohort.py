@@ -138,7 +138,9 @@ class Cohort:
                     "The column 'date' doesn't hold dates as YYYY-MM-DD or YYYYMMDD, so it can't "
                     "be compared; write it in one of these forms and read the records again."
                 )
-            first, last = (_as_date(end) for end in dates)
+            first, last = (
+                date.fromisoformat(end) if isinstance(end, str) else end for end in dates
+            )
             cohort = cohort._keep(_between(column, first, last), f"dates {_span(first, last)}")
         return cohort
 
@@ -202,19 +204,18 @@ class Cohort:
         by_prefix = "full" in self.level.split("+") and self.system != "opaque"
         meets: Callable[[str, str], bool] = str.startswith if by_prefix else str.__eq__
         known = [(_plain(code), _plain(code).rpartition(":")[2]) for code in self.codes]
-        hits = [
-            np.array([any(meets(form, _plain(code)) for form in forms) for forms in known], bool)
-            for code in codes
-        ]
-        for code, hit in zip(codes, hits, strict=True):
-            if not hit.any():
+        matching = np.zeros(len(self.codes), dtype=bool)
+        for code in codes:
+            hits = [any(meets(form, _plain(code)) for form in forms) for forms in known]
+            matching |= hits
+            if not any(hits):
                 near = get_close_matches(code, self.codes, 3)
                 hint = f" The nearest are {', '.join(near)}." if near else ""
                 raise RecordsError(
                     f"No record has the code {code!r} at the level {self.level!r} of "
                     f"{self.system}.{hint} Check the code, or read with another level."
                 )
-        return np.asarray(np.logical_or.reduce(hits))
+        return matching
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
         columns = self._matching(codes).astype(np.int32)
@@ -295,10 +296,6 @@ def _between(column: pa.ChunkedArray, low: Any, high: Any) -> Mask:
     if high is not None:
         inside = pc.and_kleene(inside, pc.less_equal(column, pa.scalar(high)))
     return _as_mask(inside)
-
-
-def _as_date(end: date | str | None) -> date | None:
-    return date.fromisoformat(end) if isinstance(end, str) else end
 
 
 def _span(low: object, high: object) -> str:

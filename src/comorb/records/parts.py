@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
+from comorb.model.arrays import Mask
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
@@ -27,7 +27,7 @@ from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
-from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
+from comorb.records.sources.duck import OpenedSource, quoted
 from comorb.records.sources.opening import open_source, register_table
 
 PART_ROWS = 1 << 18
@@ -44,22 +44,8 @@ class Part(Cohort):
 
     text: frozenset[str] = frozenset()
 
-    def _keep(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
+    def _keep(self, mask: Mask, rule: str) -> Cohort:
         return self._take(mask, rule)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The rows with an id: the id's column, whether a record's rows lie apart, how many have none.
-
-    ``notes`` are for the ledger.
-    """
-
-    table: SourceTable
-    key: str
-    apart: bool
-    without_id: int
-    notes: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -72,66 +58,66 @@ def open_parts(
     """
     with open_source(source, _share(memory)) as opened:
         plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
-        rows = _with_id(opened, plan)
-        begun = Ledger(notes=rows.notes)
-        if rows.without_id or plan.removed:
-            gone = dict(plan.removed) | {"without an id": rows.without_id}
-            begun = begun.open("rows", "read", sum(gone.values()))
-            for rule, count in gone.items():
-                begun = begun.less("rows", rule, count)
-        layout = replace(plan.layout, record=_ROW) if rows.key == _ROW else plan.layout
-        plan = replace(plan, table=rows.table, layout=layout, removed={})
+        plan, begun = _with_id(opened, plan)
         raws = plan.reader.count(opened, plan)
         vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
         encode = _encoder(raws, vocabulary)
-        yield _cohorts(opened, plan, rows, begun, encode, preparation.level)
+        yield _cohorts(opened, plan, begun, encode, preparation.level)
 
 
-def _with_id(source: OpenedSource, plan: Plan) -> _Rows:
-    """Return the rows that belong to a record."""
-    table, layout = plan.table, plan.layout
-    column = plan.id_column
-    apart = plan.reader.by_code or plan.unit == "patient" or layout.part is not None
+def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
+    """Return how to read the rows that belong to a record, and what became of the others."""
+    table, column = plan.table, plan.id_column
     if column is None:
-        return _numbered(source, table)
+        return _numbered(source, plan)
     name = quoted(column)
-    (counts,) = source.rows(table, f"SELECT count(*), count({name}) FROM {table.sql}")
-    total, known = counts
+    ((total, known),) = source.rows(table, f"SELECT count(*), count({name}) FROM {table.sql}")
     if not total:
         raise RecordsError(f"{table.label} holds no rows; export it again.")
-    if not apart:
+    if not _apart(plan):
         distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
         ((different,),) = source.rows(table, f"{distinct} IS NOT NULL")
-        if different < known and column == layout.patient:
-            return _numbered(source, table)
+        if different < known and column == plan.layout.patient:
+            return _numbered(source, plan)
         if different < known:
             raise RecordsError(
                 f"{table.label}: {known - different:,} rows repeat an id of column {column!r}, "
                 "which must be unique when records are read in parts. Name the column that is "
                 "unique, read with unit='patient' to unite them, or read without memory."
             )
-    held = f"SELECT * FROM {table.sql} WHERE {name} IS NOT NULL"
-    view = source.view(table.label, held, table.text) if known < total else table
-    return _Rows(view, column, apart, total - known)
+    gone = {**plan.removed, "without an id": total - known}
+    begun = Ledger().open("rows", "read", sum(gone.values()))
+    for rule, count in gone.items():
+        begun = begun.less("rows", rule, count)
+    if known < total:
+        held = f"SELECT * FROM {table.sql} WHERE {name} IS NOT NULL"
+        table = source.view(table.label, held, table.text)
+    return replace(plan, table=table, removed={}), begun
 
 
-def _numbered(source: OpenedSource, table: SourceTable) -> _Rows:
-    sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {table.sql}"
-    return _Rows(source.view(table.label, sql, table.text), _ROW, False, 0, (NO_UNIQUE_ID,))
+def _numbered(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
+    sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {plan.table.sql}"
+    table = source.view(plan.table.label, sql, plan.table.text)
+    layout = replace(plan.layout, record=_ROW)
+    return replace(plan, table=table, layout=layout), Ledger(notes=(NO_UNIQUE_ID,))
 
 
-def _tables(source: OpenedSource, table: SourceTable, rows: _Rows) -> Iterator[pa.Table]:
+def _apart(plan: Plan) -> bool:
+    """Tell whether the rows of a record may lie apart."""
+    return plan.reader.by_code or plan.unit == "patient" or plan.layout.part is not None
+
+
+def _tables(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
     """Yield the rows of a table; all rows of a record are in the same one."""
-    order = f" ORDER BY {quoted(rows.key)}" if rows.apart else ""
+    table, key, apart = plan.table, plan.id_column or "", _apart(plan)
+    order = f" ORDER BY {quoted(key)}" if apart else ""
     held: list[pa.RecordBatch] = []
     for batch in source.batches(table, f"SELECT * FROM {table.sql}{order}", PART_ROWS):
         held.append(batch)
         if sum(map(len, held)) < PART_ROWS:
             continue
         whole = pa.Table.from_batches(held)
-        end = len(whole)
-        if rows.apart:
-            end = pc.index(whole[rows.key], whole[rows.key][-1]).as_py()
+        end = pc.index(whole[key], whole[key][-1]).as_py() if apart else len(whole)
         if end:
             yield whole.slice(0, end)
             held = whole.slice(end).combine_chunks().to_batches()
@@ -140,18 +126,13 @@ def _tables(source: OpenedSource, table: SourceTable, rows: _Rows) -> Iterator[p
 
 
 def _cohorts(
-    source: OpenedSource,
-    plan: Plan,
-    rows: _Rows,
-    begun: Ledger,
-    encode: Encode,
-    levels: tuple[str, ...],
+    source: OpenedSource, plan: Plan, begun: Ledger, encode: Encode, levels: tuple[str, ...]
 ) -> Iterator[Part]:
     """Yield the cohort of each part of the rows."""
     shown = shown_names(list(plan.table.columns), plan.layout)
     text = frozenset(new for old, new in shown.items() if plan.table.columns[old] == "VARCHAR")
     empty = True
-    for table in _tables(source, plan.table, rows):
+    for table in _tables(source, plan):
         with source.connection.cursor() as connection:
             own = OpenedSource(source.label, connection)
             read = register_table(own, plan.table.label, table)

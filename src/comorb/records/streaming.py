@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from comorb.engines.blockfile import CODES, ones_of, read_group
 from comorb.errors import RecordsError
+from comorb.model.arrays import Mask
 from comorb.model.blocks import moved_ones
 from comorb.records.archive import about, as_table, write_parts
 from comorb.records.cohort import Cohort, new_places
@@ -109,7 +109,7 @@ class _Whole:
         return self.about
 
 
-def _without(draft: Path, kept: NDArray[np.bool_]) -> Iterator[pa.Table]:
+def _without(draft: Path, kept: Mask) -> Iterator[pa.Table]:
     """Yield the rows of a block file without the codes that don't stay."""
     for number in range(pq.read_metadata(draft).num_row_groups):
         table = read_group(draft, number)

@@ -35,21 +35,11 @@ _ISO_5218 = {"1": "male", "2": "female", "9": "other"}
 _ISO_COLUMN = re.compile(r"iso|5218|bene_sex_ident", re.IGNORECASE)
 
 _UNITS = {word: float(number) for word, number in _meaning_of_words("in_a_year").items()}
-_NUMBER, _UNIT = r"(?P<low>[0-9]{1,3}(?:\.[0-9]+)?)", r"\s*(?P<unit>[a-z/]+)?"
-_PLAIN_AGE = re.compile(r"(?P<low>-?[0-9]+(?:[.,][0-9]+)?)" + _UNIT)
-_RANGE = re.compile(
-    r"[\[(]?\s*" + _NUMBER + r"\s*(?:[-–—,;]|to|bis|a|al|tot|until)\s*"
-    r"(?P<high>[0-9]{1,3}(?:\.[0-9]+)?)\s*[\])]?" + _UNIT
-)
-_ABOVE = re.compile(r"(?:>=?|≥|over|above|uber|plus de|mas de)\s*" + _NUMBER + _UNIT)
-_AND_ABOVE = re.compile(
-    _NUMBER + r"(?:\s*(?P<unit>[a-z/]+?))??\s*(?:\+|plus|(?:and|or|und|oder|et|ou|y|o|e|i|en|of)\s+"
-    r"(?:over|older|more|above|up|alter|mehr|plus|mas|piu|oltre|mes|mais|ouder|meer))"
-)
-_BELOW = re.compile(
-    r"(?:<=?|≤|under|below|less than|unter|moins de|menos de|meno di|onder)\s*" + _NUMBER + _UNIT
-)
-
+_AGES = [
+    (re.compile(pattern, re.VERBOSE), way)
+    for way, patterns in _WORDS["ages"].items()
+    for pattern in patterns
+]
 _AGE_NOTES = {
     "range": "are ranges, read as the middle",
     "open": "have an open end, read as that end",
@@ -191,33 +181,22 @@ def _lost(count: int, column: str, noun: str) -> list[str]:
 
 def _simple(text: str) -> str:
     """Return a text in small letters, without accents and blanks around it."""
-    plain = text.strip().lower()
-    if plain.isascii():
-        return plain
-    return "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+    letters = unicodedata.normalize("NFKD", text.strip().lower())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _age(text: str) -> tuple[float | None, str]:
     """Return an age in years, and in which way it was written."""
-    for pattern, way in (
-        (_PLAIN_AGE, "plain"),
-        (_RANGE, "range"),
-        (_BELOW, "range"),
-        (_ABOVE, "open"),
-        (_AND_ABOVE, "open"),
-    ):
+    for pattern, way in _AGES:
         parts = pattern.fullmatch(text)
         in_a_year = _UNITS.get(parts["unit"] or "y") if parts else None
         if parts is None or in_a_year is None:
             continue
-        low = float(parts["low"].replace(",", "."))
-        if pattern is _BELOW:
-            low /= 2
-        elif pattern is _RANGE:
-            low = (low + float(parts["high"])) / 2
-        if way == "plain" and in_a_year != 1:
-            way = "unit"
-        return low / in_a_year, way
+        low, high = parts["low"], parts.groupdict().get("high")
+        years = float(low.replace(",", ".") or 0)
+        if high:
+            years = (years + float(high)) / 2
+        return years / in_a_year, "unit" if way == "plain" and in_a_year != 1 else way
     return None, "lost"
 
 

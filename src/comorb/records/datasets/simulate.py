@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from comorb.errors import RecordsError
+from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import Mixture
 
 
@@ -29,9 +29,9 @@ class Simulated:
     """
 
     matrix: sparse.csr_array
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
+    labels: Ints
+    weights: Floats
+    means: Floats
 
 
 def paper(n: int, d: int, k: int, seed: int = 0) -> Simulated:
@@ -90,8 +90,6 @@ def _check(n: int, d: int, k: int) -> None:
         )
 
 
-def _draw(
-    n: int, weights: NDArray[np.float64], means: NDArray[np.float64], rng: np.random.Generator
-) -> Simulated:
+def _draw(n: int, weights: Floats, means: Floats, rng: np.random.Generator) -> Simulated:
     matrix, labels = Mixture(weights, means).sample(n, rng)
     return Simulated(matrix, labels, weights, means)

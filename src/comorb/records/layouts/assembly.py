@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from comorb.model.arrays import Indices, Mask
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import as_matrix
 from comorb.records.ledger import Ledger
@@ -66,7 +67,7 @@ def build_matrix(
 
 
 def matrix_of_grids(
-    vocabulary: Vocabulary, grids: Sequence[NDArray[np.int32]]
+    vocabulary: Vocabulary, grids: Sequence[Indices]
 ) -> tuple[csr_array[np.uint8], int]:
     """Return what `build_matrix` does, of grids with a row a record: each row is sorted by itself.
 
@@ -88,7 +89,7 @@ def matrix_of_grids(
     return matrix, once if levels > 1 else matrix.nnz
 
 
-def _fresh(features: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _fresh(features: Indices) -> Mask:
     """Mark what is a feature and not the same as its neighbour in a sorted row."""
     fresh = features >= 0
     fresh[:, 1:] &= features[:, 1:] != features[:, :-1]
@@ -104,7 +105,7 @@ class _Keys:
         self.values = np.empty(room, dtype=np.int64)
         self.filled = 0
 
-    def add(self, records: NDArray[Any], features: NDArray[np.int32]) -> None:
+    def add(self, records: NDArray[Any], features: Indices) -> None:
         """Add pairs; a negative feature means none."""
         if len(features) and features.min() < 0:
             held = features >= 0

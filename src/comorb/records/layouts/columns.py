@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from importlib import resources
-from itertools import product
 from typing import Any
 
 from comorb.errors import RecordsError
@@ -112,7 +111,10 @@ class Columns:
         for role, patterns in _ROLES.items():
             if role not in roles:
                 taken = {*codes, *roles.values()}
-                roles[role] = _first([name for name in self.names if name not in taken], patterns)
+                free = [name for name in self.names if name not in taken]
+                pairs = ((name, pattern) for pattern in patterns for name in free)
+                named = (name for name, pattern in pairs if pattern.fullmatch(_plain(name)))
+                roles[role] = next(named, None)
         version = roles["version"]
         if version and not self.given.version:
             values = self.sample[version]
@@ -138,11 +140,6 @@ def _listed(names: Sequence[str]) -> str:
 def _plain(name: str) -> str:
     spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", name)
     return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
-
-
-def _first(names: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> str | None:
-    pairs = product(patterns, names)
-    return next((name for pattern, name in pairs if pattern.fullmatch(_plain(name))), None)
 
 
 def _are_flags(values: Sequence[str]) -> bool:

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
-from comorb.model.arrays import Ints
+from comorb.model.arrays import Indices, Ints
 from comorb.records.layouts.plan import Plan
 from comorb.records.ledger import Ledger
 
 NO_UNIQUE_ID = "no column holds a unique id: records go by row number"
-Mentions = tuple[Ints, NDArray[np.int32]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,9 @@ class Identity:
         return len(self.ids) == len(self.place)
 
 
-def identify(plan: Plan, others: pa.Table, mentions: Callable[[], Mentions], n: int) -> Identity:
+def identify(
+    plan: Plan, others: pa.Table, mentions: Callable[[], tuple[Ints, Indices]], n: int
+) -> Identity:
     """Tell the records of a table's n rows apart.
 
     A repeated visit id is one record when a column numbers its parts, a duplicate when the rows
@@ -79,7 +79,9 @@ def _unite(known: Identity) -> Identity:
     return replace(known, place=rank[known.place], ids=known.ids.take(pa.array(order)))
 
 
-def _distinct(plan: Plan, others: pa.Table, mentions: Mentions, known: Identity) -> Identity:
+def _distinct(
+    plan: Plan, others: pa.Table, mentions: tuple[Ints, Indices], known: Identity
+) -> Identity:
     """Leave out the rows that repeat an earlier one, or refuse an id with unequal rows."""
     order = np.argsort(known.place, kind="stable")
     ordered = known.place[order]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from comorb.errors import RecordsError
@@ -67,7 +67,6 @@ class Plan:
         if self.layout.weight is not None:
             weights = weights_of(self.table.label, self.layout.weight, covariates["weight"])
             covariates = covariates.drop_columns(["weight"])
-        notes = (*assembly.ledger.notes, *vocabulary.notes)
         return kind(
             assembly.matrix,
             assembly.ids,
@@ -76,7 +75,7 @@ class Plan:
             vocabulary.system,
             "+".join(levels),
             covariates,
-            replace(assembly.ledger, notes=notes),
+            assembly.ledger.noted(*vocabulary.notes),
             weights,
         )
 

@@ -62,13 +62,11 @@ def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Pl
 def _first_plan(
     source: OpenedSource, table: SourceTable, columns: Columns, of_json: bool
 ) -> Plan | None:
-    for kind, reader in READERS.items():
-        wanted = of_json or columns.given.kind in (None, kind)
-        if reader.of_json == of_json and wanted:
-            plan = reader.understand(source, table, columns)
-            if plan is not None:
-                return plan
-    return None
+    readers = [reader for reader in READERS.values() if reader.of_json == of_json]
+    if not of_json and columns.given.kind is not None:
+        readers = [reader for reader in readers if reader.kind == columns.given.kind]
+    plans = (reader.understand(source, table, columns) for reader in readers)
+    return next((plan for plan in plans if plan is not None), None)
 
 
 def _choose(source: OpenedSource, asked: str | None) -> SourceTable:

@@ -9,15 +9,14 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
-from comorb.model.arrays import Ints
+from comorb.model.arrays import Indices, Ints, Mask
 from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.layouts.assembly import Assembly, Encode, build_matrix, matrix_of_grids
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, renamed, typed
+from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, shown_names, typed
 from comorb.records.layouts.identity import Identity, identify
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
@@ -34,11 +33,11 @@ class Mentions:
     """
 
     numbers: dict[Raw, int] = field(default_factory=dict)
-    blocks: list[tuple[Ints, NDArray[np.int32], str]] = field(default_factory=list)
-    grids: list[NDArray[np.int32]] = field(default_factory=list)
+    blocks: list[tuple[Ints, Indices, str]] = field(default_factory=list)
+    grids: list[Indices] = field(default_factory=list)
     read: int = 0
 
-    def add(self, rows: Ints, raws: NDArray[np.int32], column: str) -> None:
+    def add(self, rows: Ints, raws: Indices, column: str) -> None:
         """Add a block of mentions; ``rows`` count from the rows read before."""
         self.blocks.append((rows + self.read, raws, column))
 
@@ -61,7 +60,7 @@ class Mentions:
             total += np.bincount(raws, minlength=len(total))
         return total
 
-    def flat(self, names: tuple[str, ...]) -> tuple[Ints, NDArray[np.int32]]:
+    def flat(self, names: tuple[str, ...]) -> tuple[Ints, Indices]:
         """Return the rows and raw codes of all mentions."""
         self.flatten(names)
         rows, raws, _ = zip(*self.blocks, strict=True)
@@ -73,7 +72,7 @@ class Mentions:
             kept = place[rows] >= 0
             self.blocks[number] = (rows[kept], raws[kept], column)
 
-    def cells(self, marked: NDArray[np.bool_]) -> list[tuple[int, str]]:
+    def cells(self, marked: Mask) -> list[tuple[int, str]]:
         """Return the row and the column of the first cells, by row, that hold marked raw codes."""
         cells = [
             (row, name)
@@ -82,7 +81,7 @@ class Mentions:
         ]
         return sorted(cells, key=lambda cell: cell[0])[:PROBLEM_LIMIT]
 
-    def lookup(self, values: list[str], versions: pa.DictionaryArray | None) -> NDArray[np.int32]:
+    def lookup(self, values: list[str], versions: pa.DictionaryArray | None) -> Indices:
         """Return the numbers of a batch's codes, a row for each version and one for none."""
         texts = [] if versions is None else versions.dictionary.to_pylist()
         numbers = self.numbers
@@ -183,9 +182,7 @@ def _texts(plan: Plan, names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"{as_text(name, columns[name])} AS {quoted(name)}" for name in names)
 
 
-def _ledger(
-    known: Identity, held: NDArray[np.bool_], vocabulary: Vocabulary, counts: Ints, once: int
-) -> Ledger:
+def _ledger(known: Identity, held: Mask, vocabulary: Vocabulary, counts: Ints, once: int) -> Ledger:
     """Continue the rows and account for the codes."""
     ledger = known.ledger
     used = int((held if known.by_row else held[known.place[known.place >= 0]]).sum())
@@ -201,7 +198,8 @@ def _covariates(plan: Plan, others: pa.Table, known: Identity) -> tuple[pa.Table
     """Return the covariates of each record, those of its first row by date, and notes on them."""
     if known.column is not None:
         others = others.drop_columns([known.column])
-    others = renamed(others, plan.layout)
+    names = shown_names(others.column_names, plan.layout)
+    others = others.select(list(names)).rename_columns(list(names.values()))
     meanings = plan.meanings
     if meanings is None:
         meanings = meanings_of(others, plan.layout)

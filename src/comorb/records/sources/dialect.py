@@ -139,12 +139,13 @@ class _Scan:
             )
         if not block.isascii():
             for number, line in enumerate(block.split(b"\n"), self.lines + 1):
+                if line.isascii():
+                    continue
                 try:
                     line.decode()
+                    self.utf8_seen = True
                 except UnicodeDecodeError:
                     self.other_line = self.other_line or number
-                else:
-                    self.utf8_seen |= not line.isascii()
         self.lines += block.count(b"\n")
 
     def encoding(self) -> str:

@@ -231,7 +231,7 @@ def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) ->
         with database.stream(what) as reader:
             refuse_twice(label, reader.schema.names)
             connection.register("incoming", reader)
-            source.run(SourceTable(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
+            source.rows(SourceTable(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
             connection.unregister("incoming")
         return source.view(label, f"SELECT * FROM {name}")
 
