@@ -22,7 +22,7 @@ from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Journal, Rows, rounded
 
 VERSION = 1
-ABOUT = b"comorb.cohort"
+HEADER = b"comorb.cohort"
 ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
 ROWS_A_GROUP = 1 << 17
 
@@ -77,8 +77,8 @@ def read_group(path: str | Path, number: int, columns: list[str] | None = None) 
 
 def _footer(path: str | Path) -> pq.FileMetaData:
     """Return the footer of a file; it grows with the file, and a block must not."""
-    found = Path(path).stat()
-    return _read_footer(str(path), found.st_size, found.st_mtime_ns)
+    state = Path(path).stat()
+    return _read_footer(str(path), state.st_size, state.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
@@ -112,7 +112,7 @@ def describe(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        packed = (pq.read_metadata(path).metadata or {}).get(ABOUT)
+        packed = (pq.read_metadata(path).metadata or {}).get(HEADER)
     except (pa.ArrowException, OSError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
@@ -121,13 +121,13 @@ def describe(path: str | Path) -> dict[str, Any]:
         raise StorageError(
             f"{path.name} is a Parquet file but no cohort; read it with read_records."
         )
-    about: dict[str, Any] = json.loads(packed)
-    if about["version"] > VERSION:
+    header: dict[str, Any] = json.loads(packed)
+    if header["version"] > VERSION:
         raise StorageError(
-            f"{path.name} has version {about['version']} of the cohort format and this comorb "
+            f"{path.name} has version {header['version']} of the cohort format and this comorb "
             f"knows {VERSION}; install a newer comorb."
         )
-    return about
+    return header
 
 
 def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
@@ -155,15 +155,15 @@ def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
     ...     open_blocks(f"{folder}/heart.parquet").n_rows
     23154
     """
-    about = describe(path)
+    header = describe(path)
     file = pq.read_metadata(path)
-    if file.num_rows != about["records"]:
+    if file.num_rows != header["records"]:
         raise StorageError(f"{Path(path).name} is damaged: it doesn't hold the records it says.")
-    where, d = str(Path(path).resolve()), len(about["codes"])
+    where, d = str(Path(path).resolve()), len(header["codes"])
     groups, total = range(file.num_row_groups), None
     if WEIGHT in file.schema.names:
         parts = (read_group(where, i, [WEIGHT])[WEIGHT] for i in groups)
-        total = fsum(weight for part in parts for weight in part.to_pylist())
+        total = fsum(weight for part in parts for weight in part.to_numpy().tolist())
     loaders = tuple(RowGroup(where, i, d, total) for i in groups)
     return Blocks(loaders, file.num_rows, d, float(total or file.num_rows), journal)
 

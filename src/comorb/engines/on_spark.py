@@ -50,13 +50,13 @@ class SparkEngine(Engine):
                 warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
                 tasks = -(-len(loaded) // BLOCKS_A_TASK)
                 numbers = self._session.range(0, len(loaded), 1, tasks)
-                found = numbers.mapInArrow(step, "id long, partial binary").toArrow()
+                partials = numbers.mapInArrow(step, "id long, partial binary").toArrow()
         except Exception as error:
             raise EngineError(
                 f"Spark gave up ({type(error).__name__}): {_first_line(error)} Look at its log, "
                 "and run the same command again: it goes on from the last whole pass."
             ) from None
-        for partial in found.sort_by("id")["partial"]:
+        for partial in partials.sort_by("id")["partial"]:
             yield pickle.loads(partial.as_buffer())  # noqa: S301 - made by our own job
 
 

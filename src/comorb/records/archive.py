@@ -34,10 +34,10 @@ def save_cohort(cohort: Cohort, path: str | Path) -> None:
     path : path
         Where to write it; a file that is there is replaced once the new one is complete.
     """
-    write_parts([as_table(cohort)], path, lambda: about(cohort))
+    write_parts([as_table(cohort)], path, lambda: header_of(cohort))
 
 
-def about(cohort: Cohort) -> dict[str, Any]:
+def header_of(cohort: Cohort) -> dict[str, Any]:
     """Return what the metadata say of a cohort, apart from the numbers of records and ones."""
     return {
         "codes": cohort.codes,
@@ -63,9 +63,9 @@ def as_table(cohort: Cohort) -> pa.Table:
 
 
 def write_parts(
-    tables: Iterable[pa.Table], path: str | Path, about: Callable[[], dict[str, Any]]
+    tables: Iterable[pa.Table], path: str | Path, header: Callable[[], dict[str, Any]]
 ) -> None:
-    """Write tables of one schema as row groups of one size; ``about`` is asked at the end."""
+    """Write tables of one schema as row groups of one size; ``header`` is asked at the end."""
     rows = ones = 0
     groups = _regrouped(tables)
     first = next(groups)
@@ -78,7 +78,7 @@ def write_parts(
             rows += group.num_rows
             ones += pc.sum(pc.list_value_length(group[blockfile.CODES])).as_py() or 0
         counted = {"version": blockfile.VERSION, "records": rows, "ones": ones}
-        writer.add_key_value_metadata({blockfile.ABOUT: json.dumps(counted | about()).encode()})
+        writer.add_key_value_metadata({blockfile.HEADER: json.dumps(counted | header()).encode()})
 
 
 def _regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

@@ -129,8 +129,8 @@ class Cohort:
         if sex is not None:
             wanted = [sex] if isinstance(sex, str) else list(sex)
             column = pc.utf8_lower(pc.cast(cohort._covariate("sex"), pa.string()))
-            found = pc.is_in(column, pa.array([value.lower() for value in wanted]))
-            cohort = cohort._keep(_as_mask(found), f"sex {' or '.join(wanted)}")
+            chosen = pc.is_in(column, pa.array([value.lower() for value in wanted]))
+            cohort = cohort._keep(_as_mask(chosen), f"sex {' or '.join(wanted)}")
         if dates is not None:
             column = cohort._covariate("date")
             if not pa.types.is_date(column.type):
@@ -285,8 +285,8 @@ def _plain(code: str) -> str:
     return code.replace(".", "").strip().upper()
 
 
-def _as_mask(found: pa.Array | pa.ChunkedArray) -> Mask:
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
+def _as_mask(flags: pa.Array | pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(flags, False).to_numpy(zero_copy_only=False))
 
 
 def _between(column: pa.ChunkedArray, low: Any, high: Any) -> Mask:

@@ -14,7 +14,7 @@ from comorb.engines.blockfile import CODES, ones_of, read_group
 from comorb.errors import RecordsError
 from comorb.model.arrays import Mask
 from comorb.model.blocks import moved_ones
-from comorb.records.archive import about, as_table, write_parts
+from comorb.records.archive import as_table, header_of, write_parts
 from comorb.records.cohort import Cohort, new_places
 from comorb.records.ledger import Ledger
 from comorb.records.parts import open_parts
@@ -43,7 +43,7 @@ def write_cohort(
         if whole.kept.all():
             draft.replace(path)
         else:
-            write_parts(_without(draft, whole.kept), path, lambda: whole.about)
+            write_parts(_without(draft, whole.kept), path, lambda: whole.header)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -51,7 +51,7 @@ def write_cohort(
 class _Whole:
     """What the parts add up to: the ledger, and how many records have each code.
 
-    At the end, ``kept`` are the codes that stay, and ``about`` are the metadata of the file.
+    At the end, ``kept`` are the codes that stay, and ``header`` are the metadata of the file.
     """
 
     def __init__(self, preparation: Preparation) -> None:
@@ -100,13 +100,13 @@ class _Whole:
                 f"No code is left of those that {records:,} records have; leave out fewer."
             )
         codes, names = np.array(self.last.codes), np.array(self.last.names)
-        self.about = about(self.last) | {
+        self.header = header_of(self.last) | {
             "codes": codes[self.kept].tolist(),
             "names": names[self.kept].tolist(),
             "left_out": sorted(codes[(self.counts > 0) & ~self.kept].tolist()),
             "ledger": ledger.to_dict(),
         }
-        return self.about
+        return self.header
 
 
 def _without(draft: Path, kept: Mask) -> Iterator[pa.Table]:
