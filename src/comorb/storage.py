@@ -45,28 +45,9 @@ _TABLES = ("preparation", "run")
 class SavedModel:
     """A fitted mixture with all that is needed to apply and to explain it.
 
-    Attributes
-    ----------
-    mixture : Mixture
-        ω and M.
-    codes, names : tuple of str
-        The code of each column and what it means.
-    clusters : tuple of str
-        A name for each cluster.
-    numbers : tuple of int
-        The number of each cluster, ascending.
-    system, level : str
-        The coding system and the level at which codes are columns.
-    left_out : tuple of str
-        Codes that the training records have and that were left out on purpose.
-    preparation : dict
-        How records became rows, as plain values: the reader's options and the cohort's rules.
-    data_hash : str
-        The `fingerprint` of the training data.
-    run : dict
-        What explains the model, as plain values: records, k and the reason for it, fit.
-    version : str
-        The comorb that fitted it.
+    A code has a name, and a cluster has a name and a number; numbers ascend. ``left_out`` are codes
+    of the training records that were left out on purpose, ``data_hash`` is their `fingerprint`.
+    ``preparation`` says how records became rows, ``run`` what explains the model: plain values.
     """
 
     mixture: Mixture
@@ -83,7 +64,6 @@ class SavedModel:
     version: str = __version__
 
     def __post_init__(self) -> None:
-        """Check that the parts are of one size."""
         k, d = self.mixture.means.shape
         came = (len(self.clusters), len(self.codes), len(self.names))
         if came != (k, d, d):
@@ -106,13 +86,7 @@ def save_model(model: SavedModel, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> SavedModel:
-    """Read a model that `save_model` wrote.
-
-    Raises
-    ------
-    StorageError
-        When the file isn't there, is no model, is cut off or altered, or comes from a newer comorb.
-    """
+    """Read a model that `save_model` wrote; `StorageError` for what is none, damaged or too new."""
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -160,8 +134,6 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
     Until then a file of that name stays as it was: the new one is written beside it under a
     temporary name, flushed to the disk and renamed.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with write_whole(f"{folder}/notes.txt") as file:
@@ -196,14 +168,8 @@ def write_text(text: str, path: str | Path) -> None:
 def write_folder(directory: str | Path, force: bool = False) -> Iterator[Path]:
     """Yield a folder whose files move to ``directory`` when the block ends well.
 
-    An interrupted block changes nothing. Files of other names that are there stay there.
-
-    Parameters
-    ----------
-    directory : path
-        Made when it isn't there.
-    force : bool, default=False
-        Whether files that are there may be replaced; see `check_folder`.
+    An interrupted block changes nothing. Files of other names that are there stay there; those of
+    the same names are replaced by ``force`` only, as `check_folder` says.
     """
     directory = Path(directory).absolute()
     check_folder(directory, force)
@@ -258,17 +224,12 @@ def fingerprint(
 
     The order of the records and of the columns, and the records' ids, don't enter.
 
-    Examples
-    --------
     >>> one = sparse.csr_array(np.array([[1, 1], [0, 1]]))
     >>> fingerprint(one, ["250", "428"]) == fingerprint(one[::-1, ::-1], ["428", "250"])
     True
     """
-    none = np.empty(0)
-    rows = Rows(
-        matrix.indptr.astype(np.int64), matrix.indices, none if weights is None else weights
-    )
-    return fingerprint_of([rows], codes)
+    weights = np.empty(0) if weights is None else weights
+    return fingerprint_of([Rows(matrix.indptr.astype(np.int64), matrix.indices, weights)], codes)
 
 
 def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:

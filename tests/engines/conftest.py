@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from comorb.engines import open_engine
+from comorb.engines import blockfile, open_engine
 from comorb.model.estimator import BernoulliMixture
-from comorb.records import archive
 from comorb.records.archive import save_cohort
 from comorb.records.cohort import Cohort
 from comorb.records.datasets.simulate import record_like
@@ -41,7 +40,7 @@ def made(weights=None) -> Cohort:
 
 def save(cohort, path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(archive, "ROWS_A_GROUP", GROUP)
+        patch.setattr(blockfile, "ROWS_A_GROUP", GROUP)
         save_cohort(cohort, path)
     return path
 

@@ -165,7 +165,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
         if len(written) == 2:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("comorb.records.archive.ROWS_A_GROUP", 1000)
+    monkeypatch.setattr("comorb.engines.blockfile.ROWS_A_GROUP", 1000)
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
     with pytest.raises(StorageError, match="can't be written: No space left on device"):
         write_cohort(pa.Table.from_batches(region(4000)), tmp_path / "cohort.parquet")

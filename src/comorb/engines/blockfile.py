@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.errors import StorageError
-from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Journal, Rows, rounded
 
 VERSION = 1
-ABOUT = b"comorb.cohort"
+HEADER = b"comorb.cohort"
 ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
 ROWS_A_GROUP = 1 << 17
 
@@ -42,8 +41,7 @@ class RowGroup:
 
     def __call__(self) -> Rows:
         """Read the row group; what is damaged is named."""
-        columns = [CODES] if self.total is None else [CODES, WEIGHT]
-        table = read_group(self.path, self.number, columns)
+        table = read_group(self.path, self.number, self._columns)
         indptr, indices = ones_of(table)
         if indices.size and not 0 <= indices.min() <= indices.max() < self.n_columns:
             raise damaged(self.path, self.number)
@@ -57,10 +55,15 @@ class RowGroup:
         """The bytes that a pass reads of it."""
         group = _footer(self.path).row_group(self.number)
         chunks = [group.column(i) for i in range(group.num_columns)]
-        wanted = (CODES,) if self.total is None else (CODES, WEIGHT)
         return sum(
-            one.total_compressed_size for one in chunks if one.path_in_schema.startswith(wanted)
+            chunk.total_compressed_size
+            for chunk in chunks
+            if chunk.path_in_schema.startswith(tuple(self._columns))
         )
+
+    @property
+    def _columns(self) -> list[str]:
+        return [CODES] if self.total is None else [CODES, WEIGHT]
 
 
 def read_group(path: str | Path, number: int, columns: list[str] | None = None) -> pa.Table:
@@ -69,14 +72,13 @@ def read_group(path: str | Path, number: int, columns: list[str] | None = None) 
         with pq.ParquetFile(path, metadata=_footer(path), pre_buffer=False) as file:
             return file.read_row_group(number, columns, use_threads=False)
     except (pa.ArrowException, OSError):
-        problem = damaged(path, number)
-    raise problem
+        raise damaged(path, number) from None
 
 
 def _footer(path: str | Path) -> pq.FileMetaData:
     """Return the footer of a file; it grows with the file, and a block must not."""
-    found = Path(path).stat()
-    return _read_footer(str(path), found.st_size, found.st_mtime_ns)
+    state = Path(path).stat()
+    return _read_footer(str(path), state.st_size, state.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
@@ -104,34 +106,28 @@ def damaged(path: str | Path, number: int) -> StorageError:
 def describe(path: str | Path) -> dict[str, Any]:
     """Return what the metadata of a block file say: codes, names, records, ledger and so on.
 
-    Raises
-    ------
-    StorageError
-        When the file isn't there, is no cohort, is cut off or comes from a newer comorb.
+    `StorageError` when the file isn't there, is no cohort, is cut off or is of a newer comorb.
     """
     path = Path(path)
     if not path.is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        packed = (pq.read_metadata(path).metadata or {}).get(ABOUT)
+        packed = (pq.read_metadata(path).metadata or {}).get(HEADER)
     except (pa.ArrowException, OSError):
-        message = f"{path.name} is damaged or no Parquet file; write the cohort again."
-    else:
-        if packed is None:
-            raise StorageError(
-                f"{path.name} is a Parquet file but no cohort; read it with read_records."
-            )
-        return _checked(path.name, json.loads(packed))
-    raise StorageError(message)
-
-
-def _checked(name: str, about: dict[str, Any]) -> dict[str, Any]:
-    if about["version"] > VERSION:
         raise StorageError(
-            f"{name} has version {about['version']} of the cohort format and this comorb knows "
-            f"{VERSION}; install a newer comorb."
+            f"{path.name} is damaged or no Parquet file; write the cohort again."
+        ) from None
+    if packed is None:
+        raise StorageError(
+            f"{path.name} is a Parquet file but no cohort; read it with read_records."
         )
-    return about
+    header: dict[str, Any] = json.loads(packed)
+    if header["version"] > VERSION:
+        raise StorageError(
+            f"{path.name} has version {header['version']} of the cohort format and this comorb "
+            f"knows {VERSION}; install a newer comorb."
+        )
+    return header
 
 
 def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
@@ -159,22 +155,17 @@ def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
     ...     open_blocks(f"{folder}/heart.parquet").n_rows
     23154
     """
-    about = describe(path)
+    header = describe(path)
     file = pq.read_metadata(path)
-    if file.num_rows != about["records"]:
+    if file.num_rows != header["records"]:
         raise StorageError(f"{Path(path).name} is damaged: it doesn't hold the records it says.")
-    where, d = str(Path(path).resolve()), len(about["codes"])
-    names = [file.row_group(0).column(i).path_in_schema for i in range(file.num_columns)]
-    total = None
-    if WEIGHT in names:
-        groups = range(file.num_row_groups)
-        total = fsum(value for i in groups for value in _weights(where, i).tolist())
-    loaders = tuple(RowGroup(where, i, d, total) for i in range(file.num_row_groups))
+    where, d = str(Path(path).resolve()), len(header["codes"])
+    groups, total = range(file.num_row_groups), None
+    if WEIGHT in file.schema.names:
+        parts = (read_group(where, i, [WEIGHT])[WEIGHT] for i in groups)
+        total = fsum(weight for part in parts for weight in part.to_numpy().tolist())
+    loaders = tuple(RowGroup(where, i, d, total) for i in groups)
     return Blocks(loaders, file.num_rows, d, float(total or file.num_rows), journal)
-
-
-def _weights(path: str, number: int) -> Floats:
-    return np.asarray(read_group(path, number, [WEIGHT])[WEIGHT].to_numpy(), dtype=np.float64)
 
 
 def identity(path: str | Path) -> str:

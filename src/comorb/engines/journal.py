@@ -60,13 +60,9 @@ class FileJournal:
         if self._path is None:
             return
         title = f"{_TITLE}{data}\n".encode()
-        whole = 0
-        if self._path.exists() and self._path.stat().st_size:
-            whole = self._read(title)
-        with self._path.open("r+b" if self._path.exists() else "xb") as file:
-            file.truncate(whole)
-            if not whole:
-                file.write(title)
+        if not self._path.exists() or not self._path.stat().st_size:
+            self._path.write_bytes(title)
+        os.truncate(self._path, self._read(self._path.read_bytes(), title))
 
     def begin(self) -> None:
         """Count a pass over the rows."""
@@ -76,9 +72,9 @@ class FileJournal:
 
     def recall(self, key: bytes) -> Floats | None:
         """Return the E-step of a model, or None when it was not made yet."""
-        found = self._known.get(key)
-        self.recalled += found is not None
-        return found
+        sums = self._known.get(key)
+        self.recalled += sums is not None
+        return sums
 
     def keep(self, key: bytes, sums: Floats) -> None:
         """Keep the E-step of a model, on the disk too where there is a file."""
@@ -98,9 +94,8 @@ class FileJournal:
                 "same command again: it goes on from the last whole pass."
             ) from None
 
-    def _read(self, title: bytes) -> int:
+    def _read(self, content: bytes, title: bytes) -> int:
         """Read the whole entries, and return where they end."""
-        content = (self._path or Path()).read_bytes()
         if not content.startswith(title):
             raise StorageError(
                 f"{self._path} is no journal of these records; name another file, or remove it to "
@@ -111,9 +106,8 @@ class FileJournal:
             start = place + _DIGEST + _LENGTH
             length = int.from_bytes(content[place + _DIGEST : start], "little")
             end = start + length + _DIGEST
-            if end > len(content) or start > len(content):
-                return place
-            if sha256(content[place : end - _DIGEST]).digest() != content[end - _DIGEST : end]:
+            seal = sha256(content[place : end - _DIGEST]).digest()
+            if end > len(content) or seal != content[end - _DIGEST : end]:
                 return place
             numbers = np.frombuffer(content[start : end - _DIGEST], "<f8").astype(np.float64)
             self._known[content[place : place + _DIGEST]] = numbers

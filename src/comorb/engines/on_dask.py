@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from operator import call
 from typing import Any, TypeVar
 
 from comorb.engines.blockfile import RowGroup
@@ -21,12 +22,8 @@ class DaskEngine(Engine):
     """Maps the row groups of a file on the workers of a Dask cluster.
 
     A worker reads a row group once and keeps it; when the worker dies, another one reads it
-    again. Blocks that are in the memory of this process are mapped here.
-
-    Parameters
-    ----------
-    client : dask.distributed.Client
-        A connection to the cluster, whose workers see the file.
+    again. Blocks that are in the memory of this process are mapped here. ``client`` is a
+    connection to a cluster whose workers see the file.
     """
 
     def __init__(self, client: Any) -> None:
@@ -44,7 +41,7 @@ class DaskEngine(Engine):
                 if load not in self._blocks:
                     self._blocks[load] = submit(load, pure=False)
             sent = submit(_same, function, pure=False)
-            asked = [submit(_call, sent, self._blocks[load], pure=False) for load in loaders]
+            asked = [submit(call, sent, self._blocks[load], pure=False) for load in loaders]
             for start in range(0, len(asked), _WINDOW):
                 part = asked[start : start + _WINDOW]
                 yield from self._client.gather(part)
@@ -69,42 +66,32 @@ def _same(function: T) -> T:
     return function
 
 
-def _call(function: Callable[[Rows], T], rows: Rows) -> T:
-    return function(rows)
-
-
 @contextmanager
 def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
-    """Connect to a Dask scheduler, or start a cluster of processes on this machine.
+    """Connect to the Dask scheduler at ``host:port``, or start a cluster on this machine.
 
-    Parameters
-    ----------
-    address : str, optional
-        ``host:port`` of a scheduler that runs; a local cluster, a worker a core and without a
-        dashboard, when None.
+    A local cluster has a worker a core and no dashboard.
     """
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        message = "Dask is not installed; install it with: pip install 'comorb[dask]'"
-    else:
-        cluster = None
+        raise EngineError(
+            "Dask is not installed; install it with: pip install 'comorb[dask]'"
+        ) from None
+    with ExitStack() as stack:
+        target = f"tcp://{address}"
         if address is None:
-            cluster = LocalCluster(
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False},
+            target = stack.enter_context(
+                LocalCluster(
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    scheduler_kwargs={"dashboard": False},
+                )
             )
         try:
-            client = Client(cluster or f"tcp://{address}", timeout=_TIMEOUT)
+            client = stack.enter_context(Client(target, timeout=_TIMEOUT))
         except OSError:
-            message = f"no Dask scheduler answers at {address}; check the address and start it."
-        else:
-            try:
-                yield DaskEngine(client)
-            finally:
-                client.close()
-                if cluster is not None:
-                    cluster.close()
-            return
-    raise EngineError(message)
+            raise EngineError(
+                f"no Dask scheduler answers at {address}; check the address and start it."
+            ) from None
+        yield DaskEngine(client)

@@ -26,12 +26,7 @@ class SparkEngine(Engine):
 
     The model travels in the closure and each partial comes back with the number of its row
     group; they are folded here in that order. Blocks that are in the memory of this process
-    are mapped here.
-
-    Parameters
-    ----------
-    session : pyspark.sql.SparkSession
-        A session whose executors see the file and have comorb installed.
+    are mapped here. The executors of the session see the file and have comorb installed.
     """
 
     def __init__(self, session: Any) -> None:
@@ -55,13 +50,13 @@ class SparkEngine(Engine):
                 warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
                 tasks = -(-len(loaded) // BLOCKS_A_TASK)
                 numbers = self._session.range(0, len(loaded), 1, tasks)
-                found = numbers.mapInArrow(step, "id long, partial binary").toArrow()
+                partials = numbers.mapInArrow(step, "id long, partial binary").toArrow()
         except Exception as error:
             raise EngineError(
                 f"Spark gave up ({type(error).__name__}): {_first_line(error)} Look at its log, "
                 "and run the same command again: it goes on from the last whole pass."
             ) from None
-        for partial in found.sort_by("id")["partial"]:
+        for partial in partials.sort_by("id")["partial"]:
             yield pickle.loads(partial.as_buffer())  # noqa: S301 - made by our own job
 
 
@@ -74,11 +69,8 @@ def _first_line(error: Exception) -> str:
 def spark_engine(master: str) -> Iterator[SparkEngine]:
     """Start a Spark session, or connect to one.
 
-    Parameters
-    ----------
-    master : str
-        ``local[2,4]`` for this machine, two cores and four tries of a lost task;
-        ``spark://host:7077`` or ``yarn`` for a cluster; ``sc://host`` for Spark Connect.
+    ``local[2,4]`` is this machine, two cores and four tries of a lost task; ``spark://host:7077``
+    or ``yarn`` a cluster; ``sc://host`` Spark Connect.
     """
     try:
         from pyspark.sql import SparkSession

@@ -13,23 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from scipy.sparse import csr_array
 
-from comorb.engines.blockfile import (
-    ABOUT,
-    CODES,
-    ID,
-    ROWS_A_GROUP,
-    VERSION,
-    WEIGHT,
-    describe,
-    ones_of,
-    open_blocks,
-    read_group,
-)
+from comorb.engines import blockfile
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
-from comorb.records.cohort import Cohort
+from comorb.records.cohort import Cohort, as_matrix
 from comorb.records.ledger import Ledger
 from comorb.storage import fingerprint_of, write_whole
 
@@ -44,10 +32,10 @@ def save_cohort(cohort: Cohort, path: str | Path) -> None:
     path : path
         Where to write it; a file that is there is replaced once the new one is complete.
     """
-    write_parts([as_table(cohort)], path, lambda: about(cohort))
+    write_parts([as_table(cohort)], path, lambda: header_of(cohort))
 
 
-def about(cohort: Cohort) -> dict[str, Any]:
+def header_of(cohort: Cohort) -> dict[str, Any]:
     """Return what the metadata say of a cohort, apart from the numbers of records and ones."""
     return {
         "codes": cohort.codes,
@@ -65,17 +53,17 @@ def as_table(cohort: Cohort) -> pa.Table:
     lists = pa.LargeListArray.from_arrays(
         pa.array(matrix.indptr.astype(np.int64)), pa.array(matrix.indices.astype(np.int32))
     )
-    columns: dict[str, Any] = {ID: cohort.ids, CODES: lists}
+    columns: dict[str, Any] = {blockfile.ID: cohort.ids, blockfile.CODES: lists}
     if cohort.weights is not None:
-        columns[WEIGHT] = pa.array(cohort.weights)
+        columns[blockfile.WEIGHT] = pa.array(cohort.weights)
     columns |= {name: cohort.covariates[name] for name in cohort.covariates.column_names}
     return pa.table(columns)
 
 
 def write_parts(
-    tables: Iterable[pa.Table], path: str | Path, about: Callable[[], dict[str, Any]]
+    tables: Iterable[pa.Table], path: str | Path, header: Callable[[], dict[str, Any]]
 ) -> None:
-    """Write tables of one schema as row groups of one size; ``about`` is asked at the end."""
+    """Write tables of one schema as row groups of one size; ``header`` is asked at the end."""
     rows = ones = 0
     groups = _regrouped(tables)
     first = next(groups)
@@ -84,11 +72,11 @@ def write_parts(
         pq.ParquetWriter(sink, first.schema, compression="zstd") as writer,
     ):
         for group in chain([first], groups):
-            writer.write_table(group, row_group_size=ROWS_A_GROUP)
+            writer.write_table(group, row_group_size=blockfile.ROWS_A_GROUP)
             rows += group.num_rows
-            ones += pc.sum(pc.list_value_length(group[CODES])).as_py() or 0
-        counted = {"version": VERSION, "records": rows, "ones": ones}
-        writer.add_key_value_metadata({ABOUT: json.dumps(counted | about()).encode()})
+            ones += pc.sum(pc.list_value_length(group[blockfile.CODES])).as_py() or 0
+        counted = {"version": blockfile.VERSION, "records": rows, "ones": ones}
+        writer.add_key_value_metadata({blockfile.HEADER: json.dumps(counted | header()).encode()})
 
 
 def _regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -96,9 +84,9 @@ def _regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     held: pa.Table | None = None
     for table in tables:
         held = table if held is None else pa.concat_tables([held, table])
-        while held.num_rows > ROWS_A_GROUP:
-            yield held.slice(0, ROWS_A_GROUP)
-            held = held.slice(ROWS_A_GROUP)
+        while held.num_rows > blockfile.ROWS_A_GROUP:
+            yield held.slice(0, blockfile.ROWS_A_GROUP)
+            held = held.slice(blockfile.ROWS_A_GROUP)
     if held is not None:
         yield held
 
@@ -142,7 +130,7 @@ class CohortFile:
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
         """Read what the metadata of a cohort file say; `StorageError` when it is none."""
-        header = describe(path)
+        header = blockfile.describe(path)
         return cls(
             Path(path),
             tuple(header["codes"]),
@@ -156,16 +144,15 @@ class CohortFile:
         )
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return self.records
 
     def blocks(self) -> Blocks:
         """Return the row groups as blocks."""
-        return open_blocks(self.path)
+        return blockfile.open_blocks(self.path)
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block."""
-        return read_group(self.path, block, [ID])[ID].combine_chunks()
+        return blockfile.read_group(self.path, block, [blockfile.ID])[blockfile.ID].combine_chunks()
 
     def step(self, most: int) -> int:
         """Return the least step between records with which at most ``most`` are read."""
@@ -183,52 +170,43 @@ class CohortFile:
         """Read every ``step``-th record into memory."""
         parts, start = [], 0
         for number in range(self._groups):
-            part = read_group(self.path, number)
+            part = blockfile.read_group(self.path, number)
             places = np.arange(-start % step, len(part), step)
             parts.append(part if step == 1 else part.take(places))
             start += len(part)
-        ledger = self.ledger
+        table, ledger = pa.concat_tables(parts), self.ledger
         if step > 1:
-            ledger = ledger.add("records", f"one in {step}", start, sum(map(len, parts)))
-        cohort = self._restored(pa.concat_tables(parts), ledger)
-        if step == 1 and cohort.matrix.nnz != self.ones:
-            raise self._damaged()
-        return cohort
+            ledger = ledger.add("records", f"one in {step}", start, len(table))
+        indptr, indices = blockfile.ones_of(table)
+        known = not len(indices) or 0 <= indices.min() <= indices.max() < len(self.codes)
+        whole = len(table) == ledger.left("records") and (step > 1 or len(indices) == self.ones)
+        if not (known and whole):
+            raise StorageError(
+                f"{self.path.name} is damaged: it doesn't hold the codes it says it holds."
+            )
+        own = {blockfile.ID, blockfile.CODES, blockfile.WEIGHT} & set(table.column_names)
+        return Cohort(
+            as_matrix(indptr, indices, len(self.codes)),
+            table[blockfile.ID].combine_chunks(),
+            self.codes,
+            self.names,
+            self.system,
+            self.level,
+            table.drop_columns(list(own)).replace_schema_metadata(None),
+            ledger,
+            table[blockfile.WEIGHT].to_numpy() if blockfile.WEIGHT in own else None,
+            self.left_out,
+        )
 
     @property
     def _groups(self) -> int:
         return int(pq.read_metadata(self.path).num_row_groups)
 
     def _rows(self, number: int) -> Rows:
-        table = read_group(self.path, number)
-        weights = table[WEIGHT].to_numpy() if WEIGHT in table.column_names else np.empty(0)
-        return Rows(*ones_of(table), weights)
-
-    def _restored(self, table: pa.Table, ledger: Ledger) -> Cohort:
-        indptr, indices = ones_of(table)
-        known = not len(indices) or 0 <= indices.min() <= indices.max() < len(self.codes)
-        if not known or len(table) != ledger.left("records"):
-            raise self._damaged()
-        small = np.int32 if len(indices) < 2**31 else np.int64
-        matrix = csr_array(
-            (np.ones(len(indices), np.uint8), indices, indptr.astype(small)),
-            shape=(len(table), len(self.codes)),
+        table = blockfile.read_group(self.path, number)
+        weights = (
+            table[blockfile.WEIGHT].to_numpy()
+            if blockfile.WEIGHT in table.column_names
+            else np.empty(0)
         )
-        own = [column for column in (ID, CODES, WEIGHT) if column in table.column_names]
-        return Cohort(
-            matrix,
-            table[ID].combine_chunks(),
-            self.codes,
-            self.names,
-            self.system,
-            self.level,
-            table.drop_columns(own).replace_schema_metadata(None),
-            ledger,
-            table[WEIGHT].to_numpy() if WEIGHT in own else None,
-            self.left_out,
-        )
-
-    def _damaged(self) -> StorageError:
-        return StorageError(
-            f"{self.path.name} is damaged: it doesn't hold the codes it says it holds."
-        )
+        return Rows(*blockfile.ones_of(table), weights)

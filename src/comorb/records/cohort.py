@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from comorb.errors import InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
-from comorb.model.blocks import Blocks, from_csr, moved_ones
+from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
 from comorb.records.ledger import Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
@@ -63,15 +63,16 @@ class Cohort:
     left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the parts are of one size."""
         n, d = self.matrix.shape
-        sizes = {"ids": (len(self.ids), n), "codes": (len(self.codes), d)}
-        sizes["names"] = (len(self.names), d)
-        sizes["weights"] = (n if self.weights is None else len(self.weights), n)
-        if self.covariates.num_columns:
-            sizes["covariates"] = (self.covariates.num_rows, n)
-        sizes["the ledger's records"] = (self.ledger.left("records") or 0, n)
-        sizes["the ledger's features"] = (self.ledger.left("features") or 0, d)
+        sizes = {
+            "ids": (len(self.ids), n),
+            "codes": (len(self.codes), d),
+            "names": (len(self.names), d),
+            "weights": (n if self.weights is None else len(self.weights), n),
+            "covariates": (self.covariates.num_rows if self.covariates.num_columns else n, n),
+            "the ledger's records": (self.ledger.left("records") or 0, n),
+            "the ledger's features": (self.ledger.left("features") or 0, d),
+        }
         for what, (came, expected) in sizes.items():
             if came != expected:
                 raise InputError(
@@ -80,7 +81,6 @@ class Cohort:
                 )
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self.ids)
 
     def __repr__(self) -> str:
@@ -147,7 +147,9 @@ class Cohort:
                     "The column 'date' doesn't hold dates as YYYY-MM-DD or YYYYMMDD, so it can't "
                     "be compared; write it in one of these forms and read the records again."
                 )
-            first, last = (_as_date(end) for end in dates)
+            first, last = (
+                date.fromisoformat(end) if isinstance(end, str) else end for end in dates
+            )
             cohort = cohort._keep(_between(column, first, last), f"dates {_span(first, last)}")
         return cohort
 
@@ -211,19 +213,18 @@ class Cohort:
         by_prefix = "full" in self.level.split("+") and self.system != "opaque"
         meets: Callable[[str, str], bool] = str.startswith if by_prefix else str.__eq__
         known = [(_plain(code), _plain(code).rpartition(":")[2]) for code in self.codes]
-        hits = [
-            np.array([any(meets(form, _plain(code)) for form in forms) for forms in known], bool)
-            for code in codes
-        ]
-        for code, hit in zip(codes, hits, strict=True):
-            if not hit.any():
+        matching = np.zeros(len(self.codes), dtype=bool)
+        for code in codes:
+            hits = [any(meets(form, _plain(code)) for form in forms) for forms in known]
+            matching |= hits
+            if not any(hits):
                 near = get_close_matches(code, self.codes, 3)
                 hint = f" The nearest are {', '.join(near)}." if near else ""
                 raise RecordsError(
                     f"No record has the code {code!r} at the level {self.level!r} of "
                     f"{self.system}.{hint} Check the code, or read with another level."
                 )
-        return np.asarray(np.logical_or.reduce(hits))
+        return matching
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
         columns = self._matching(codes).astype(np.int32)
@@ -262,31 +263,39 @@ class Cohort:
 
     def _drop(self, gone: Mask, rule: str) -> Cohort:
         kept = np.flatnonzero(~gone)
-        place = np.full(len(gone), -1, dtype=np.int32)
-        place[kept] = np.arange(len(kept), dtype=np.int32)
+        matrix = self.matrix
+        if gone.any():
+            ones = moved_ones(matrix.indptr, matrix.indices, new_places(~gone))
+            matrix = as_matrix(*ones, len(kept))
         return replace(
             self,
-            matrix=self.matrix if not gone.any() else moved(self.matrix, place, len(kept)),
+            matrix=matrix,
             codes=tuple(self.codes[i] for i in kept),
             names=tuple(self.names[i] for i in kept),
             ledger=self.ledger.add("features", rule, len(gone), len(kept)),
         )
 
 
-def moved(matrix: csr_array[Any], place: Indices, width: int) -> csr_array[Any]:
-    """Return a 0/1 matrix of ``width`` columns: each one in its new place, or gone at −1."""
-    indptr, indices = moved_ones(matrix.indptr, matrix.indices, place)
+def new_places(kept: Mask) -> Indices:
+    """Return the place of each column among those that are kept, −1 for the others."""
+    return np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+
+
+def as_matrix(indptr: AnyInts, indices: Indices, width: int) -> csr_array[Any]:
+    """Return a 0/1 matrix by the places of its ones, which are sorted in each row."""
     small = np.int32 if len(indices) < 2**31 else np.int64
     ones = np.ones(len(indices), np.uint8)
-    return csr_array((ones, indices, indptr.astype(small)), shape=(matrix.shape[0], width))
+    matrix = csr_array((ones, indices, indptr.astype(small)), shape=(len(indptr) - 1, width))
+    matrix.has_sorted_indices = True
+    return matrix
 
 
 def _plain(code: str) -> str:
     return code.replace(".", "").strip().upper()
 
 
-def _as_mask(found: pa.Array | pa.ChunkedArray) -> Mask:
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))
+def _as_mask(flags: pa.Array | pa.ChunkedArray) -> Mask:
+    return np.asarray(pc.fill_null(flags, False).to_numpy(zero_copy_only=False))
 
 
 def _between(column: pa.ChunkedArray, low: Any, high: Any) -> Mask:
@@ -296,10 +305,6 @@ def _between(column: pa.ChunkedArray, low: Any, high: Any) -> Mask:
     if high is not None:
         inside = pc.and_kleene(inside, pc.less_equal(column, pa.scalar(high)))
     return _as_mask(inside)
-
-
-def _as_date(end: date | str | None) -> date | None:
-    return date.fromisoformat(end) if isinstance(end, str) else end
 
 
 def _span(low: object, high: object) -> str:

@@ -19,16 +19,9 @@ _WRITERS = {
 
 
 def export(batches: Iterable[pa.RecordBatch], path: str | Path, force: bool = False) -> None:
-    """Write batches of rows to a file; memory holds one batch at a time.
+    """Write batches of rows, one at least and all of one schema, to a .csv or .parquet file.
 
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        At least one, all of one schema.
-    path : path
-        A file that ends with .csv or .parquet.
-    force : bool, default=False
-        Whether a file that is there may be replaced.
+    Memory holds one batch at a time. A file that is there is replaced by ``force`` only.
     """
     path = Path(path)
     check_export(path, force)

@@ -30,6 +30,10 @@ class Line:
         """How many the rule took away."""
         return self.before - self.after
 
+    def __str__(self) -> str:
+        removed = f" (−{self.removed:,})" if self.removed else ""
+        return f"{self.unit:<9}{self.after:>12,}  {self.rule}{removed}"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -44,14 +48,8 @@ class Problem:
 class Ledger:
     """Lines in the order in which they happened, the first problems, and notes.
 
-    Attributes
-    ----------
-    lines : tuple of Line
-        One chain for each unit.
-    problems : tuple of Problem
-        At most ``PROBLEM_LIMIT`` cells that couldn't be used; the lines hold the full count.
-    notes : tuple of str
-        What a reader of the result should know: repaired codes, a column left out.
+    Lines are a chain for each unit and count in full; of the cells that couldn't be used, at most
+    ``PROBLEM_LIMIT`` are named. Notes are what a reader of the result should know.
     """
 
     lines: tuple[Line, ...] = ()
@@ -134,10 +132,4 @@ class Ledger:
         )
 
     def __str__(self) -> str:
-        """Return one line of text for each line and note."""
-        table = [f"{line.unit:<9}{line.after:>12,}  {_described(line)}" for line in self.lines]
-        return "\n".join([*table, *(f"note: {note}" for note in self.notes)])
-
-
-def _described(line: Line) -> str:
-    return f"{line.rule} (−{line.removed:,})" if line.removed else line.rule
+        return "\n".join([*map(str, self.lines), *(f"note: {note}" for note in self.notes)])

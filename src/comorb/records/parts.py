@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
+from comorb.model.arrays import Mask
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
+from comorb.records.layouts.identity import NO_UNIQUE_ID
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
-from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
+from comorb.records.sources.duck import OpenedSource, quoted
 from comorb.records.sources.opening import open_source, register_table
 
 PART_ROWS = 1 << 18
@@ -37,22 +38,8 @@ _SIZE = re.compile(r"\s*([0-9.]+)\s*([KMGT]i?B)\s*", re.IGNORECASE)
 class Part(Cohort):
     """Some of the records of a cohort: no rule has to leave any of them, and no code goes."""
 
-    def _keep(self, mask: NDArray[np.bool_], rule: str) -> Cohort:
+    def _keep(self, mask: Mask, rule: str) -> Cohort:
         return self._take(mask, rule)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The rows with an id: the id's column, whether a record's rows lie apart, how many have none.
-
-    ``notes`` are for the ledger.
-    """
-
-    table: SourceTable
-    key: str
-    apart: bool
-    without_id: int
-    notes: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -61,81 +48,70 @@ def open_parts(
 ) -> Iterator[Iterator[Part]]:
     """Open a source as parts of one cohort, before any rule; all of them have the same codes.
 
-    Parameters
-    ----------
-    source, preparation
-        As in `Preparation.read`.
-    memory : str, optional
-        About the most to hold, such as '2GB'; a quarter of it is for the engine.
+    ``memory`` is about the most to hold, such as '2GB'; a quarter of it is for DuckDB.
     """
     with open_source(source, _share(memory)) as opened:
         plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
-        rows = _with_id(opened, plan)
-        begun = Ledger(notes=rows.notes)
-        if rows.without_id or plan.removed:
-            gone = dict(plan.removed) | {"without an id": rows.without_id}
-            begun = begun.open("rows", "read", sum(gone.values()))
-            for rule, count in gone.items():
-                begun = begun.less("rows", rule, count)
-        layout = replace(plan.layout, record=_ROW) if rows.key == _ROW else plan.layout
-        plan = replace(plan, table=rows.table, layout=layout, removed={})
+        plan, begun = _with_id(opened, plan)
         raws = plan.reader.count(opened, plan)
         vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
         encode = _encoder(raws, vocabulary)
-        yield _cohorts(opened, plan, rows, begun, encode, preparation.level)
+        yield _cohorts(opened, plan, begun, encode, preparation.level)
 
 
-def _with_id(source: OpenedSource, plan: Plan) -> _Rows:
-    """Return the rows that belong to a record."""
-    table, layout = plan.table, plan.layout
-    column = plan.id_column
-    if column is None and plan.by_code:
-        raise RecordsError(
-            f"{table.label} has no column that was recognised as the id of a visit or a patient, "
-            "which a long layout needs; name it."
-        )
-    apart = plan.by_code or plan.unit == "patient" or layout.part is not None
+def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
+    """Return how to read the rows that belong to a record, and what became of the others."""
+    table, column = plan.table, plan.id_column
     if column is None:
-        return _numbered(source, table)
+        return _numbered(source, plan)
     name = quoted(column)
-    (counts,) = source.rows(table, f"SELECT count(*), count({name}) FROM {table.sql}")
-    total, known = counts
+    ((total, known),) = source.rows(table, f"SELECT count(*), count({name}) FROM {table.sql}")
     if not total:
         raise RecordsError(f"{table.label} holds no rows; export it again.")
-    if not apart:
+    if not _apart(plan):
         distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
         ((different,),) = source.rows(table, f"{distinct} IS NOT NULL")
-        if different < known and column == layout.patient:
-            return _numbered(source, table)
+        if different < known and column == plan.layout.patient:
+            return _numbered(source, plan)
         if different < known:
             raise RecordsError(
                 f"{table.label}: {known - different:,} rows repeat an id of column {column!r}, "
                 "which must be unique when records are read in parts. Name the column that is "
                 "unique, read with unit='patient' to unite them, or read without memory."
             )
-    held = f"SELECT * FROM {table.sql} WHERE {name} IS NOT NULL"
-    view = source.view(table.label, held, table.text) if known < total else table
-    return _Rows(view, column, apart, total - known)
+    gone = {**plan.removed, "without an id": total - known}
+    begun = Ledger().open("rows", "read", sum(gone.values()))
+    for rule, count in gone.items():
+        begun = begun.less("rows", rule, count)
+    if known < total:
+        held = f"SELECT * FROM {table.sql} WHERE {name} IS NOT NULL"
+        table = source.view(table.label, held, table.text)
+    return replace(plan, table=table, removed={}), begun
 
 
-def _numbered(source: OpenedSource, table: SourceTable) -> _Rows:
-    sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {table.sql}"
-    note = "no column holds a unique id: records go by row number"
-    return _Rows(source.view(table.label, sql, table.text), _ROW, False, 0, (note,))
+def _numbered(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
+    sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {plan.table.sql}"
+    table = source.view(plan.table.label, sql, plan.table.text)
+    layout = replace(plan.layout, record=_ROW)
+    return replace(plan, table=table, layout=layout), Ledger(notes=(NO_UNIQUE_ID,))
 
 
-def _tables(source: OpenedSource, table: SourceTable, rows: _Rows) -> Iterator[pa.Table]:
+def _apart(plan: Plan) -> bool:
+    """Tell whether the rows of a record may lie apart."""
+    return plan.reader.by_code or plan.unit == "patient" or plan.layout.part is not None
+
+
+def _tables(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
     """Yield the rows of a table; all rows of a record are in the same one."""
-    order = f" ORDER BY {quoted(rows.key)}" if rows.apart else ""
+    table, key, apart = plan.table, plan.id_column or "", _apart(plan)
+    order = f" ORDER BY {quoted(key)}" if apart else ""
     held: list[pa.RecordBatch] = []
     for batch in source.batches(table, f"SELECT * FROM {table.sql}{order}", PART_ROWS):
         held.append(batch)
         if sum(map(len, held)) < PART_ROWS:
             continue
         whole = pa.Table.from_batches(held)
-        end = len(whole)
-        if rows.apart:
-            end = pc.index(whole[rows.key], whole[rows.key][-1]).as_py()
+        end = pc.index(whole[key], whole[key][-1]).as_py() if apart else len(whole)
         if end:
             yield whole.slice(0, end)
             held = whole.slice(end).combine_chunks().to_batches()
@@ -144,16 +120,11 @@ def _tables(source: OpenedSource, table: SourceTable, rows: _Rows) -> Iterator[p
 
 
 def _cohorts(
-    source: OpenedSource,
-    plan: Plan,
-    rows: _Rows,
-    begun: Ledger,
-    encode: Encode,
-    levels: tuple[str, ...],
+    source: OpenedSource, plan: Plan, begun: Ledger, encode: Encode, levels: tuple[str, ...]
 ) -> Iterator[Part]:
     """Yield the cohort of each part of the rows."""
-    records = 0
-    for table in _tables(source, plan.table, rows):
+    empty = True
+    for table in _tables(source, plan):
         with source.connection.cursor() as connection:
             own = OpenedSource(source.label, connection)
             read = register_table(own, plan.table.label, table)
@@ -162,9 +133,10 @@ def _cohorts(
             cohort = part.cohort(assembly, levels, Part)
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()
-        records += len(cohort)
+        empty = empty and not len(cohort)
         yield replace(cohort, ledger=ledger)
-    plan.check_usable(records, assembly.vocabulary)
+    if empty:
+        plan.check_usable(assembly)
 
 
 def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:

@@ -6,32 +6,34 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from comorb.errors import RecordsError
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.layouts.layout import Layout
-from comorb.records.reading import Reading, open_records
+from comorb.records.layouts.readers import plan_reading
+from comorb.records.sources.opening import open_source
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A cohort and what its source was understood to be."""
+
+    cohort: Cohort
+    source: str
+    table: str
+    layout: Layout
+    unit: str
 
 
 @dataclass(frozen=True)
 class Preparation:
     """How records are read, which of them are kept, and which codes are left out.
 
-    Attributes
-    ----------
-    table, layout, unit, system, level
-        As in `read_records`.
-    having, without : tuple of str
-        Keep the records with any of these codes, and those with none of these.
-    age, sex, dates
-        Keep the records within these bounds, as in `Cohort.where`.
-    at_least : int, default=3
-        Keep the records with so many distinct codes (the paper's rule).
-    drop_codes : tuple of str
-        Codes to leave out once the records are chosen.
-    drop_rare : int, default=0
-        Leave out the codes of fewer records than this.
+    Read as by `read_records`; kept are the records with any of the codes ``having``, with none of
+    ``without``, within the bounds of `Cohort.where`, and with ``at_least`` so many distinct codes
+    (the paper's rule: 3). Then ``drop_codes`` go, and those of fewer than ``drop_rare`` records.
     """
 
     table: str | None = None
@@ -54,15 +56,13 @@ class Preparation:
 
     def open(self, source: Any, memory: str | None = None) -> Reading:
         """Read every record of a source, with what was understood of it."""
-        return open_records(
-            source,
-            table=self.table,
-            layout=self.layout,
-            unit=self.unit,
-            system=self.system,
-            level=self.level,
-            memory=memory,
-        )
+        with open_source(source, memory) as opened:
+            plan = plan_reading(opened, self.table, self.layout, self.unit, whole=True)
+            encode = partial(plan.vocabulary, system=self.system, levels=self.level)
+            assembly = plan.reader.read(opened, plan, encode)
+            plan.check_usable(assembly)
+            cohort = plan.cohort(assembly, self.level, Cohort)
+            return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
 
     def select(self, cohort: Cohort) -> Cohort:
         """Keep the records that the rules ask for, with all their codes."""

@@ -1,4 +1,4 @@
-"""Reading: from any source, layout and coding system to a cohort."""
+"""Reading: all records of a source as a cohort, or what they would give."""
 
 from __future__ import annotations
 
@@ -6,36 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
-from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
-from comorb.records.sources.opening import open_source
+from comorb.records.preparation import Preparation
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What reading a source would give.
+    """What reading a source would give: how it is understood, and the cohort in figures.
 
-    Attributes
-    ----------
-    source, table : str
-        What was looked at.
-    layout : Layout
-        Which columns hold what.
-    unit : str
-        'visit' or 'patient'.
-    system, level : str
-        The coding system and the level of the features.
-    records, features, mentions : int
-        The size of the cohort: its rows, columns and ones.
-    most_common : tuple of (code, name, records)
-        The ten most common features.
-    covariates : tuple of str
-        The columns that come along.
-    ledger : Ledger
-        What became of every row, with the problems.
+    ``records``, ``features`` and ``mentions`` are the rows, columns and ones of the cohort;
+    ``most_common`` are the ten most common codes, each with its name and its records.
     """
 
     source: str
@@ -54,17 +36,6 @@ class Inspection:
     def to_dict(self) -> dict[str, Any]:
         """Return the inspection as plain lists and dictionaries, for JSON."""
         return asdict(self)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A cohort and what its source was understood to be."""
-
-    cohort: Cohort
-    source: str
-    table: str
-    layout: Layout
-    unit: str
 
 
 def read_records(
@@ -116,7 +87,7 @@ def read_records(
     >>> read_records(rows).codes
     ('250', '428')
     """
-    return open_records(source, table, layout, unit, system, level, memory).cohort
+    return _preparation(table, layout, unit, system, level).read(source, memory)
 
 
 def inspect_records(
@@ -136,7 +107,7 @@ def inspect_records(
     Inspection
         The layout, the coding system, counts and problems.
     """
-    read = open_records(source, table, layout, unit, system, level, memory)
+    read = _preparation(table, layout, unit, system, level).open(source, memory)
     cohort = read.cohort
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
@@ -156,25 +127,13 @@ def inspect_records(
     )
 
 
-def open_records(
-    source: Any,
-    table: str | None = None,
-    layout: Layout | str | None = None,
-    unit: str | None = None,
-    system: str | None = None,
-    level: str | Sequence[str] = "category",
-    memory: str | None = None,
-) -> Reading:
-    """Read records into a cohort, with what was understood; the parameters of `read_records`."""
+def _preparation(
+    table: str | None,
+    layout: Layout | str | None,
+    unit: str | None,
+    system: str | None,
+    level: str | Sequence[str],
+) -> Preparation:
     given = layout if isinstance(layout, Layout) else Layout(kind=layout)
     levels = (level,) if isinstance(level, str) else tuple(level)
-    with open_source(source, memory) as opened:
-        plan = plan_reading(opened, table, given, unit, whole=True)
-
-        def encode(raws: dict[Raw, int]) -> Vocabulary:
-            return plan.vocabulary(raws, system, levels)
-
-        assembly = plan.reader.read(opened, plan, encode)
-        plan.check_usable(assembly.matrix.shape[0], assembly.vocabulary)
-        cohort = plan.cohort(assembly, levels, Cohort)
-        return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
+    return Preparation(table, given, unit, system, levels)

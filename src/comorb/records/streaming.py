@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from comorb.engines.blockfile import CODES, ones_of, read_group
 from comorb.errors import RecordsError
+from comorb.model.arrays import Mask
 from comorb.model.blocks import moved_ones
-from comorb.records.archive import as_table, write_parts
-from comorb.records.cohort import Cohort
+from comorb.records.archive import as_table, header_of, write_parts
+from comorb.records.cohort import Cohort, new_places
 from comorb.records.ledger import Ledger
 from comorb.records.parts import open_parts
 from comorb.records.preparation import Preparation
@@ -29,100 +29,83 @@ def write_cohort(
 ) -> None:
     """Read records of any number, select and drop, and write the cohort, in bounded memory.
 
-    Parameters
-    ----------
-    source : anything that `read_records` reads
-        The records.
-    path : path
-        The cohort file, for `load_cohort` and `comorb.engines.open_blocks`.
-    preparation : Preparation, optional
-        How to read them and which to keep; by default those with at least 3 codes.
-    memory : str, optional
-        About the most to hold, such as '2GB'.
+    ``source`` is anything that `read_records` reads, ``memory`` about the most to hold, such as
+    '2GB'. The file is one for `load_cohort` and `comorb.engines.open_blocks`.
     """
     path = Path(path)
     preparation = preparation or Preparation()
     draft = path.with_name(f"{path.name}.draft")
-    whole = _Whole()
+    whole = _Whole(preparation)
     try:
         with open_parts(source, preparation, memory) as parts:
             tables = (whole.table(preparation.select(part)) for part in parts)
-            write_parts(tables, draft, lambda: whole.about(whole.kept(preparation)))
-        kept = whole.kept(preparation)
-        if kept.all():
+            write_parts(tables, draft, whole.finish)
+        if whole.kept.all():
             draft.replace(path)
         else:
-            write_parts(_without(draft, kept), path, lambda: whole.about(kept))
+            write_parts(_without(draft, whole.kept), path, lambda: whole.header)
     finally:
         draft.unlink(missing_ok=True)
 
 
 class _Whole:
-    """What the parts add up to: the ledger, and how many records have each code."""
+    """What the parts add up to: the ledger, and how many records have each code.
 
-    def __init__(self) -> None:
-        self.ledger: Ledger | None = None
+    At the end, ``kept`` are the codes that stay, and ``header`` are the metadata of the file.
+    """
+
+    def __init__(self, preparation: Preparation) -> None:
+        self.preparation = preparation
+        self.ledger = Ledger()
         self.schema: pa.Schema | None = None
 
     def table(self, part: Cohort) -> pa.Table:
         """Count a part and return its rows, with the columns and types of the first part."""
-        counts = part.counts()
-        if self.ledger is None:
-            self.counts, self.last, self.ledger = counts, part, part.ledger + Ledger()
-        else:
-            self.counts, self.ledger = self.counts + counts, self.ledger + part.ledger
+        self.last = part
+        self.ledger = self.ledger + part.ledger
         table = as_table(part)
         if self.schema is None:
-            self.schema = table.schema
-        missing = [name for name in self.schema.names if name not in table.column_names]
-        for name in missing:
+            self.schema, self.counts = table.schema, np.zeros_like(part.counts())
+        self.counts += part.counts()
+        for name in set(self.schema.names) - set(table.column_names):
             table = table.append_column(name, pa.nulls(len(part), self.schema.field(name).type))
         return table.select(self.schema.names).cast(self.schema)
 
-    def kept(self, preparation: Preparation) -> NDArray[np.bool_]:
-        """Return which codes stay, with a line of the ledger for each rule."""
-        kept = self.counts > 0
-        self.lines = [("in no record that is left", int(kept.sum()))] if not kept.all() else []
-        self.chosen = kept.copy()
-        if preparation.drop_codes:
-            named = self.last._matching(preparation.drop_codes)
-            kept = kept & ~named
-            self.lines.append((f"drop {' and '.join(preparation.drop_codes)}", int(kept.sum())))
-        if preparation.drop_rare > 1:
-            kept = kept & (self.counts >= preparation.drop_rare)
-            self.lines.append((f"fewer than {preparation.drop_rare} records", int(kept.sum())))
-        records = (self.ledger or Ledger()).left("records") or 0
+    def finish(self) -> dict[str, Any]:
+        """Decide which codes stay, and return what the metadata of the file say."""
+        drop_codes, drop_rare = self.preparation.drop_codes, self.preparation.drop_rare
+        self.kept = self.counts > 0
+        ledger = self.ledger.open("features", "read", len(self.kept))
+        ledger = ledger.less("features", "in no record that is left", int((~self.kept).sum()))
+        rules = {}
+        if drop_codes:
+            rules[f"drop {' and '.join(drop_codes)}"] = self.last._matching(drop_codes)
+        if drop_rare > 1:
+            rules[f"fewer than {drop_rare} records"] = self.counts < drop_rare
+        for rule, gone in rules.items():
+            before, self.kept = int(self.kept.sum()), self.kept & ~gone
+            ledger = ledger.add("features", rule, before, int(self.kept.sum()))
+        records = ledger.left("records") or 0
         if not records:
             raise RecordsError("No record is left after the rules; ask for less.")
-        if not kept.any():
+        if not self.kept.any():
             raise RecordsError(
                 f"No code is left of those that {records:,} records have; leave out fewer."
             )
-        return kept
-
-    def about(self, kept: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return what the metadata of the file say."""
-        codes, names = self.last.codes, self.last.names
-        ledger = (self.ledger or Ledger()).open("features", "read", len(codes))
-        for rule, left in self.lines:
-            ledger = ledger.add("features", rule, ledger.left("features") or 0, left)
-        stays = np.flatnonzero(kept)
-        return {
-            "codes": [codes[i] for i in stays],
-            "names": [names[i] for i in stays],
-            "left_out": sorted(codes[i] for i in np.flatnonzero(self.chosen & ~kept)),
-            "system": self.last.system,
-            "level": self.last.level,
+        codes, names = np.array(self.last.codes), np.array(self.last.names)
+        self.header = header_of(self.last) | {
+            "codes": codes[self.kept].tolist(),
+            "names": names[self.kept].tolist(),
+            "left_out": sorted(codes[(self.counts > 0) & ~self.kept].tolist()),
             "ledger": ledger.to_dict(),
         }
+        return self.header
 
 
-def _without(draft: Path, kept: NDArray[np.bool_]) -> Iterator[pa.Table]:
+def _without(draft: Path, kept: Mask) -> Iterator[pa.Table]:
     """Yield the rows of a block file without the codes that don't stay."""
-    place = np.full(len(kept), -1, dtype=np.int32)
-    place[kept] = np.arange(kept.sum(), dtype=np.int32)
     for number in range(pq.read_metadata(draft).num_row_groups):
         table = read_group(draft, number)
-        indptr, indices = ones_of(table)
-        lists = pa.LargeListArray.from_arrays(*map(pa.array, moved_ones(indptr, indices, place)))
+        ones = moved_ones(*ones_of(table), new_places(kept))
+        lists = pa.LargeListArray.from_arrays(*map(pa.array, ones))
         yield table.set_column(table.column_names.index(CODES), CODES, lists)

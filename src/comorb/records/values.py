@@ -7,57 +7,44 @@ lost in silence. A column of millions of rows has few distinct values, and only 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
+from importlib import resources
 from typing import Any
 
 MARKS = frozenset({"", "?", ".", "-", "NULL", "NA", "N/A", "#N/A", "<NA>", "NAN", "\\N", "NAT"})
 WORDS = frozenset({"NONE", "NIL", "UNK", "UNKNOWN", "MISSING"})
 TIME = r"[ T:][0-9]{1,2}:[0-9]{2}.*$"
 
-_YES = ("1", "1.0", "true", "yes", "y", "ja", "oui", "si", "sí", "sim")
-_NO = ("0", "0.0", "false", "no", "n", "nein", "non", "não", "nao", "nee")
-_YES_NO = dict.fromkeys(_YES, True) | dict.fromkeys(_NO, False)
+_WORDS = tomllib.loads(
+    resources.files("comorb.records").joinpath("values.toml").read_text(encoding="utf-8")
+)
 
-_SEX_WORDS = {
-    "female": "f fem female woman girl femme feminin mujer femenino femenina hembra dona weiblich "
-    "w frau vrouw vrouwelijk femmina femminile donna mulher feminino",
-    "male": "m male man boy homme masculin h hombre masculino varon home mannlich mann mannelijk "
-    "maschio maschile uomo homem",
-    "other": "o other x d divers diverse non-binary nonbinary intersex autre otro altre andere "
-    "anders altro outro",
-}
-_SEXES = {word: sex for sex, words in _SEX_WORDS.items() for word in words.split()}
+
+def _meaning_of_words(table: str) -> dict[str, str]:
+    return {word: meaning for meaning, words in _WORDS[table].items() for word in words.split()}
+
+
+_YES_NO = _meaning_of_words("answers")
+_SEXES = _meaning_of_words("sexes")
 _ISO_5218 = {"1": "male", "2": "female", "9": "other"}
 _ISO_COLUMN = re.compile(r"iso|5218|bene_sex_ident", re.IGNORECASE)
 
-_IN_A_YEAR = {
-    1: "y yr yrs yo y/o year years a an ans ano anos any anys anno anni jahr jahre jahren jaar",
-    12: "m mo mos mon mth mths month months monat monate monaten mois mes meses mesos mese mesi "
-    "maand maanden",
-    52.18: "w wk wks week weeks woche wochen semaine semaines semana semanas setmana setmanes "
-    "settimana settimane weken",
-    365.25: "d day days tag tage tagen jour jours dia dias dies giorno giorni dag dagen",
-    8766: "h hr hrs hour hours stunde stunden heure heures hora horas hores ora ore uur",
+_UNITS = {word: float(number) for word, number in _meaning_of_words("in_a_year").items()}
+_AGES = [
+    (re.compile(pattern, re.VERBOSE), way)
+    for way, patterns in _WORDS["ages"].items()
+    for pattern in patterns
+]
+_AGE_NOTES = {
+    "range": "are ranges, read as the middle",
+    "open": "have an open end, read as that end",
+    "unit": "are in months, weeks, days or hours, read as parts of a year",
 }
-_UNITS = {word: number for number, words in _IN_A_YEAR.items() for word in words.split()}
-_NUMBER, _UNIT = r"(?P<low>[0-9]{1,3}(?:\.[0-9]+)?)", r"\s*(?P<unit>[a-z/]+)?"
-_PLAIN_AGE = re.compile(r"(?P<low>-?[0-9]+(?:[.,][0-9]+)?)" + _UNIT)
-_RANGE = re.compile(
-    r"[\[(]?\s*" + _NUMBER + r"\s*(?:[-–—,;]|to|bis|a|al|tot|until)\s*"
-    r"(?P<high>[0-9]{1,3}(?:\.[0-9]+)?)\s*[\])]?" + _UNIT
-)
-_ABOVE = re.compile(r"(?:>=?|≥|over|above|uber|plus de|mas de)\s*" + _NUMBER + _UNIT)
-_AND_ABOVE = re.compile(
-    _NUMBER + r"(?:\s*(?P<unit>[a-z/]+?))??\s*(?:\+|plus|(?:and|or|und|oder|et|ou|y|o|e|i|en|of)\s+"
-    r"(?:over|older|more|above|up|alter|mehr|plus|mas|piu|oltre|mes|mais|ouder|meer))"
-)
-_BELOW = re.compile(
-    r"(?:<=?|≤|under|below|less than|unter|moins de|menos de|meno di|onder)\s*" + _NUMBER + _UNIT
-)
 
 _YEAR_FIRST = (
     re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[ T].*)?"),
@@ -70,17 +57,10 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 @dataclass(frozen=True)
 class Meanings:
-    """What the values of a column mean.
+    """What the values of a column mean: ``kind`` is what they become, float, date, int or str.
 
-    Attributes
-    ----------
-    kind : type
-        What the values become: float, date, int or str.
-    of : mapping of str to value, optional
-        What each distinct text means, None where it is missing or can't be read; when there is
-        no mapping, a text is cast to the kind as it is.
-    notes : tuple of str
-        What was interpreted or lost, for the ledger.
+    ``of`` says what each distinct text means, None where it is missing or can't be read; without
+    it, a text is cast as it is. ``notes`` are for the ledger: what was interpreted or lost.
     """
 
     kind: type
@@ -99,7 +79,8 @@ def is_missing(text: str) -> bool:
 
 def yes_no(text: str) -> bool | None:
     """Return what a yes or a no means, None for other texts."""
-    return _YES_NO.get(text.strip().lower())
+    answer = _YES_NO.get(text.strip().lower())
+    return None if answer is None else answer == "yes"
 
 
 def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
@@ -136,12 +117,7 @@ def same_sexes(words: Collection[str], wanted: Collection[str]) -> list[str]:
 def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
     """Keep the file's own words for sexes, but for the numbers of ISO 5218.
 
-    Parameters
-    ----------
-    counts : mapping of str to int
-        The distinct texts of the column, and how often each occurs.
-    column : str
-        The name of the column in the file.
+    ``counts`` says how often each distinct text of the column occurs.
     """
     by_number = _ISO_COLUMN.search(column) is not None
     present = {
@@ -160,7 +136,7 @@ def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
 
 
 def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
-    """Read ages as years; the parameters are those of `read_sexes`.
+    """Read ages as years.
 
     The middle stands for a range, zero being the lower end of 'under 18', and the open end for
     what is above it. A column in which most values are no ages stays text.
@@ -172,24 +148,17 @@ def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
         ways[way] += present[text]
     if ways["lost"] * 2 > sum(ways.values()):
         return _left_as_text(column, "an age")
-    notes = []
-    if ways["range"]:
-        notes.append(f"{ways['range']:,} ages of column {column!r} are ranges, read as the middle")
-    if ways["open"]:
-        notes.append(
-            f"{ways['open']:,} ages of column {column!r} have an open end, read as that end"
-        )
-    if ways["unit"]:
-        notes.append(
-            f"{ways['unit']:,} ages of column {column!r} are in months, weeks, days or hours, read "
-            "as parts of a year"
-        )
+    notes = [
+        f"{ways[way]:,} ages of column {column!r} {reading}"
+        for way, reading in _AGE_NOTES.items()
+        if ways[way]
+    ]
     notes += _lost(ways["lost"], column, "an age")
     return Meanings(float, {text: years for text, (years, _) in ages.items()}, tuple(notes))
 
 
 def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
-    """Read dates in any usual form; the parameters are those of `read_sexes`.
+    """Read dates in any usual form.
 
     Whether 03/04/2009 is in March or in April is told by the days above 12 of the whole column.
     A column in which that can't be told, or in which most values are no dates, stays text.
@@ -226,33 +195,22 @@ def _lost(count: int, column: str, noun: str) -> list[str]:
 
 def _simple(text: str) -> str:
     """Return a text in small letters, without accents and blanks around it."""
-    plain = text.strip().lower()
-    if plain.isascii():
-        return plain
-    return "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+    letters = unicodedata.normalize("NFKD", text.strip().lower())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _age(text: str) -> tuple[float | None, str]:
     """Return an age in years, and in which way it was written."""
-    for pattern, way in (
-        (_PLAIN_AGE, "plain"),
-        (_RANGE, "range"),
-        (_BELOW, "range"),
-        (_ABOVE, "open"),
-        (_AND_ABOVE, "open"),
-    ):
+    for pattern, way in _AGES:
         parts = pattern.fullmatch(text)
         in_a_year = _UNITS.get(parts["unit"] or "y") if parts else None
         if parts is None or in_a_year is None:
             continue
-        low = float(parts["low"].replace(",", "."))
-        if pattern is _BELOW:
-            low /= 2
-        elif pattern is _RANGE:
-            low = (low + float(parts["high"])) / 2
-        if way == "plain" and in_a_year != 1:
-            way = "unit"
-        return low / in_a_year, way
+        low, high = parts["low"], parts.groupdict().get("high")
+        years = float(low.replace(",", ".") or 0)
+        if high:
+            years = (years + float(high)) / 2
+        return years / in_a_year, "unit" if way == "plain" and in_a_year != 1 else way
     return None, "lost"
 
 

@@ -1,10 +1,12 @@
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comorb.records.codes.vocabulary import Vocabulary
-from comorb.records.layouts.assembly import build_matrix, matrix_of_grids, without_empty
+from comorb.records.layouts.assembly import Assembly, build_matrix, matrix_of_grids
+from comorb.records.ledger import Ledger
 
 
 def vocabulary(places, features):
@@ -37,9 +39,13 @@ def test_pairs_and_grids_agree_with_a_dense_matrix(seed, levels, width):
         assert once == len(first)
         assert matrix.has_canonical_format
         assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-        held = without_empty(matrix)
-        assert np.array_equal(held[0].toarray(), dense[dense.any(axis=1)])
-        assert np.array_equal(held[1], dense.any(axis=1))
+        held = np.flatnonzero(dense.any(axis=1))
+        ids = pa.array(np.arange(12))
+        assembly = Assembly(matrix, ids, words, pa.table({"row": ids}), Ledger()).with_codes()
+        assert np.array_equal(assembly.matrix.toarray(), dense[held])
+        assert assembly.ids.to_pylist() == assembly.covariates["row"].to_pylist() == held.tolist()
+        assert assembly.ledger.left("records") == len(held)
+        assert assembly.ledger.left("features") == 7
 
 
 def test_no_mentions_at_all():

@@ -30,7 +30,7 @@ def test_patients_are_united_in_the_order_of_their_ids():
     known = of(["b", None, "a", "b"], Layout(patient="id"), "patient")
     assert known.ids.to_pylist() == ["a", "b"]
     assert known.place.tolist() == [1, -1, 0, 1]
-    assert known.united
+    assert not known.by_row
     assert known.ledger.left("rows") == 3
 
 

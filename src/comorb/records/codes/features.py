@@ -13,18 +13,10 @@ _RECOGNISED_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Recognition:
-    """The coding system that fits a column.
+    """The key of the system that fits a column, and how many of its values do.
 
-    Attributes
-    ----------
-    system
-        The key of a coding system.
-    matched
-        Values that fit the system.
-    total
-        Values that are not missing.
-    ambiguous
-        Values that fit both ICD-9 and ICD-10, as some E and V codes do.
+    ``total`` are the values that aren't missing; ``ambiguous`` are those that fit both ICD-9 and
+    ICD-10, as some E and V codes do.
     """
 
     system: str
@@ -35,17 +27,10 @@ class Recognition:
 
 @dataclass(frozen=True)
 class Features:
-    """What the raw codes of a column become.
+    """What the raw codes of a column become: their features, one a level, none for unusable ones.
 
-    Attributes
-    ----------
-    of
-        For each raw code its features, one a level; empty for missing and malformed codes.
-    repaired, malformed, missing
-        The raw codes to which that happened.
-    mixed
-        Raw codes without one group at the 'group' level, mostly because they are too coarse
-        and the groups of their subdivisions differ: their category stands in for the group.
+    The sets say to which raw codes something happened. ``mixed`` are those without one group,
+    mostly as the groups of their subdivisions differ: their category stands in for it.
     """
 
     of: dict[str, tuple[str, ...]]
@@ -56,20 +41,10 @@ class Features:
 
 
 def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
-    """Recognise the coding system of a column.
+    """Recognise the coding system of a column by its distinct codes, or by each with its count.
 
-    Parameters
-    ----------
-    values
-        The distinct codes of the column, or each with its count.
+    It is 'opaque' when fewer than four in five values look like ICD-9 or ICD-10.
 
-    Returns
-    -------
-    Recognition
-        'opaque' when fewer than four in five values look like ICD-9 or ICD-10.
-
-    Examples
-    --------
     >>> recognise(["428.0", "250.00", "V45.81"])
     Recognition(system='icd9cm', matched=3, total=3, ambiguous=1)
     """
@@ -101,25 +76,8 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
 
 
 def featurise(raw_codes: Iterable[str], system: str, levels: Iterable[str]) -> Features:
-    """Map the distinct raw codes of a column to features.
+    """Map the distinct raw codes of a column to features at one or several levels.
 
-    Parameters
-    ----------
-    raw_codes
-        The codes as they were written.
-    system
-        The key of a coding system.
-    levels
-        One or several of 'category', 'full', 'group' and 'chapter'.
-
-    Returns
-    -------
-    Features
-        The features of each raw code, and which raw codes were repaired, malformed, missing
-        or too coarse.
-
-    Examples
-    --------
     >>> featurise(["428.0", "?"], "icd9cm", ["category", "chapter"]).of
     {'428.0': ('428', '390-459'), '?': ()}
     """
@@ -135,7 +93,7 @@ def featurise(raw_codes: Iterable[str], system: str, levels: Iterable[str]) -> F
     def features(code: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(coding.roll_up(code, level) for level in levels))
 
-    by_group = "group" in levels and coding.grammar is not None
+    by_group = "group" in levels and coding.fit is not None
     usable = {raw: code for raw, (code, _) in codes.items() if code and by_group}
     return Features(
         of={raw: features(code) if code else () for raw, (code, _) in codes.items()},

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from comorb.records.codes import icd10cm
-from comorb.records.codes.system import CodingSystem, Normalised
+from comorb.records.codes.system import Normalised
 
 _CODE = re.compile(r"[A-Z][0-9]{2}(?:\.?[0-9]{1,3})?")
 _DAGGER = re.compile(r"(?P<code>[A-Z][0-9]{2}\.?[0-9X])[DA]")
@@ -38,13 +38,12 @@ def _is_likely(counts: Mapping[str, int]) -> bool:
     return unbillable > _UNBILLABLE_SHARE * total
 
 
-SYSTEM = CodingSystem(
-    "icd10",
-    "ICD-10",
-    replace(icd10cm.GRAMMAR, fit=_fit),
-    family="icd10",
-    claims=icd10cm.is_no_drug,
+SYSTEM = replace(
+    icd10cm.SYSTEM,
+    key="icd10",
+    title="ICD-10",
+    fit=_fit,
     is_likely=_is_likely,
     url="icd-10",
-    not_diseases=icd10cm.SYSTEM.not_diseases,
+    edition=None,
 )

@@ -7,7 +7,7 @@ import re
 import warnings
 from functools import cache, partial
 
-from comorb.records.codes.system import CodingSystem, Grammar, Normalised
+from comorb.records.codes.system import CodingSystem, Normalised
 from comorb.records.codes.tables import mapping_file, official_titles, own_table, with_prefixes
 
 _CODE = re.compile(r"[A-Z](?:[0-9][0-9A-Z]|A[0-9])(?:\.?[0-9A-Z]{1,4})?")
@@ -23,7 +23,7 @@ def fit(text: str, pattern: re.Pattern[str] = _CODE) -> Normalised | None:
     return Normalised(text.replace(".", ""), "ok") if pattern.fullmatch(text) else None
 
 
-def is_no_drug(code: str) -> bool:
+def _is_no_drug(code: str) -> bool:
     """Tell a code from those of the ATC, many of which could be one."""
     return bool(code) and not _DRUG.fullmatch(code)
 
@@ -38,7 +38,9 @@ def _titles() -> dict[str, str]:
     return own_table("ccsr_groups.csv") | billable()
 
 
-def _heading(code: str) -> str | None:
+def _describe(code: str) -> str | None:
+    if code in _titles():
+        return _titles()[code]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         import simple_icd_10_cm as tree
@@ -51,15 +53,16 @@ def _category(code: str) -> str:
     return code[:3]
 
 
-GRAMMAR = Grammar(
-    fit, _category, partial(own_table, "icd10_chapters.csv"), _groups, _titles, _heading
-)
 SYSTEM = CodingSystem(
     "icd10cm",
     "ICD-10-CM",
-    GRAMMAR,
+    fit,
+    _category,
+    partial(own_table, "icd10_chapters.csv"),
+    _groups,
+    _describe,
     family="icd10",
-    claims=is_no_drug,
+    claims=_is_no_drug,
     url="icd-10-cm",
     edition=re.compile(r"(icd)?(10|100)(cm)?|0"),
     not_diseases=re.compile(r"[R-Z]"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache, partial
 
-from comorb.records.codes.system import CodingSystem, Grammar, Normalised
+from comorb.records.codes.system import CodingSystem, Normalised
 from comorb.records.codes.tables import mapping_file, official_titles, own_table, with_prefixes
 
 _CODE = re.compile(
@@ -61,14 +61,18 @@ def _titles() -> dict[str, str]:
     return _ccs()[1] | official_titles(_OFFICIAL) | _categories()
 
 
-def _heading(code: str) -> str | None:
-    return _categories().get(_category(code))
+def _describe(code: str) -> str | None:
+    return _titles().get(code) or _categories().get(_category(code))
 
 
 SYSTEM = CodingSystem(
     "icd9cm",
     "ICD-9-CM",
-    Grammar(_fit, _category, partial(own_table, "icd9_chapters.csv"), _groups, _titles, _heading),
+    _fit,
+    _category,
+    partial(own_table, "icd9_chapters.csv"),
+    _groups,
+    _describe,
     family="icd9",
     url="icd-9",
     edition=re.compile(r"(icd)?0?9(cm)?(0)?"),

@@ -35,58 +35,27 @@ class Normalised(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grammar:
-    """What is known about the codes of a system, beyond how they are written.
-
-    Attributes
-    ----------
-    fit : callable
-        From a text in capitals and without marks to its canonical form, None if it is no code.
-    category : callable
-        From a code to its category.
-    chapters, groups, titles : callable
-        The title of each chapter; the group of each code, and of each prefix whose codes agree;
-        the titles of whatever else has one.
-    heading : callable
-        From a code without a title to the title of its category.
-    """
-
-    fit: Callable[[str], Normalised | None]
-    category: Callable[[str], str]
-    chapters: Callable[[], Mapping[str, str]]
-    groups: Callable[[], Mapping[str, str | None]]
-    titles: Callable[[], Mapping[str, str]]
-    heading: Callable[[str], str | None]
-
-
-@dataclass(frozen=True)
 class CodingSystem:
-    """A coding system; one without a grammar takes codes as they are written.
+    """A coding system: its key in files and options, its title, and what is known of its codes.
 
-    Attributes
-    ----------
-    key, title : str
-        What it is called in files and options, and what a reader calls it.
-    grammar : Grammar, optional
-        What is known about its codes.
-    family : str
-        What systems share whose codes look alike; empty when it is never recognised by codes.
-    claims : callable, optional
-        Tells whether a canonical code may be of this family; by default all are.
-    is_likely : callable, optional
-        Tells by the codes of a column, with their counts, whether they are of this system rather
-        than of the one before it in the family.
-    url : str
-        What its URL in FHIR contains.
-    edition : re.Pattern, optional
-        The letters and digits of a version column that mean it.
-    not_diseases : re.Pattern, optional
-        How codes of symptoms, circumstances and external causes begin.
+    ``fit`` gives the canonical form of a text in capitals and without marks, None if it is no code;
+    a system without it takes codes as they are written. ``groups`` has the group of each code and
+    of each prefix whose codes agree; ``describe`` gives the title of a code, or of its category.
+
+    Systems of a ``family`` have codes that look alike; without one, a system is never recognised.
+    ``claims`` tells whether a canonical code may be of the family; ``is_likely``, by the codes of a
+    column and their counts, whether they are of this system rather than of the one before it.
+    ``url`` is part of its URL in FHIR, ``edition`` what a version column says, in letters and
+    digits; ``not_diseases`` is how codes of symptoms, circumstances and external causes begin.
     """
 
     key: str
     title: str
-    grammar: Grammar | None = None
+    fit: Callable[[str], Normalised | None] | None = None
+    category: Callable[[str], str] = str
+    chapters: Callable[[], Mapping[str, str]] = dict
+    groups: Callable[[], Mapping[str, str | None]] = dict
+    describe: Callable[[str], str | None] = str
     family: str = ""
     claims: Callable[[str], bool] = bool
     is_likely: Callable[[Mapping[str, int]], bool] = bool
@@ -97,12 +66,7 @@ class CodingSystem:
     def normalise(self, raw: str, floats: bool = False) -> Normalised:
         """Bring a code into its canonical form.
 
-        Parameters
-        ----------
-        raw
-            The code as it was written.
-        floats
-            The column was written as numbers: '250.0' means 250, not 250.0.
+        In a column that was written as numbers, ``floats``, '250.0' means 250 and not 250.0.
         """
         text = _PADDING.sub("", raw)
         if is_missing(text):
@@ -113,12 +77,12 @@ class CodingSystem:
         return self._spelled(text)
 
     def _spelled(self, text: str) -> Normalised:
-        if self.grammar is None:
+        if self.fit is None:
             return Normalised(text, "ok")
         text = _MARKS.sub("", text.upper().replace(",", "."))
         if not text:
             return Normalised("", "missing")
-        return self.grammar.fit(text) or Normalised("", "malformed")
+        return self.fit(text) or Normalised("", "malformed")
 
     def group_of(self, code: str) -> str | None:
         """Return the group of a code.
@@ -126,39 +90,27 @@ class CodingSystem:
         A code above the finest level has the group on which all its subdivisions agree, one
         below it the group of its nearest known parent; None when there is no such group.
         """
-        groups = self.grammar.groups() if self.grammar else {}
-        for length in range(len(code), 2, -1):
-            if code[:length] in groups:
-                return groups[code[:length]]
-        return None
+        groups = self.groups()
+        parents = (code[:length] for length in range(len(code), 2, -1))
+        return next((groups[parent] for parent in parents if parent in groups), None)
 
     def roll_up(self, code: str, level: str) -> str:
         """Roll a canonical code up to a level.
 
-        Parameters
-        ----------
-        code
-            A code from `normalise`.
-        level
-            'category' (3 characters, 4 for ICD-9 E codes), 'full', 'group' (CCS or CCSR) or
-            'chapter'.
-
-        Returns
-        -------
-        str
-            The category or code, a group such as 'CCS108' or 'CIR019', or a chapter such as
-            '390-459' or 'I00-I99': no two levels share a text with two meanings.
+        A 'category' has 3 characters, or 4 for ICD-9 E codes; a 'group' is of the CCS or CCSR, such
+        as 'CCS108' or 'CIR019'; a 'chapter' is as '390-459' or 'I00-I99'; 'full' is the code. No
+        two levels share a text with two meanings.
         """
         if level not in LEVELS:
             raise RecordsError(f"Expected a level out of {', '.join(LEVELS)}; got {level!r}.")
-        if self.grammar is None or level == "full":
+        if self.fit is None or level == "full":
             return code
-        category = self.grammar.category(code)
+        category = self.category(code)
         if level == "category":
             return category
         if level == "group":
             return self.group_of(code) or category
-        chapters = list(self.grammar.chapters())
+        chapters = list(self.chapters())
         return chapters[bisect_right(chapters, category + "~") - 1]
 
     def name(self, code: str) -> str:
@@ -166,12 +118,7 @@ class CodingSystem:
 
         It is that of the category when only that is known, else the code itself.
         """
-        if self.grammar is None:
-            return code
-        for titles in (self.grammar.chapters(), self.grammar.titles()):
-            if code in titles:
-                return titles[code]
-        return self.grammar.heading(code) or code
+        return self.chapters().get(code) or self.describe(code) or code
 
 
 def written_as_numbers(raw_codes: Iterable[str]) -> bool:

@@ -15,15 +15,8 @@ SYSTEMS: dict[str, CodingSystem] = {
 
 
 def coding_system(key: str) -> CodingSystem:
-    """Return a coding system by its key.
+    """Return a coding system by its key; one that isn't in `SYSTEMS` is refused.
 
-    Parameters
-    ----------
-    key
-        One of `SYSTEMS`; another is refused.
-
-    Examples
-    --------
     >>> coding_system("icd9cm").normalise(" 250.00")
     Normalised(code='25000', state='ok')
     >>> coding_system("icd9cm").roll_up("42823", "group")
@@ -43,7 +36,7 @@ def title_of(keys: str) -> str:
     'ICD-10-CM + ICD-9-CM'
     """
     known = [SYSTEMS[key] for key in keys.split("+") if key in SYSTEMS]
-    return " + ".join(system.title for system in known if system.grammar)
+    return " + ".join(system.title for system in known if system.fit)
 
 
 def families() -> dict[str, list[CodingSystem]]:

@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from comorb.model.arrays import Indices, Mask
 from comorb.records.codes.features import Features, featurise, recognise
 from comorb.records.codes.systems import coding_system, families
 
 _MIXED_SHARE = 0.01
 _COMMON = 2000
+_STATES = {
+    "repaired": "codes repaired: lost leading zeros, or the '.0' of a number",
+    "mixed": "codes too coarse for a group: their category stands in for it",
+}
 
 Raw = tuple[str | None, str]
 
@@ -29,9 +33,9 @@ class Vocabulary:
     codes: tuple[str, ...]
     names: tuple[str, ...]
     system: str
-    places: NDArray[np.int32]
-    malformed: NDArray[np.bool_]
-    missing: NDArray[np.bool_]
+    places: Indices
+    malformed: Mask
+    missing: Mask
     notes: tuple[str, ...]
 
 
@@ -43,16 +47,8 @@ def build_vocabulary(
 ) -> Vocabulary:
     """Turn raw codes, each with the edition it is said to be from and its count, into features.
 
-    Parameters
-    ----------
-    counts : mapping of (system or None, raw code) to count
-        The distinct codes as they are written; one that nothing mentions has no feature.
-    system : str, optional
-        The coding system of those without an edition; recognised when None.
-    levels : sequence of str
-        One or several levels; each gives a feature.
-    titles : mapping of raw code to name
-        Names that the source brings along.
+    A code that nothing mentions has no feature. ``system`` is that of the codes without an edition,
+    recognised when None; each level gives a feature; ``titles`` are names that the source brings.
     """
     mentioned = {raw: count for raw, count in counts.items() if count}
     systems, fits, notes = _fit(mentioned, system, levels)
@@ -138,10 +134,4 @@ def _repairs(
         codes = {key: getattr(features, state) for key, features in fits.items()}
         return sum(counts[raw] for raw, key in systems.items() if raw[1] in codes[key])
 
-    repaired, mixed = mentions("repaired"), mentions("mixed")
-    notes = []
-    if repaired:
-        notes.append(f"{repaired:,} codes repaired: lost leading zeros, or the '.0' of a number")
-    if mixed:
-        notes.append(f"{mixed:,} codes too coarse for a group: their category stands in for it")
-    return notes
+    return [f"{count:,} {note}" for state, note in _STATES.items() if (count := mentions(state))]

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from scipy import sparse
 
 from comorb.errors import RecordsError
+from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import draw
 from comorb.records.codes.systems import coding_system
 from comorb.records.cohort import Cohort
@@ -110,7 +109,7 @@ def _cohort(recipe: CohortRecipe, seed: int) -> Cohort:
         system="icd9cm",
         level="category",
         covariates=pa.table(_covariates(recipe.clusters, labels, rng)),
-        ledger=replace(ledger, notes=(f"true clusters: {truth}",)),
+        ledger=ledger.noted(f"true clusters: {truth}"),
     )
 
 
@@ -129,13 +128,15 @@ def _block(start: int, length: int, layout: str) -> pa.RecordBatch:
         )
     covariates = _covariates(clusters, labels, rng)
     columns = {"record_id": ids} | {key: whole[:length] for key, whole in covariates.items()}
-    for place, slot in enumerate(_slots(matrix).T, start=1):
+    slots = np.full((length, MOST), -1, dtype=np.int32)
+    slots[np.arange(MOST) < np.diff(matrix.indptr)[:, None]] = matrix.indices
+    for place, slot in enumerate(slots.T, start=1):
         columns[f"dx{place}"] = vocabulary.take(pa.array(slot, mask=slot < 0))
     return pa.record_batch(columns)
 
 
 @lru_cache(maxsize=1)
-def _region_parameters() -> tuple[tuple[ClusterRecipe, ...], list[str], NDArray[np.float64]]:
+def _region_parameters() -> tuple[tuple[ClusterRecipe, ...], list[str], Floats]:
     """Return the clusters of both recipes over the union of their codes."""
     recipes = (HEART_FAILURE, TERTIARY)
     parameters = [_parameters(recipe) for recipe in recipes]
@@ -148,7 +149,7 @@ def _region_parameters() -> tuple[tuple[ClusterRecipe, ...], list[str], NDArray[
     return tuple(one for recipe in recipes for one in recipe.clusters), codes, np.vstack(means)
 
 
-def _parameters(recipe: CohortRecipe) -> tuple[list[str], NDArray[np.float64]]:
+def _parameters(recipe: CohortRecipe) -> tuple[list[str], Floats]:
     """Return the codes of a recipe and the (k, d) probability of each in each cluster.
 
     A category that leads a cluster has the probability of the recipe; in the other clusters it
@@ -175,31 +176,21 @@ def _parameters(recipe: CohortRecipe) -> tuple[list[str], NDArray[np.float64]]:
     return codes, means
 
 
-def _records(
-    labels: NDArray[np.int64], means: NDArray[np.float64], rng: np.random.Generator
-) -> sparse.csr_array[Any]:
+def _records(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_array[Any]:
     """Draw a record for each label, again and again until each has 3 to 10 codes."""
     matrix = draw(labels, means, rng)
     while True:
         counts = np.diff(matrix.indptr)
-        wrong = np.flatnonzero((counts < FEWEST) | (counts > MOST))
-        if not wrong.size:
+        right = (counts >= FEWEST) & (counts <= MOST)
+        if right.all():
             return matrix
-        right = np.flatnonzero((counts >= FEWEST) & (counts <= MOST))
-        drawn = sparse.vstack([matrix[right], draw(labels[wrong], means, rng)], format="csr")
-        matrix = drawn[np.argsort(np.concatenate([right, wrong]))]
-
-
-def _slots(matrix: sparse.csr_array[Any]) -> NDArray[np.int32]:
-    """Return the (n, 10) columns of each record's codes, −1 where a record has no more."""
-    counts = np.diff(matrix.indptr)
-    slots = np.full((counts.size, MOST), -1, dtype=np.int32)
-    slots[np.arange(MOST) < counts[:, None]] = matrix.indices
-    return slots
+        drawn = sparse.vstack([matrix[right], draw(labels[~right], means, rng)], format="csr")
+        order = np.argsort(~right, kind="stable")
+        matrix = drawn[np.argsort(order)]
 
 
 def _covariates(
-    clusters: tuple[ClusterRecipe, ...], labels: NDArray[np.int64], rng: np.random.Generator
+    clusters: tuple[ClusterRecipe, ...], labels: Ints, rng: np.random.Generator
 ) -> dict[str, pa.Array]:
     n = labels.size
     age, female, stay, died = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from comorb.errors import RecordsError
+from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import Mixture
 
 
@@ -29,9 +29,9 @@ class Simulated:
     """
 
     matrix: sparse.csr_array
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    means: NDArray[np.float64]
+    labels: Ints
+    weights: Floats
+    means: Floats
 
 
 def paper(n: int, d: int, k: int, seed: int = 0) -> Simulated:
@@ -67,19 +67,8 @@ def record_like(n: int, k: int, d: int = 696, seed: int = 0) -> Simulated:
     """Draw data as sparse and as long-tailed as hospital records.
 
     In each cluster the probability of code j is proportional to Gamma(0.4) / j, scaled to
-    6 × U(0.7, 1.3) codes a record and capped at 0.9; the weights are Dirichlet(3).
-
-    Parameters
-    ----------
-    n, k, d
-        Records, clusters and codes.
-    seed
-        The same seed gives the same data.
-
-    Returns
-    -------
-    Simulated
-        The matrix, the labels and the true parameters.
+    6 × U(0.7, 1.3) codes a record and capped at 0.9; the weights are Dirichlet(3). Parameters and
+    returned value are those of `paper`.
 
     Examples
     --------
@@ -101,8 +90,6 @@ def _check(n: int, d: int, k: int) -> None:
         )
 
 
-def _draw(
-    n: int, weights: NDArray[np.float64], means: NDArray[np.float64], rng: np.random.Generator
-) -> Simulated:
+def _draw(n: int, weights: Floats, means: Floats, rng: np.random.Generator) -> Simulated:
     matrix, labels = Mixture(weights, means).sample(n, rng)
     return Simulated(matrix, labels, weights, means)

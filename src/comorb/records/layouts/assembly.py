@@ -11,7 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from comorb.model.arrays import Indices, Mask
 from comorb.records.codes.vocabulary import Raw, Vocabulary
+from comorb.records.cohort import as_matrix
 from comorb.records.ledger import Ledger
 
 Encode = Callable[[dict[Raw, int]], Vocabulary]
@@ -28,14 +30,21 @@ class Assembly:
     covariates: pa.Table
     ledger: Ledger
 
-    def holding(self, held: NDArray[np.bool_]) -> Assembly:
-        """Return the assembly with the ids and covariates of the records that are held."""
+    def with_codes(self) -> Assembly:
+        """Return the records that have a code; the ledger says how many there are, and features."""
+        held = np.diff(self.matrix.indptr) > 0
+        ledger = self.ledger.open("records", "read", len(held))
+        ledger = ledger.less("records", "without a usable code", int((~held).sum()))
+        ledger = ledger.open("features", "read", len(self.vocabulary.codes))
         if held.all():
-            return self
-        kept = pa.array(held)
-        table = self.covariates
+            return replace(self, ledger=ledger)
+        indptr = np.concatenate((self.matrix.indptr[:1], self.matrix.indptr[1:][held]))
+        matrix = as_matrix(indptr, self.matrix.indices, self.matrix.shape[1])
+        table, kept = self.covariates, pa.array(held)
         covariates = table.filter(kept) if table.num_columns else table
-        return replace(self, ids=self.ids.filter(kept), covariates=covariates)
+        return replace(
+            self, matrix=matrix, ids=self.ids.filter(kept), covariates=covariates, ledger=ledger
+        )
 
 
 def build_matrix(
@@ -58,7 +67,7 @@ def build_matrix(
 
 
 def matrix_of_grids(
-    vocabulary: Vocabulary, grids: Sequence[NDArray[np.int32]]
+    vocabulary: Vocabulary, grids: Sequence[Indices]
 ) -> tuple[csr_array[np.uint8], int]:
     """Return what `build_matrix` does, of grids with a row a record: each row is sorted by itself.
 
@@ -75,27 +84,16 @@ def matrix_of_grids(
         counts.append(np.count_nonzero(fresh, axis=1))
         if levels > 1:
             once += int(np.count_nonzero(_fresh(np.sort(lookups[0][grid], axis=1))))
-    matrix = _csr(np.concatenate(indices), np.concatenate(counts), len(vocabulary.codes))
+    indptr = np.cumsum(np.concatenate([[0], *counts]))
+    matrix = as_matrix(indptr, np.concatenate(indices), len(vocabulary.codes))
     return matrix, once if levels > 1 else matrix.nnz
 
 
-def _fresh(features: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _fresh(features: Indices) -> Mask:
     """Mark what is a feature and not the same as its neighbour in a sorted row."""
     fresh = features >= 0
     fresh[:, 1:] &= features[:, 1:] != features[:, :-1]
     return fresh
-
-
-def _csr(
-    indices: NDArray[np.int32], counts: NDArray[np.int64], features: int
-) -> csr_array[np.uint8]:
-    small = np.int32 if len(indices) < 2**31 else np.int64
-    indptr: NDArray[Any] = np.zeros(len(counts) + 1, dtype=small)
-    np.cumsum(counts, out=indptr[1:])
-    ones = np.ones(len(indices), dtype=np.uint8)
-    matrix: csr_array[np.uint8] = csr_array((ones, indices, indptr), shape=(len(counts), features))
-    matrix.has_sorted_indices = True
-    return matrix
 
 
 class _Keys:
@@ -107,7 +105,7 @@ class _Keys:
         self.values = np.empty(room, dtype=np.int64)
         self.filled = 0
 
-    def add(self, records: NDArray[Any], features: NDArray[np.int32]) -> None:
+    def add(self, records: NDArray[Any], features: Indices) -> None:
         """Add pairs; a negative feature means none."""
         if len(features) and features.min() < 0:
             held = features >= 0
@@ -129,17 +127,5 @@ class _Keys:
         self.values = keys[:0]
         indices = (keys & ((1 << self.bits) - 1)).astype(np.int32)
         keys >>= self.bits
-        return _csr(indices, np.bincount(keys, minlength=records), self.features)
-
-
-def without_empty(matrix: csr_array[np.uint8]) -> tuple[csr_array[Any], NDArray[np.bool_]]:
-    """Return a matrix without its empty rows, and which rows were kept."""
-    held = np.diff(matrix.indptr) > 0
-    if held.all():
-        return matrix, held
-    indptr = np.concatenate((matrix.indptr[:1], matrix.indptr[1:][held]))
-    smaller = csr_array(
-        (matrix.data, matrix.indices, indptr), shape=(int(held.sum()), matrix.shape[1])
-    )
-    smaller.has_sorted_indices = True
-    return smaller, held
+        indptr = np.cumsum(np.append(0, np.bincount(keys, minlength=records)))
+        return as_matrix(indptr, indices, self.features)

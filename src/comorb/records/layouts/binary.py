@@ -36,8 +36,8 @@ def _mention(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
             )
         truth = np.array([*values, False], dtype=bool)
         rows = np.flatnonzero(truth[pc.fill_null(column.indices, len(values)).to_numpy()])
-        number = mentions.number(None, name)
-        mentions.add(rows, np.full(len(rows), number, dtype=np.int32), name)
+        number = mentions.lookup([name], None)[0, 0]
+        mentions.add(rows, np.full(len(rows), number), name)
 
 
 READER = row_reader("binary", _recognise, _mention)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
+from importlib import resources
 from typing import Any
 
 from comorb.errors import RecordsError
@@ -16,69 +18,27 @@ from comorb.records.values import is_missing, yes_no
 
 Sample = dict[str, list[str]]
 
-_ID = r"(_?(id|ids|no|nr|nbr|num|number|key|sk|identifier))"
-_VISIT = "hadm|encounter|enc|visit|visit_occurrence|claim|clm|record|rec|stay|admission|adm|episode"
-_PERSON = "subject|patient|pat|person|member|bene|beneficiary|desynpuf|individual|participant"
-_ROLES = {
-    "record": [
-        rf"({_VISIT}|discharge|case|spell|csn|fin|key_nis|key){_ID}",
-        r"record|visit|encounter|claim|csn|spell|key_nis|key_nrd",
-        r"id|key|uid|identifier",
-    ],
-    "patient": [
-        rf"({_PERSON}|mrn|nhs|enrollee|client|resident|p){_ID}",
-        r"patient|subject|person|mrn|enrolid|visitlink|nrd_visitlink",
-    ],
-    "part": [r"segment|segment_no|line|line_no|line_num|part|seq|seq_num"],
-    "version": [
-        r"(icd|dx|diag|code|dgns|coding)_?(version|vers|vrsn|type|system|edition)(_cd)?",
-        r"version|codesystem|vocabulary|vocabulary_id",
-    ],
-    "age": [
-        r"age|age_years|age_in_years|years_of_age|patient_age|anchor_age|age_at_\w+|agey|alter"
-    ],
-    "sex": [r"sex|gender|patient_sex|sex_cd|gender_cd|bene_sex_ident_cd|geschlecht"],
-    "date": [
-        r"\w*(admit|admission|admsn|adm)\w*_?(date|dt|time|datetime)|admittime",
-        r"(visit|encounter|claim|record|start|clm_from|from|event|service|dx|diagnosis)"
-        r"(_start)?_?(date|dt|time|datetime)",
-        r"date|datum",
-    ],
-}
-_CODE = re.compile(
-    r"(^|_)(p|s)?(dx|dgns|diag\w*|dgn|icd(9|10)?(cm)?|i9|i10|snomed|condition|comorbidity|problem)s?"
-    r"(_|\d|$)"
+_NAMES = tomllib.loads(
+    resources.files("comorb.records.layouts").joinpath("columns.toml").read_text(encoding="utf-8")
 )
-_PLAIN_CODE = re.compile(r"codes?(_?\d+)?")
-_NOT_CODE = re.compile(
-    r"(^|_)(proc\w*|prcdr|pr|px|cpt|hcpcs|drg|adm\w*|date|dt|time|poa|present|desc\w*|names?|title|"
-    r"text|label|version|vers|vrsn|type|system|seq|num|n|number|count|status|flag|rank|position|"
-    r"priority|id|group|grp|chapter|onset|start|end)(_|\d|$)"
+_ROLES = {
+    role: [re.compile(pattern, re.VERBOSE) for pattern in patterns]
+    for role, patterns in _NAMES["roles"].items()
+}
+_CODE, _PLAIN_CODE, _NOT_CODE, _OUTCOME = (
+    re.compile(_NAMES[kind], re.VERBOSE) for kind in ("code", "plain_code", "not_code", "outcome")
 )
 _CODE_VALUE = re.compile(r"[^\s,;|/\"]{1,18}")
 _DATE_VALUE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}")
 _ICD_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?|[EV]?\d{2,3}\.\d{1,2}")
 _BETWEEN = re.compile(r"\s*[;,|/\s]\s*")
-_OUTCOME = re.compile(
-    r"(^|_)(sex|gender|male|female|died|dead|death|deceased|mort\w*|readm\w*|newborn|emergency|"
-    r"urgent|elective|survived|icu|outcome)(_|$)"
-)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that is still to be understood.
+    """The columns of a table that is still to be understood, and what the caller knows about it.
 
-    Attributes
-    ----------
-    label : str
-        What to call the table in a message.
-    names : sequence of str
-        The names of its columns.
-    given : Layout
-        What the caller knows about it.
-    load : callable
-        Returns the values of some rows of each column, as text, null ones left out.
+    ``load`` returns the values of some rows of each column, as text, null ones left out.
     """
 
     label: str
@@ -151,7 +111,10 @@ class Columns:
         for role, patterns in _ROLES.items():
             if role not in roles:
                 taken = {*codes, *roles.values()}
-                roles[role] = _first([name for name in self.names if name not in taken], patterns)
+                free = [name for name in self.names if name not in taken]
+                pairs = ((name, pattern) for pattern in patterns for name in free)
+                named = (name for name, pattern in pairs if pattern.fullmatch(_plain(name)))
+                roles[role] = next(named, None)
         version = roles["version"]
         if version and not self.given.version:
             values = self.sample[version]
@@ -177,14 +140,6 @@ def _listed(names: Sequence[str]) -> str:
 def _plain(name: str) -> str:
     spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", name)
     return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
-
-
-def _first(names: Sequence[str], patterns: Sequence[str]) -> str | None:
-    for pattern in patterns:
-        for name in names:
-            if re.fullmatch(pattern, _plain(name)):
-                return name
-    return None
 
 
 def _are_flags(values: Sequence[str]) -> bool:

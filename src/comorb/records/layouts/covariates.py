@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
+from comorb.model.arrays import Floats
 from comorb.records.layouts.layout import Layout
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
 from comorb.records.values import MARKS, TIME, Meanings, read_ages, read_dates, read_sexes
@@ -56,12 +56,6 @@ def shown_names(columns: Sequence[str], layout: Layout) -> dict[str, str]:
         name: given.get(name) or (f"{name} (column)" if name in given.values() else name)
         for name in free
     }
-
-
-def renamed(table: pa.Table, layout: Layout) -> pa.Table:
-    """Return the covariates of a table under the names that they get."""
-    names = shown_names(table.column_names, layout)
-    return table.select(list(names)).rename_columns(list(names.values()))
 
 
 def as_read(name: str, table: SourceTable, layout: Layout) -> str:
@@ -136,13 +130,10 @@ def typed(
     """
     if meanings is None:
         meanings = meanings_of(table, layout)
-    columns = {name: table[name] for name in table.column_names}
-    return pa.table(
-        {
-            name: column if name in layout.ids else _typed(name, column, meanings.get(name))
-            for name, column in columns.items()
-        }
-    )
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    for name in columns.keys() - layout.ids:
+        columns[name] = _typed(name, columns[name], meanings.get(name))
+    return pa.table(columns)
 
 
 def unite(source: OpenedSource, table: SourceTable, key: str) -> tuple[pa.Table, tuple[str, ...]]:
@@ -179,7 +170,7 @@ def meanings_table(meanings: Meanings) -> pa.Table:
     return pa.table({"text": pa.array(list(pairs), pa.string()), "value": values})
 
 
-def weights_of(label: str, column: str, values: pa.ChunkedArray) -> NDArray[np.float64]:
+def weights_of(label: str, column: str, values: pa.ChunkedArray) -> Floats:
     """Return a column as weights, all of them positive numbers."""
     if not _is_number(values.type) or values.null_count or pc.min(values).as_py() <= 0:
         raise RecordsError(

@@ -21,7 +21,8 @@ _ONSET = (
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
     """Return how to read the conditions, or None when the objects aren't of FHIR."""
-    resource = _resource_type(source, table)
+    first = f"SELECT json_extract_string(json, '$.resourceType') FROM {table.sql} LIMIT 1"
+    resource = next((kind for (kind,) in source.rows(table, first)), None)
     if resource is None:
         return None
     if resource != "Condition":
@@ -39,13 +40,6 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     titles = _titles(source, table, coding) if system == "opaque" else {}
     layout = layout_of(READER.kind, view)
     return Plan(READER, view, layout, removed=removed, titles=titles, system=system)
-
-
-def _resource_type(source: OpenedSource, table: SourceTable) -> str | None:
-    rows = source.rows(
-        table, f"SELECT json_extract_string(json, '$.resourceType') FROM {table.sql} LIMIT 1"
-    )
-    return rows[0][0] if rows else None
 
 
 def _usual_system(source: OpenedSource, table: SourceTable) -> str | None:

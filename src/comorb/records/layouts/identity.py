@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
-from comorb.model.arrays import Ints
+from comorb.model.arrays import Indices, Ints
 from comorb.records.layouts.plan import Plan
 from comorb.records.ledger import Ledger
 
-Mentions = tuple[Ints, NDArray[np.int32]]
+NO_UNIQUE_ID = "no column holds a unique id: records go by row number"
 
 
 @dataclass(frozen=True)
@@ -28,16 +27,17 @@ class Identity:
     place: Ints
     ids: pa.Array
     column: str | None
-    united: bool
     ledger: Ledger
 
     @property
     def by_row(self) -> bool:
         """Whether each row is the record of its number."""
-        return not self.united and len(self.ids) == len(self.place)
+        return len(self.ids) == len(self.place)
 
 
-def identify(plan: Plan, others: pa.Table, mentions: Callable[[], Mentions], n: int) -> Identity:
+def identify(
+    plan: Plan, others: pa.Table, mentions: Callable[[], tuple[Ints, Indices]], n: int
+) -> Identity:
     """Tell the records of a table's n rows apart.
 
     A repeated visit id is one record when a column numbers its parts, a duplicate when the rows
@@ -48,22 +48,21 @@ def identify(plan: Plan, others: pa.Table, mentions: Callable[[], Mentions], n: 
     if column is not None:
         values = others[column].combine_chunks()
         if _ascending(values):
-            return Identity(np.arange(n), values, column, False, ledger)
+            return Identity(np.arange(n), values, column, ledger)
         codes = pc.dictionary_encode(values)
         distinct = len(codes.dictionary)
         several_visits = column == layout.patient and plan.unit == "visit" and distinct < n
         if not several_visits:
             ledger = ledger.less("rows", "without an id", values.null_count)
             numbers = pc.fill_null(codes.indices, -1).to_numpy().astype(np.int64)
-            known = Identity(numbers, codes.dictionary, column, False, ledger)
+            known = Identity(numbers, codes.dictionary, column, ledger)
             if distinct == n:
                 return known
             if plan.unit == "patient" or layout.part is not None:
                 return _unite(known)
             return _distinct(plan, others, mentions(), known)
     ids = pa.array(np.arange(1, n + 1)).cast(pa.string())
-    ledger = Ledger(ledger.lines, notes=("no column holds a unique id: records go by row number",))
-    return Identity(np.arange(n), ids, None, False, ledger)
+    return Identity(np.arange(n), ids, None, ledger.noted(NO_UNIQUE_ID))
 
 
 def _ascending(values: pa.Array) -> bool:
@@ -77,14 +76,16 @@ def _unite(known: Identity) -> Identity:
     rank = np.empty(len(order) + 1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     rank[-1] = -1
-    return replace(known, place=rank[known.place], ids=known.ids.take(pa.array(order)), united=True)
+    return replace(known, place=rank[known.place], ids=known.ids.take(pa.array(order)))
 
 
-def _distinct(plan: Plan, others: pa.Table, mentions: Mentions, known: Identity) -> Identity:
+def _distinct(
+    plan: Plan, others: pa.Table, mentions: tuple[Ints, Indices], known: Identity
+) -> Identity:
     """Leave out the rows that repeat an earlier one, or refuse an id with unequal rows."""
-    numbers = known.place
-    order = np.argsort(numbers, kind="stable")
-    again = np.flatnonzero((np.diff(numbers[order]) == 0) & (numbers[order][1:] >= 0))
+    order = np.argsort(known.place, kind="stable")
+    ordered = known.place[order]
+    again = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))
     earlier, later = order[again], order[again + 1]
     at, raws = mentions
     by_row = np.argsort(at, kind="stable")
@@ -102,7 +103,7 @@ def _distinct(plan: Plan, others: pa.Table, mentions: Mentions, known: Identity)
                 f"{one + first:,} and {two + first:,} have the same id and unequal contents. Name "
                 "the column that is unique, or read with unit='patient' to unite them."
             )
-    place = numbers.copy()
+    place = known.place.copy()
     place[later] = -1
     ledger = known.ledger.less("rows", "the same row again", len(later))
     return replace(known, place=place, ledger=ledger)

@@ -14,9 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
+from comorb.model.arrays import Indices
 from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
-from comorb.records.layouts.assembly import Assembly, Encode, build_matrix, without_empty
+from comorb.records.layouts.assembly import Assembly, Encode, build_matrix
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import (
     as_read,
@@ -35,20 +36,24 @@ from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quot
 from comorb.records.values import TIME
 
 _OWN = (" record", " code", " version")
+_WRITTEN = pa.schema([("version", pa.string()), ("code", pa.string()), ("number", pa.int32())])
 
 
 @dataclass(frozen=True)
 class _Codes:
-    """The distinct codes as written, with the version beside them, and the rows of each.
+    """The distinct texts of codes, ``written`` beside each version, and the rows of each raw code.
 
-    ``numbers`` says which raw code each is, as two spellings of a version are one edition.
+    ``written`` has the number of the raw code too, as two spellings of a version are one edition.
     """
 
-    versions: list[str | None]
-    texts: list[str]
-    numbers: NDArray[np.int64]
+    written: pa.Table
     raws: dict[Raw, int]
     lines: Ledger
+
+    @property
+    def numbers(self) -> Indices:
+        """The number of the raw code of each text."""
+        return np.asarray(self.written["number"].to_numpy(), dtype=np.int32)
 
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
@@ -71,19 +76,15 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     written = int(counts[~vocabulary.missing].sum())
     pairs = _pairs(source, base, codes, vocabulary)
     matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
-    matrix, held = without_empty(matrix)
     covariates, notes = _covariates(source, base, plan)
     ledger = codes.lines
     ledger = ledger.less("rows", "without a code", (ledger.left("rows") or 0) - written)
     ledger = ledger.less("rows", "malformed code", malformed)
     ledger = ledger.less("rows", "again in one record", written - malformed - once)
-    ledger = ledger.open("records", "read", len(ids))
-    ledger = ledger.less("records", "without a usable code", len(ids) - int(held.sum()))
-    ledger = ledger.open("features", "read", len(vocabulary.codes))
     own_rows = malformed and plan.reader is READER
     problems = _problems(source, base, codes, vocabulary, plan.layout) if own_rows else ()
     ledger = Ledger(ledger.lines, problems, notes)
-    return Assembly(matrix, ids, vocabulary, covariates, ledger).holding(held)
+    return Assembly(matrix, ids, vocabulary, covariates, ledger).with_codes()
 
 
 def layout_of(kind: str, view: SourceTable) -> Layout:
@@ -100,15 +101,10 @@ def count_long(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
 def _base(source: OpenedSource, plan: Plan) -> SourceTable:
     """Return the table with its columns under known names; text is read once and kept."""
     table, layout, record = plan.table, plan.layout, plan.id_column
-    if record is None:
-        raise RecordsError(
-            f"{table.label} has no column that was recognised as the id of a visit or a patient, "
-            "which a long layout needs; name it."
-        )
     (code,) = layout.codes or ("",)
     version = f"CAST({quoted(layout.version)} AS VARCHAR)" if layout.version else "NULL::VARCHAR"
     picks = [
-        f'{quoted(record)} AS " record"',
+        f'{quoted(record or "")} AS " record"',
         f'CAST({quoted(code)} AS VARCHAR) AS " code"',
         f'{version} AS " version"',
     ]
@@ -119,7 +115,7 @@ def _base(source: OpenedSource, plan: Plan) -> SourceTable:
         picks.append(f"{value} AS {quoted(shown)}")
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
     if table.text:
-        source.run(table, f"CREATE TEMP TABLE base AS {sql}")
+        source.rows(table, f"CREATE TEMP TABLE base AS {sql}")
         sql = "SELECT * FROM base"
     return source.view(table.label, sql, table.text)
 
@@ -137,20 +133,20 @@ def _codes(source: OpenedSource, base: SourceTable, removed: Mapping[str, int]) 
     for rule, count in removed.items():
         lines = lines.less("rows", rule, count)
     lines = lines.less("rows", "without an id", total - known)
-    written = [row for row in rows if row[1] is not None and row[3]]
-    numbers: dict[Raw, int] = {}
     raws: dict[Raw, int] = {}
-    number_of_text = []
-    for version, text, _, count in written:
-        raw = (None if version is None else edition(version), text)
-        number_of_text.append(numbers.setdefault(raw, len(numbers)))
-        raws[raw] = raws.get(raw, 0) + count
-    versions, texts = [row[0] for row in written], [row[1] for row in written]
-    return _Codes(versions, texts, np.array(number_of_text, dtype=np.int64), raws, lines)
+    numbers: dict[Raw, int] = {}
+    written = []
+    for version, text, _, count in rows:
+        if text is not None and count:
+            raw = (None if version is None else edition(version), text)
+            raws[raw] = raws.get(raw, 0) + count
+            number = numbers.setdefault(raw, len(numbers))
+            written.append({"version": version, "code": text, "number": number})
+    return _Codes(pa.Table.from_pylist(written, _WRITTEN), raws, lines)
 
 
 def _ids(source: OpenedSource, base: SourceTable) -> pa.Array:
-    source.run(
+    source.rows(
         base,
         'CREATE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
         f"FROM {base.sql} WHERE id IS NOT NULL ORDER BY id",
@@ -164,15 +160,8 @@ def _pairs(
     source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield blocks of (record, raw code), of the codes that are usable."""
-    usable = np.flatnonzero(vocabulary.places[codes.numbers, 0] >= 0)
-    known = pa.table(
-        {
-            "version": pa.array([codes.versions[i] for i in usable], pa.string()),
-            "code": pa.array([codes.texts[i] for i in usable], pa.string()),
-            "number": pa.array(codes.numbers[usable].astype(np.int32)),
-        }
-    )
-    source.connection.register("known", known)
+    usable = vocabulary.places[codes.numbers, 0] >= 0
+    source.connection.register("known", codes.written.filter(pa.array(usable)))
     for batch in source.batches(
         base,
         "SELECT CAST(ids.rowid AS INTEGER) AS record, known.number AS number "
@@ -218,9 +207,8 @@ def _problems(
     source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary, layout: Layout
 ) -> tuple[Problem, ...]:
     """Return where the first malformed codes stand."""
-    malformed = np.flatnonzero(vocabulary.malformed[codes.numbers])
-    texts = pa.table({"code": [codes.texts[i] for i in malformed]})
-    source.connection.register("malformed", texts)
+    malformed = vocabulary.malformed[codes.numbers]
+    source.connection.register("malformed", codes.written.filter(pa.array(malformed)))
     rows = source.rows(
         base,
         f'SELECT place FROM (SELECT row_number() OVER () AS place, " code" FROM {base.sql}) '

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from comorb.errors import RecordsError
@@ -11,7 +11,7 @@ from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.covariates import settled, weights_of
+from comorb.records.layouts.covariates import weights_of
 from comorb.records.layouts.layout import Layout
 from comorb.records.sources.duck import OpenedSource, SourceTable
 from comorb.records.values import Meanings
@@ -21,26 +21,11 @@ C = TypeVar("C", bound=Cohort)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a table is read.
+    """How a table, already joined and filtered, is read.
 
-    Attributes
-    ----------
-    reader : Reader
-        What reads this layout.
-    table : SourceTable
-        The table, already joined and filtered.
-    layout : Layout
-        Which of its columns hold what.
-    unit : str
-        What a record is, 'visit' or 'patient'.
-    removed : mapping of str to int
-        The rows that were left out of the table, by the reason.
-    titles : mapping of str to str
-        Names of codes that the source brings along.
-    system : str, optional
-        The coding system, where the source says it.
-    meanings : mapping of str to Meanings, optional
-        What the texts of the covariates mean, where that was decided before reading.
+    ``removed`` are the rows that were left out of it, by the reason; ``titles`` and ``system`` are
+    what the source says of its codes; ``meanings`` are given where what the texts of covariates
+    mean was decided before reading.
     """
 
     reader: Reader
@@ -53,28 +38,21 @@ class Plan:
     meanings: Mapping[str, Meanings] | None = None
 
     @property
-    def by_code(self) -> bool:
-        """Whether a row is one code of a record, and not a record."""
-        return self.reader.by_code
-
-    @property
     def id_column(self) -> str | None:
-        """The column that identifies a record of the unit, if there is one."""
-        if self.unit == "patient" and self.layout.patient is None:
+        """The column that identifies a record of the unit; a row a code needs one."""
+        patient = self.layout.patient
+        if self.unit == "patient" and patient is None:
             raise RecordsError(
                 f"{self.table.label} has no column that was recognised as the patient's id, which "
                 "unit='patient' needs; name it."
             )
-        patient = self.layout.patient
-        return patient if self.unit == "patient" else self.layout.record or patient
-
-    def settled(self, source: OpenedSource) -> Plan:
-        """Return the plan with the types of the covariates decided over the whole table.
-
-        Parts of a table have to be read so: what is decided by the values of a part may differ
-        from what the whole says.
-        """
-        return replace(self, meanings=settled(source, self.table, self.layout))
+        column = patient if self.unit == "patient" else self.layout.record or patient
+        if column is None and self.reader.by_code:
+            raise RecordsError(
+                f"{self.table.label} has no column that was recognised as the id of a visit or a "
+                "patient, which a long layout needs; name it."
+            )
+        return column
 
     def vocabulary(
         self, raws: dict[Raw, int], system: str | None, levels: Sequence[str]
@@ -89,7 +67,6 @@ class Plan:
         if self.layout.weight is not None:
             weights = weights_of(self.table.label, self.layout.weight, covariates["weight"])
             covariates = covariates.drop_columns(["weight"])
-        notes = (*assembly.ledger.notes, *vocabulary.notes)
         return kind(
             assembly.matrix,
             assembly.ids,
@@ -98,17 +75,17 @@ class Plan:
             vocabulary.system,
             "+".join(levels),
             covariates,
-            replace(assembly.ledger, notes=notes),
+            assembly.ledger.noted(*vocabulary.notes),
             weights,
         )
 
-    def check_usable(self, records: int, vocabulary: Vocabulary) -> None:
+    def check_usable(self, assembly: Assembly) -> None:
         """Refuse a source without a usable code."""
-        if not records:
+        if not len(assembly.ids):
             columns = ", ".join(map(repr, (self.layout.codes or ())[:12]))
             raise RecordsError(
                 f"{self.table.label}: the columns {columns} hold no usable code of "
-                f"{vocabulary.system}; check the columns and the coding system."
+                f"{assembly.vocabulary.system}; check the columns and the coding system."
             )
 
 
@@ -116,20 +93,9 @@ class Plan:
 class Reader:
     """Reads the tables of one layout.
 
-    Attributes
-    ----------
-    kind : str
-        The name of the layout.
-    understand : callable
-        Returns the plan for a table, or None when it isn't laid out so.
-    read, count : callable
-        Return what a table holds, and how often each raw code is mentioned in it.
-    unit : str
-        What a record is when nothing is said.
-    by_code : bool
-        Whether a row is one code of a record, and not a record.
-    of_json : bool
-        Whether it reads JSON objects, and not rows and columns.
+    ``understand`` returns the plan for a table, or None when it isn't laid out so; ``count`` how
+    often each raw code is mentioned. ``unit`` is what a record is when nothing is said; with
+    ``by_code``, a row is one code and not a record; ``of_json`` is for objects, not for columns.
     """
 
     kind: str

@@ -10,6 +10,7 @@ import pyarrow as pa
 from comorb.errors import RecordsError
 from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
 from comorb.records.layouts.columns import Columns, Sample
+from comorb.records.layouts.covariates import settled
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.databases import is_query
@@ -45,7 +46,9 @@ def plan_reading(
             columns = _columns(source, chosen, layout)
     plan = plan or plan_table(source, chosen, columns)
     plan = replace(plan, unit=unit or plan.reader.unit)
-    return plan if whole else plan.settled(source)
+    if whole:
+        return plan
+    return replace(plan, meanings=settled(source, plan.table, plan.layout))
 
 
 def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan:
@@ -59,13 +62,11 @@ def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Pl
 def _first_plan(
     source: OpenedSource, table: SourceTable, columns: Columns, of_json: bool
 ) -> Plan | None:
-    for kind, reader in reversed(READERS.items()):
-        wanted = of_json or columns.given.kind in (None, kind)
-        if reader.of_json == of_json and wanted:
-            plan = reader.understand(source, table, columns)
-            if plan is not None:
-                return plan
-    return None
+    readers = [reader for reader in reversed(READERS.values()) if reader.of_json == of_json]
+    if not of_json and columns.given.kind is not None:
+        readers = [reader for reader in readers if reader.kind == columns.given.kind]
+    plans = (reader.understand(source, table, columns) for reader in readers)
+    return next((plan for plan in plans if plan is not None), None)
 
 
 def _choose(source: OpenedSource, asked: str | None) -> SourceTable:

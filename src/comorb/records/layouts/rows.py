@@ -9,21 +9,14 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
-from comorb.model.arrays import Ints
+from comorb.model.arrays import Indices, Ints, Mask
 from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
-from comorb.records.layouts.assembly import (
-    Assembly,
-    Encode,
-    build_matrix,
-    matrix_of_grids,
-    without_empty,
-)
+from comorb.records.layouts.assembly import Assembly, Encode, build_matrix, matrix_of_grids
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, renamed, typed
+from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, shown_names, typed
 from comorb.records.layouts.identity import Identity, identify
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
@@ -40,17 +33,13 @@ class Mentions:
     """
 
     numbers: dict[Raw, int] = field(default_factory=dict)
-    rows: list[Ints] = field(default_factory=list)
-    raws: list[NDArray[np.int32]] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)
-    grids: list[NDArray[np.int32]] = field(default_factory=list)
+    blocks: list[tuple[Ints, Indices, str]] = field(default_factory=list)
+    grids: list[Indices] = field(default_factory=list)
     read: int = 0
 
-    def add(self, rows: Ints, raws: NDArray[np.int32], column: str) -> None:
+    def add(self, rows: Ints, raws: Indices, column: str) -> None:
         """Add a block of mentions; ``rows`` count from the rows read before."""
-        self.rows.append(rows + self.read)
-        self.raws.append(raws)
-        self.columns.append(column)
+        self.blocks.append((rows + self.read, raws, column))
 
     def flatten(self, names: tuple[str, ...]) -> None:
         """Turn the grids into blocks."""
@@ -58,9 +47,7 @@ class Mentions:
         for grid in self.grids:
             for name, column in zip(names, grid.T, strict=True):
                 rows = np.flatnonzero(column >= 0)
-                self.rows.append(rows + start)
-                self.raws.append(column[rows])
-                self.columns.append(name)
+                self.blocks.append((rows + start, column[rows], name))
             start += len(grid)
         self.grids = []
 
@@ -69,40 +56,37 @@ class Mentions:
         total = np.zeros(len(self.numbers), dtype=np.int64)
         for grid in self.grids:
             total += np.bincount(grid.ravel() + 1, minlength=len(total) + 1)[1:]
-        for raws in self.raws:
+        for _, raws, _ in self.blocks:
             total += np.bincount(raws, minlength=len(total))
         return total
 
-    def flat(self, names: tuple[str, ...]) -> tuple[Ints, NDArray[np.int32]]:
+    def flat(self, names: tuple[str, ...]) -> tuple[Ints, Indices]:
         """Return the rows and raw codes of all mentions."""
         self.flatten(names)
-        return np.concatenate(self.rows), np.concatenate(self.raws)
+        rows, raws, _ = zip(*self.blocks, strict=True)
+        return np.concatenate(rows), np.concatenate(raws)
 
     def keep(self, place: Ints) -> None:
         """Leave out the mentions in rows that belong to no record."""
-        kept = [place[rows] >= 0 for rows in self.rows]
-        self.rows = [rows[mask] for rows, mask in zip(self.rows, kept, strict=True)]
-        self.raws = [raws[mask] for raws, mask in zip(self.raws, kept, strict=True)]
+        for number, (rows, raws, column) in enumerate(self.blocks):
+            kept = place[rows] >= 0
+            self.blocks[number] = (rows[kept], raws[kept], column)
 
-    def cells(self, marked: NDArray[np.bool_]) -> list[tuple[int, str]]:
+    def cells(self, marked: Mask) -> list[tuple[int, str]]:
         """Return the row and the column of the first cells, by row, that hold marked raw codes."""
         cells = [
             (row, name)
-            for rows, raws, name in zip(self.rows, self.raws, self.columns, strict=True)
+            for rows, raws, name in self.blocks
             for row in rows[marked[raws]][:PROBLEM_LIMIT].tolist()
         ]
         return sorted(cells, key=lambda cell: cell[0])[:PROBLEM_LIMIT]
 
-    def number(self, system: str | None, code: str) -> int:
-        """Return the number of a raw code, a new one when it is new."""
-        return self.numbers.setdefault((system, code), len(self.numbers))
-
-    def lookup(self, values: list[str], versions: pa.DictionaryArray | None) -> NDArray[np.int32]:
+    def lookup(self, values: list[str], versions: pa.DictionaryArray | None) -> Indices:
         """Return the numbers of a batch's codes, a row for each version and one for none."""
         texts = [] if versions is None else versions.dictionary.to_pylist()
-        known = self.numbers
+        numbers = self.numbers
         table = [
-            [known.setdefault((system, value), len(known)) for value in values]
+            [numbers.setdefault((system, value), len(numbers)) for value in values]
             for system in (*map(edition, texts), None)
         ]
         return np.array(table, dtype=np.int32)
@@ -116,14 +100,8 @@ def row_reader(
 ) -> Reader:
     """Return the reader of a layout in which a row is a record, or, by patient, a part of one.
 
-    Parameters
-    ----------
-    kind
-        The name of the layout.
-    recognise
-        Returns the layout of a table by its columns, or None when it isn't laid out so.
-    mention
-        Adds the codes that the rows of a batch mention.
+    ``recognise`` returns the layout of a table by its columns, or None when it isn't laid out so;
+    ``mention`` adds the codes that the rows of a batch mention.
     """
 
     def understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
@@ -146,10 +124,9 @@ def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) ->
     if mentions.grids:
         matrix, once = matrix_of_grids(vocabulary, mentions.grids)
     else:
-        blocks = zip((known.place[rows] for rows in mentions.rows), mentions.raws, strict=True)
+        blocks = ((known.place[rows], raws) for rows, raws, _ in mentions.blocks)
         matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
-    matrix, held = without_empty(matrix)
-    ledger = _ledger(known, held, vocabulary, counts, once)
+    ledger = _ledger(known, np.diff(matrix.indptr) > 0, vocabulary, counts, once)
     if vocabulary.malformed.any():
         reason = f"not a code of {vocabulary.system}"
         mentions.flatten(names)
@@ -158,8 +135,7 @@ def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) ->
         problems = tuple(Problem(row + first, name, reason) for row, name in cells)
         ledger = replace(ledger, problems=problems)
     covariates, notes = _covariates(plan, others, known)
-    ledger = replace(ledger, notes=(*ledger.notes, *notes))
-    return Assembly(matrix, known.ids, vocabulary, covariates, ledger).holding(held)
+    return Assembly(matrix, known.ids, vocabulary, covariates, ledger.noted(*notes)).with_codes()
 
 
 def _count(mention: Mention, source: OpenedSource, plan: Plan) -> dict[Raw, int]:
@@ -206,28 +182,24 @@ def _texts(plan: Plan, names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"{as_text(name, columns[name])} AS {quoted(name)}" for name in names)
 
 
-def _ledger(
-    known: Identity, held: NDArray[np.bool_], vocabulary: Vocabulary, counts: Ints, once: int
-) -> Ledger:
-    """Continue the rows and account for the codes, the records and the features."""
-    ledger, kept = known.ledger, int(held.sum())
-    used = kept if known.by_row else int(held[known.place[known.place >= 0]].sum())
+def _ledger(known: Identity, held: Mask, vocabulary: Vocabulary, counts: Ints, once: int) -> Ledger:
+    """Continue the rows and account for the codes."""
+    ledger = known.ledger
+    used = int((held if known.by_row else held[known.place[known.place >= 0]]).sum())
     ledger = ledger.less("rows", "without a usable code", (ledger.left("rows") or 0) - used)
     written = int(counts[~vocabulary.missing].sum())
     malformed = int(counts[vocabulary.malformed].sum())
     ledger = ledger.open("codes", "found", written)
     ledger = ledger.less("codes", "malformed", malformed)
-    ledger = ledger.less("codes", "again in one record", written - malformed - once)
-    ledger = ledger.open("records", "read", len(held))
-    ledger = ledger.less("records", "without a usable code", len(held) - kept)
-    return ledger.open("features", "read", len(vocabulary.codes))
+    return ledger.less("codes", "again in one record", written - malformed - once)
 
 
 def _covariates(plan: Plan, others: pa.Table, known: Identity) -> tuple[pa.Table, tuple[str, ...]]:
     """Return the covariates of each record, those of its first row by date, and notes on them."""
     if known.column is not None:
         others = others.drop_columns([known.column])
-    others = renamed(others, plan.layout)
+    names = shown_names(others.column_names, plan.layout)
+    others = others.select(list(names)).rename_columns(list(names.values()))
     meanings = plan.meanings
     if meanings is None:
         meanings = meanings_of(others, plan.layout)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from comorb.errors import RecordsError
+from comorb.records.sources.duck import quoted
 
 _ROWS = 100_000
 _QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
@@ -112,22 +113,17 @@ def open_postgresql(url: str) -> Iterator[Database]:
 
         @contextmanager
         def stream(table: str) -> Iterator[pa.RecordBatchReader]:
-            inner = table.rstrip("; \n") if is_query(table) else f"TABLE {_identifier(table)}"
+            inner = table.rstrip("; \n") if is_query(table) else f"TABLE {quoted(table)}"
             with connection.cursor() as cursor:
                 shape = execute(cursor, f"SELECT * FROM ({inner}) AS records LIMIT 0").schema
-                columns = ", ".join(
-                    f"{_identifier(name)}::text AS {_identifier(name)}" for name in shape.names
-                )
+                names = map(quoted, shape.names)
+                columns = ", ".join(f"{name}::text AS {name}" for name in names)
                 yield execute(cursor, f"SELECT {columns} FROM ({inner}) AS records")
 
         with connection.cursor() as cursor:
             _postgresql(label, lambda: cursor.execute("SET TRANSACTION READ ONLY"))
             names = execute(cursor, _PG_TABLES).read_all()
         yield Database(label, tuple(names.column(0).to_pylist()), stream)
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _postgresql(label: str, action: Callable[[], Any]) -> Any:

@@ -50,11 +50,8 @@ def compression_of(path: Path) -> str:
 def sniff(path: Path) -> Dialect:
     """Look a whole text file through and return its dialect.
 
-    Raises
-    ------
-    RecordsError
-        For a file that is empty, binary, cut off, in UTF-16 or in two encodings, and for one
-        without a header, without rows or with a column name twice.
+    A file that is empty, binary, cut off, in UTF-16 or in two encodings is refused, and so is one
+    without a header, without rows or with a column name twice.
     """
     compression = compression_of(path)
     encoding, start, whole = _look_through(path, compression)
@@ -78,10 +75,9 @@ def open_bytes(path: Path, compression: str) -> Iterator[Any]:
     except OSError as error:
         cut = compression != "none"
         reason = f"its {compression} data is damaged or cut off" if cut else str(error)
-        message = f"{path.name} can't be read to its end: {reason}. Copy or export it again."
-    else:
-        return
-    raise RecordsError(message)
+        raise RecordsError(
+            f"{path.name} can't be read to its end: {reason}. Copy or export it again."
+        ) from None
 
 
 def refuse_twice(name: str, columns: Sequence[str]) -> None:
@@ -143,10 +139,13 @@ class _Scan:
             )
         if not block.isascii():
             for number, line in enumerate(block.split(b"\n"), self.lines + 1):
-                if not line.isascii():
-                    fits = _is_utf8(line)
-                    self.utf8_seen |= fits
-                    self.other_line = self.other_line or (0 if fits else number)
+                if line.isascii():
+                    continue
+                try:
+                    line.decode()
+                    self.utf8_seen = True
+                except UnicodeDecodeError:
+                    self.other_line = self.other_line or number
         self.lines += block.count(b"\n")
 
     def encoding(self) -> str:
@@ -156,14 +155,6 @@ class _Scan:
                 "are. Convert the whole file to UTF-8."
             )
         return "latin-1" if self.other_line else "utf-8"
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _refuse_binary(name: str, start: bytes) -> None:
@@ -205,7 +196,7 @@ def _split(text: str, whole: bool) -> tuple[str, list[list[str]]]:
 def _parse(text: str, delimiter: str, whole: bool) -> list[list[str]]:
     rows: list[list[str]] = []
     try:
-        rows.extend(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+        rows.extend(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error:
         whole = True
     if not whole and len(rows) > 1:

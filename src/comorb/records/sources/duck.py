@@ -74,12 +74,8 @@ class OpenedSource:
         return SourceTable(label, name, {row[0]: row[1] for row in shape}, text)
 
     def rows(self, table: SourceTable, sql: str) -> list[tuple[Any, ...]]:
-        """Run a query on a table and return its rows."""
-        return guarded(table.label, lambda: self.connection.sql(sql).fetchall())
-
-    def run(self, table: SourceTable, sql: str) -> None:
-        """Run a statement on a table."""
-        guarded(table.label, lambda: self.connection.execute(sql))
+        """Run a statement on a table and return the rows that it gives."""
+        return guarded(table.label, lambda: self.connection.execute(sql).fetchall())
 
     def batches(self, table: SourceTable, sql: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
         """Run a query on a table and yield its rows in batches, in order."""
@@ -116,8 +112,7 @@ def connect(spill: str, memory: str | None) -> duckdb.DuckDBPyConnection:
     try:
         return duckdb.connect(":memory:", config=config)
     except duckdb.Error:
-        message = f"{memory!r} isn't an amount of memory; write it as '2GB'."
-    raise RecordsError(message)
+        raise RecordsError(f"{memory!r} isn't an amount of memory; write it as '2GB'.") from None
 
 
 def lock(connection: duckdb.DuckDBPyConnection, paths: list[Path]) -> None:

@@ -31,6 +31,7 @@ from comorb.records.sources.duck import (
 )
 
 PARTS = ("condition_occurrence", "concept", "person", "condition", "patient")
+_KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"SQLite format 3": "sqlite"}
 _DATA_FILE = re.compile(
     r"[^._].*\.(csv|tsv|txt|parquet|ndjson|jsonl|arrow|feather)(\.gz|\.zst)?", re.IGNORECASE
 )
@@ -38,19 +39,10 @@ _DATA_FILE = re.compile(
 
 @contextmanager
 def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource]:
-    """Open a path, a URL, a frame or an Arrow table.
+    """Open a file, a folder, a glob of Parquet files, a ``postgresql://`` URL or a frame.
 
-    Parameters
-    ----------
-    source : path, str, pyarrow.Table, pandas.DataFrame or polars.DataFrame
-        A file, a folder, a glob of Parquet files, a ``postgresql://`` URL, or a table in memory.
-    memory : str, optional
-        The most that DuckDB may hold, such as '2GB', before it uses the disk.
-
-    Yields
-    ------
-    OpenedSource
-        Its tables; they are gone when the context ends.
+    The tables are gone when the context ends; ``memory`` is the most that DuckDB may hold, such as
+    '2GB', before it uses the disk.
     """
     with ExitStack() as stack:
         spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="comorb-"))
@@ -96,12 +88,9 @@ def _kind(file: Path) -> str:
     """Return what a file is by its content, whatever it is called."""
     with file.open("rb") as stream:
         start = stream.read(16)
-    if start.startswith(b"PAR1"):
-        return "parquet"
-    if start.startswith(b"ARROW1"):
-        return "arrow"
-    if start.startswith(b"SQLite format 3"):
-        return "sqlite"
+    for mark, kind in _KINDS.items():
+        if start.startswith(mark):
+            return kind
     if start[8:12] == b"DUCK":
         return "duckdb"
     with open_bytes(file, compression_of(file)) as stream:
@@ -242,7 +231,7 @@ def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) ->
         with database.stream(what) as reader:
             refuse_twice(label, reader.schema.names)
             connection.register("incoming", reader)
-            source.run(SourceTable(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
+            source.rows(SourceTable(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
             connection.unregister("incoming")
         return source.view(label, f"SELECT * FROM {name}")
 
