@@ -258,7 +258,7 @@ def test_a_folder_with_something_in_it_needs_force(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(
         StorageError,
-        match="is there already and not empty; name another directory, or use --force to replace",
+        match="is there already and not empty; name another directory, or force the",
     ):
         fill(tmp_path, "new")
     fill(tmp_path, "new", force=True)

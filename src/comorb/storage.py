@@ -193,7 +193,7 @@ def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
             f"Expected a file that ends with {' or '.join(endings)}; got {path.name}."
         )
     if path.exists() and not force:
-        raise StorageError(f"{path} is there already; name another file, or use --force.")
+        raise StorageError(f"{path} is there already; name another file, or force it to be replaced.")
     _check_place(path)
 
 
@@ -204,8 +204,8 @@ def check_folder(directory: str | Path, force: bool) -> None:
         raise StorageError(f"{directory} is a file; name a directory for the results.")
     if not force and directory.is_dir() and any(directory.iterdir()):
         raise StorageError(
-            f"{directory} is there already and not empty; name another directory, or use --force "
-            "to replace the results in it."
+            f"{directory} is there already and not empty; name another directory, or force "
+            "the results in it to be replaced."
         )
     _check_place(directory / "results")
 

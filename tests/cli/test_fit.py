@@ -97,8 +97,8 @@ def test_an_earlier_run_is_replaced_only_by_force(comorb, records):
     told = comorb("fit", records, "-k", 3)
     assert told.exit_code == 1
     assert told.stderr == (
-        "comorb: comorb-run is there already and not empty; name another directory, or use "
-        "--force to replace the results in it.\n"
+        "comorb: comorb-run is there already and not empty; name another directory, or force "
+        "the results in it to be replaced.\n"
     )
     assert Path("comorb-run/model.comorb").read_bytes() == before
     assert comorb("fit", records, "-k", 3, "--force", "-q").exit_code == 0

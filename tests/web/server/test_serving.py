@@ -30,7 +30,7 @@ def test_a_refused_address_leaves_the_store_closed(tmp_path, monkeypatch):
 def test_a_port_that_is_taken_is_told():
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(InputError, match="choose another with --port"):
+        with pytest.raises(InputError, match="choose another port"):
             listen("127.0.0.1", port)
 
 

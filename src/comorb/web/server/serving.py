@@ -32,7 +32,7 @@ def listen(host: str, port: int) -> socket.socket:
         opened.close()
         raise InputError(
             f"expected a free port, but {host}:{port} can't be listened on: "
-            f"{(error.strerror or 'refused').lower()}; choose another with --port"
+            f"{(error.strerror or 'refused').lower()}; choose another port"
         ) from None
     opened.listen(128)
     return opened
