@@ -66,9 +66,9 @@ def test_examples_of_docstrings(name):
 )
 def test_examples_of_pages(page, files):
     if page.name == "files.md":
-        from comorb.insight.runs.run import run
+        from comorb.insight.runs.run import Request, run
 
-        run(heart_failure(), 2, repeats=0).save("run")
+        run(heart_failure(), Request(2, repeats=0), "run")
         shutil.copy("run/model.comorb", "model.comorb")
     if page.name == "scale.md":
         from pyarrow import csv as arrow

@@ -193,7 +193,7 @@ def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
             f"Expected a file that ends with {' or '.join(endings)}; got {path.name}."
         )
     if path.exists() and not force:
-        raise StorageError(f"{path} is there already; name another file, or force it to be replaced.")
+        raise StorageError(f"{path} is there already; name another file, or replace it by force.")
     _check_place(path)
 
 

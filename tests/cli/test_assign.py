@@ -57,5 +57,8 @@ def test_assign_refuses_a_damaged_model_and_keeps_files(comorb, run, records):
     )
     Path("assignments.csv").write_text("mine")
     told = comorb("assign", run, records)
-    assert "assignments.csv is there already; name another file, or force it to be replaced." in told.stderr
+    assert (
+        "assignments.csv is there already; name another file, or replace it by force."
+        in told.stderr
+    )
     assert Path("assignments.csv").read_text() == "mine"

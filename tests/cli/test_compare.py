@@ -59,6 +59,6 @@ def test_compare_draws_a_chart(comorb, run, other):
     assert told.stderr == "Chart: compare.svg\n"
     assert "<svg" in Path("compare.svg").read_text()
     told = comorb("compare", run, other, "--chart", "compare.svg")
-    assert "compare.svg is there already; name another file, or force it to be replaced." in told.stderr
+    assert "compare.svg is there already; name another file, or replace it by force." in told.stderr
     told = comorb("compare", run, other, "--chart", "compare.bmp")
     assert "Expected a file that ends with .png or .svg or .pdf; got compare.bmp." in told.stderr

@@ -22,7 +22,7 @@ def test_report_is_written_again(comorb, run):
     assert Path("share.html").read_text() != Path("report.html").read_text()
     told = comorb("report", run)
     assert told.exit_code == 1
-    assert "report.html is there already; name another file, or force it to be replaced." in told.stderr
+    assert "report.html is there already; name another file, or replace it by force." in told.stderr
     assert (
         "ends with .html or .pdf; got report.doc."
         in comorb("report", run, "-o", "report.doc").stderr

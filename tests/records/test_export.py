@@ -25,7 +25,8 @@ def test_a_file_is_replaced_only_by_force(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("old")
     with pytest.raises(
-        StorageError, match=r"rows\.csv is there already; name another file, or force it to be replaced\."
+        StorageError,
+        match=r"rows\.csv is there already; name another file, or replace it by force\.",
     ):
         export(BATCHES, path)
     assert path.read_text() == "old"
