@@ -29,3 +29,16 @@ def test_every_target_is_explained():
     targets = set(re.search(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)[1].split())
     explained = re.findall(r"^make (\w+) +# ", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
     assert set(explained) == targets - {"programs", "clean"}
+
+
+def test_every_module_has_its_test_or_is_named_in_its_package_s_tests():
+    source, tests = ROOT / "src" / "comorb", ROOT / "tests"
+    untested = []
+    for module in source.rglob("*.py"):
+        place = tests / module.relative_to(source).parent
+        if module.stem.startswith("__") or (place / f"test_{module.name}").exists():
+            continue
+        near = place.glob("*.py") if place.exists() else [place.parent / f"test_{place.name}.py"]
+        if not any(re.search(rf"\b{module.stem}\b", file.read_text("utf-8")) for file in near):
+            untested.append(str(module.relative_to(source)))
+    assert untested == []

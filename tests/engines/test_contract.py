@@ -1,4 +1,4 @@
-"""Every engine gives the same bits: labels and parameters."""
+"""Every engine, on_dask and on_spark too, gives the same bits: labels and parameters."""
 
 from dataclasses import replace
 

@@ -1,3 +1,5 @@
+"""Built-in cohorts, the recipes they are made by, and what simulate draws."""
+
 import csv
 import tracemalloc
 from importlib import resources

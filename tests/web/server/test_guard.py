@@ -1,4 +1,4 @@
-"""Hosts, foreign forms, headers, and signing in."""
+"""Hosts, foreign forms, headers, signing in, and the refusals that are pages."""
 
 import pytest
 from fastapi.testclient import TestClient

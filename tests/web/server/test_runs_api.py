@@ -1,4 +1,4 @@
-"""Runs: made, watched, read, tuned, compared, kept, and kept from those who may not."""
+"""Runs, by runs_api and results_api: made, watched, read, tuned, compared, kept from others."""
 
 import csv
 import io
