@@ -10,7 +10,7 @@ import pytest
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import charts, pdf
 from comorb.insight.views.report import asset, script
-from comorb.web.server.results_api import DRAWN
+from comorb.web.worker.messages import AGGREGATES
 
 LISTED = re.findall(r"^  \{ (id: .*) \},$", asset("sections.js"), re.MULTILINE)
 SECTIONS = [dict(re.findall(r'(\w+): "?(\w+)"?', line)) for line in LISTED]
@@ -38,4 +38,4 @@ def test_every_chart_is_printed_and_can_be_downloaded(
     for printed in (pdf._summary, pdf._charts):
         printed(full)
     assert tuple(drawn) == charts.CHARTS
-    assert {f"{name}.{end}" for name in charts.CHARTS for end in ("svg", "png")} == set(DRAWN)
+    assert {f"{name}.{end}" for name in charts.CHARTS for end in ("svg", "png")} < set(AGGREGATES)

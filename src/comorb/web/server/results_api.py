@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from comorb.insight.views.charts import CHARTS
 from comorb.web.server.data_api import Code, Text, receive
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
@@ -32,9 +31,6 @@ from comorb.web.server.store import Row, Store
 from comorb.web.worker import messages
 
 router = APIRouter(prefix="/api/v1", tags=["results"])
-PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
-AGGREGATES = ("profile.csv", "profile.json", "report.html", "report.pdf")
-DRAWN = tuple(f"{name}.{end}" for name in CHARTS for end in ("svg", "png"))
 
 
 class Asked(BaseModel):
@@ -166,9 +162,9 @@ def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
 def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) -> FileResponse:
     """Send a run as a file; the cluster of each record only to exporters."""
     row = finished(store, key, user)
-    if name not in (*PATIENTS, *AGGREGATES, *DRAWN):
+    if name not in (*messages.PATIENTS, *messages.AGGREGATES):
         raise RefusedError(404, "There is no such download.")
-    if name in PATIENTS and not user.may("exporter"):
+    if name in messages.PATIENTS and not user.may("exporter"):
         raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")
     store.audit(user.name, f"export {name}", key)
     folder = store.folder("runs", key)

@@ -17,6 +17,7 @@ from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, finished, owned, visible
 from comorb.web.server.store import Row, Store
+from comorb.web.worker.messages import AGGREGATES, PATIENTS
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 _SECONDS = 0.25
@@ -81,7 +82,9 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
 def get_run(key: str, user: Viewer, store: TheStore) -> Row:
     """Return what is known about a run, with the runs it is inside of."""
     row = visible(store, "runs", key, user)
-    return row | {"path": _path(store, row), "mine": row["owner"] == user.name}
+    downloads = {"aggregates": AGGREGATES, "patients": PATIENTS}
+    mine = row["owner"] == user.name
+    return row | {"path": _path(store, row), "mine": mine, "downloads": downloads}
 
 
 @router.patch("/runs/{key}")

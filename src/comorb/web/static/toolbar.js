@@ -1,14 +1,10 @@
 // The tools above a result: its cohort, the number of clusters, comparing, keeping, sharing.
 
 import { count, h, jumpTo, t } from "/page/dom.js";
-import { SECTIONS } from "/page/sections.js";
 import { chip } from "./codes.js";
 import { ask, call, doing, get, may, when } from "./frame.js";
 import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
 import { again } from "./tune.js";
-
-const PATIENTS = ["assignments.csv", "assignments.parquet", "model.comorb"];
-const FILES = ["report.html", "report.pdf", "profile.csv", "profile.json", ...SECTIONS.filter(({ chart }) => chart).flatMap(({ chart }) => [`${chart}.svg`, `${chart}.png`])];
 
 export async function toolbar(run, profile) {
   const runs = (await get("/api/v1/runs")).filter((row) => row.state === "done" && row.id !== run.id);
@@ -70,9 +66,9 @@ function comparer(run, runs) {
 function download(run) {
   const link = (name) => h("li", {}, h("a", { href: `/api/v1/runs/${run.id}/download/${name}`, download: name }, name), h("span", { class: "quiet" }, t(`download.${name.split(".")[0]}`)));
   const patients = may("exporter")
-    ? [h("h3", {}, t("download.patients")), h("p", { class: "quiet" }, t("download.patients.how")), h("ul", { class: "files" }, ...PATIENTS.map(link))]
+    ? [h("h3", {}, t("download.patients")), h("p", { class: "quiet" }, t("download.patients.how")), h("ul", { class: "files" }, ...run.downloads.patients.map(link))]
     : [];
-  ask(t("download"), [h("h3", {}, t("download.aggregates")), h("ul", { class: "files" }, ...FILES.map(link)), ...patients]);
+  ask(t("download"), [h("h3", {}, t("download.aggregates")), h("ul", { class: "files" }, ...run.downloads.aggregates.map(link)), ...patients]);
 }
 
 function own(run) {
