@@ -27,7 +27,8 @@ from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
 from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
-from comorb.records.sources.opening import open_source, register_table
+from comorb.records.sources.frames import register_table
+from comorb.records.sources.opening import open_source
 
 PART_ROWS = 1 << 18
 _ROW = "row number"
@@ -77,7 +78,7 @@ def open_parts(
     with open_source(source, _share(memory)) as opened:
         plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
         rows = _with_id(opened, plan)
-        begun = Ledger(notes=rows.notes)
+        begun = Ledger(notes=(*rows.notes, *opened.notes, *plan.doubts(opened)))
         if rows.without_id or plan.removed:
             gone = dict(plan.removed) | {"without an id": rows.without_id}
             begun = begun.open("rows", "read", sum(gone.values()))

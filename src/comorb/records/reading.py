@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from comorb.records.codes.vocabulary import Raw, Vocabulary
@@ -177,4 +177,6 @@ def open_records(
         assembly = plan.reader.read(opened, plan, encode)
         plan.check_usable(assembly.matrix.shape[0], assembly.vocabulary)
         cohort = plan.cohort(assembly, levels, Cohort)
+        notes = (*opened.notes, *plan.doubts(opened))
+        cohort = replace(cohort, ledger=cohort.ledger.noted(*notes))
         return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
