@@ -27,7 +27,8 @@ from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
 from comorb.records.sources.duck import OpenedSource, quoted
-from comorb.records.sources.opening import open_source, register_table
+from comorb.records.sources.frames import register_table
+from comorb.records.sources.opening import open_source
 
 PART_ROWS = 1 << 18
 _ROW = "row number"
@@ -53,6 +54,7 @@ def open_parts(
     with open_source(source, _share(memory)) as opened:
         plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
         plan, begun = _with_id(opened, plan)
+        begun = begun.noted(*opened.notes, *plan.doubts(opened))
         raws = plan.reader.count(opened, plan)
         vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
         encode = _encoder(raws, vocabulary)

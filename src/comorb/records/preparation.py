@@ -62,6 +62,8 @@ class Preparation:
             assembly = plan.reader.read(opened, plan, encode)
             plan.check_usable(assembly)
             cohort = plan.cohort(assembly, self.level, Cohort)
+            ledger = cohort.ledger.noted(*opened.notes, *plan.doubts(opened))
+            cohort = replace(cohort, ledger=ledger)
             return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
 
     def select(self, cohort: Cohort) -> Cohort:

@@ -77,7 +77,7 @@ def test_what_is_written_is_what_is_read(tmp_path_factory, rows, delimiter, end)
     writer.writerows([("first", "second", "third"), *rows])
     path = write(tmp_path_factory.mktemp("dialect"), out.getvalue())
     with open_source(path) as source:
-        table = source.table("file.csv")
+        table = source.table("file")
         assert list(table.columns) == ["first", "second", "third"]
         picks = ", ".join(quoted(name) for name in table.columns)
         back = source.rows(table, f"SELECT {picks} FROM {table.sql}")

@@ -186,7 +186,7 @@ def _is_number(kind: Any) -> bool:
 
 def _typed(name: str, column: pa.ChunkedArray, meanings: Meanings | None) -> pa.ChunkedArray:
     if pa.types.is_decimal(column.type) or (name == "age" and _is_number(column.type)):
-        return column.cast(pa.float64())
+        return column.cast(pa.float64(), safe=False)
     if pa.types.is_timestamp(column.type) and name == "date":
         return column.cast(pa.date32(), safe=False)
     if not pa.types.is_string(column.type):

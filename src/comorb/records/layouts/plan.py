@@ -54,6 +54,17 @@ class Plan:
             )
         return column
 
+    def doubts(self, source: OpenedSource) -> tuple[str, ...]:
+        """Return what is doubtful about the codes because of how their source stores them."""
+        columns = source.stored_as_numbers(self.table, self.layout.codes or ())
+        if self.reader.kind == "binary" or not columns:
+            return ()
+        names = ", ".join(map(repr, columns[:12]))
+        return (
+            f"the codes of {names} are stored as numbers, which lose zeros: 250.10 can't be told "
+            "from 250.1, nor 038 from 38",
+        )
+
     def vocabulary(
         self, raws: dict[Raw, int], system: str | None, levels: Sequence[str]
     ) -> Vocabulary:

@@ -77,8 +77,8 @@ def _choose(source: OpenedSource, asked: str | None) -> SourceTable:
             if source.ask is None:
                 raise RecordsError(f"{source.label} is no database, so it can't answer a query.")
             return source.ask(asked)
-        if asked in names:
-            return source.table(asked)
+        if (name := source.name_of(asked)) is not None:
+            return source.table(name)
         near = get_close_matches(asked, names, 3, 0.5) or names
         raise RecordsError(
             f"{source.label} has no table {asked!r}; the nearest are {', '.join(near)}. A query "
@@ -87,6 +87,8 @@ def _choose(source: OpenedSource, asked: str | None) -> SourceTable:
     for standard in ("condition_occurrence", "condition"):
         if standard in names:
             return source.table(standard)
+    if (usual := source.usual_table()) is not None:
+        return usual
     if len(names) == 1:
         return source.table(names[0])
     if not names:

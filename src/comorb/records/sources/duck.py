@@ -7,7 +7,7 @@ is locked. What it says about a bad row quotes the row, so its errors are rewrit
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +26,13 @@ _CONFIG = {
 }
 _CELLS = 1 << 24
 _ROWS = 1 << 20
+_NUMBER = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*)$")
+ENDINGS = (
+    *("csv", "tsv", "txt", "tab", "dat", "psv", "parquet", "pq", "arrow", "feather", "ipc"),
+    *("json", "ndjson", "jsonl", "xlsx", "xlsm", "xlsb", "xls", "ods"),
+    *("sas7bdat", "xpt", "dta", "sav", "zsav", "por", "zip"),
+)
+_ENDINGS = re.compile(rf"\.({'|'.join(ENDINGS)})(\.gz|\.zst|\.gzip)?$", re.IGNORECASE)
 _LINE = re.compile(r"CSV Error on Line: (\d+)")
 _WIDTH = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
@@ -51,13 +58,68 @@ class SourceTable:
 
 @dataclass
 class OpenedSource:
-    """The tables of one source; each is opened when it is first asked for."""
+    """The tables of one source; each is opened when it is first asked for.
+
+    Attributes
+    ----------
+    openers : dict
+        What opens a table, by its name.
+    ask : callable, optional
+        What answers a query.
+    folder : path, optional
+        Where copies of what DuckDB can't read as it is may be written.
+    usual : str, optional
+        The table that is read when none is named, with what to note then.
+    notes : list of str
+        What was doubtful when its tables were opened, for the ledger.
+    numbers : set of str
+        The columns that were stored as numbers and are read as text.
+    """
 
     label: str
     connection: duckdb.DuckDBPyConnection
     openers: dict[str, Callable[[], SourceTable]] = field(default_factory=dict)
     ask: Callable[[str], SourceTable] | None = None
     opened: dict[str, SourceTable] = field(default_factory=dict)
+    folder: Path | None = None
+    usual: tuple[str, str] | None = None
+    notes: list[str] = field(default_factory=list)
+    numbers: set[str] = field(default_factory=set)
+
+    def name_of(self, asked: str) -> str | None:
+        """Return the name of the table that is meant, in whatever case and with any ending."""
+        if asked in self.openers:
+            return asked
+        wanted = (asked.lower(), table_name(asked).lower())
+        same = [name for name in self.openers if name.lower() in wanted]
+        return same[0] if len(same) == 1 else None
+
+    def usual_table(self) -> SourceTable | None:
+        """Return the table that is read when none is named, if the source has one."""
+        if self.usual is None:
+            return None
+        name, note = self.usual
+        self.note(note)
+        return self.table(name)
+
+    def note(self, *notes: str) -> None:
+        """Keep what is doubtful, once."""
+        self.notes.extend(note for note in notes if note and note not in self.notes)
+
+    def stored_as_numbers(self, table: SourceTable, columns: Sequence[str]) -> list[str]:
+        """Return those columns of a table that the source holds as numbers."""
+        return [
+            name
+            for name in columns
+            if name in self.numbers or _NUMBER.match(table.columns.get(name, ""))
+        ]
+
+    def copies(self) -> Path:
+        """Return a folder in which DuckDB may read what is written."""
+        if self.folder is None:
+            raise RecordsError(f"{self.label} can't be copied; there is no folder for it.")
+        self.folder.mkdir(exist_ok=True)
+        return self.folder
 
     def table(self, name: str) -> SourceTable:
         """Return a table by its name."""
@@ -83,6 +145,11 @@ class OpenedSource:
         reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))
         while (batch := guarded(table.label, lambda: next(reader, None))) is not None:
             yield batch
+
+
+def table_name(file: str) -> str:
+    """Return a file's name without its endings: 'VISITS.csv.gz' is the table 'VISITS'."""
+    return _ENDINGS.sub("", file) or file
 
 
 def quoted(name: str) -> str:
@@ -115,10 +182,14 @@ def connect(spill: str, memory: str | None) -> duckdb.DuckDBPyConnection:
         raise RecordsError(f"{memory!r} isn't an amount of memory; write it as '2GB'.") from None
 
 
-def lock(connection: duckdb.DuckDBPyConnection, paths: list[Path]) -> None:
-    """Let a connection read these files and nothing else, for the rest of its life."""
+def lock(
+    connection: duckdb.DuckDBPyConnection, paths: list[Path], folder: Path | None = None
+) -> None:
+    """Let a connection read these files, and copies in a folder, and nothing else from now on."""
     allowed = ", ".join(literal(str(path)) for path in paths)
     connection.execute(f"SET allowed_paths = [{allowed}]")
+    if folder is not None:
+        connection.execute(f"SET allowed_directories = [{literal(f'{folder}/')}]")
     connection.execute("SET streaming_buffer_size = '64MB'")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -162,7 +233,10 @@ def _explain(label: str, error: Exception) -> str:
     if "JSON" in text:
         line = _JSON_LINE.search(text)
         where = f"{label}, row {int(line[1]):,}" if line else label
-        return f"{where}: not a JSON object; write one whole JSON object in each line."
+        return (
+            f"{where}: not a JSON object; write one whole JSON object in each line, or export the "
+            "file again if it is cut off."
+        )
     return _explain_by_kind(label, error, text)
 
 

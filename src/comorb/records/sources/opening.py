@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from comorb.errors import RecordsError
 from comorb.records.sources.databases import Database, is_query, open_postgresql, open_sqlite
-from comorb.records.sources.dialect import compression_of, open_bytes, refuse_twice, sniff
+from comorb.records.sources.delta import open_delta
+from comorb.records.sources.dialect import refuse_twice
 from comorb.records.sources.duck import (
     OpenedSource,
     SourceTable,
@@ -29,177 +30,129 @@ from comorb.records.sources.duck import (
     lock,
     quoted,
 )
-
-PARTS = ("condition_occurrence", "concept", "person", "condition", "patient")
-_KINDS = {b"PAR1": "parquet", b"ARROW1": "arrow", b"SQLite format 3": "sqlite"}
-_DATA_FILE = re.compile(
-    r"[^._].*\.(csv|tsv|txt|parquet|ndjson|jsonl|arrow|feather)(\.gz|\.zst)?", re.IGNORECASE
-)
+from comorb.records.sources.folders import PARTS, TableFiles, files_of, tables_in
+from comorb.records.sources.frames import open_frame, register_table
+from comorb.records.sources.incoming import copy_reader
+from comorb.records.sources.parquet import open_parquet
+from comorb.records.sources.resources import add_resources, open_objects, types_at_start
+from comorb.records.sources.statistical import KINDS, open_statistics
+from comorb.records.sources.textfile import open_text
+from comorb.records.sources.workbooks import add_sheets
+from comorb.records.sources.zipped import unpack
 
 
 @contextmanager
 def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource]:
     """Open a file, a folder, a glob of Parquet files, a ``postgresql://`` URL or a frame.
 
-    The tables are gone when the context ends; ``memory`` is the most that DuckDB may hold, such as
+    A frame is a table in memory, a polars LazyFrame, an Arrow dataset or a reader of batches. The
+    tables are gone when the context ends; ``memory`` is the most that DuckDB may hold, such as
     '2GB', before it uses the disk.
     """
     with ExitStack() as stack:
         spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="comorb-"))
         connection = stack.enter_context(connect(spill, memory))
+        folder = Path(spill).resolve() / "copies"
         if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
             database = stack.enter_context(open_postgresql(source))
             yield _from_database(database, connection)
         elif isinstance(source, str | Path):
-            path = Path(source)
-            files = {file: _kind(file) for file in _files(path)}
-            first, kind = next(iter(files.items()))
-            if len(files) == 1 and kind == "sqlite":
-                yield _from_database(stack.enter_context(open_sqlite(first)), connection)
-            elif len(files) == 1 and kind == "duckdb":
-                yield _from_duckdb(first, connection)
-            else:
-                yield _from_files(path, files, connection)
+            yield _from_path(Path(source), connection, folder, stack)
         else:
-            yield _from_frame(source, connection)
+            lock(connection, [], folder)
+            opened = OpenedSource(f"the {type(source).__name__}", connection, folder=folder)
+            opened.openers["frame"] = lambda: open_frame(opened, source)
+            yield opened
 
 
-def _files(path: Path) -> list[Path]:
-    """Return the files of a path, a folder or a glob, as absolute paths."""
-    if path.is_file():
-        return [path.resolve()]
-    if path.is_dir():
-        files = [file for file in sorted(path.iterdir()) if _DATA_FILE.fullmatch(file.name)]
-        if not files:
-            raise RecordsError(
-                f"The folder {path.name} holds no data: expected .csv, .tsv, .txt, .parquet, "
-                ".ndjson or .arrow files."
-            )
-    elif any(mark in path.name for mark in "*?["):
-        files = sorted(path.parent.glob(path.name))
-        if not files:
-            raise RecordsError(f"No file matches {path.name}; check the pattern and the folder.")
-    else:
-        raise RecordsError(f"There is no file or folder {path}; check the name.")
-    return [file.resolve() for file in files]
-
-
-def _kind(file: Path) -> str:
-    """Return what a file is by its content, whatever it is called."""
-    with file.open("rb") as stream:
-        start = stream.read(16)
-    for mark, kind in _KINDS.items():
-        if start.startswith(mark):
-            return kind
-    if start[8:12] == b"DUCK":
-        return "duckdb"
-    with open_bytes(file, compression_of(file)) as stream:
-        text = stream.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"["):
-        raise RecordsError(
-            f"{file.name} is one JSON array; write one JSON object in each line (NDJSON)."
-        )
-    return "json" if text.startswith(b"{") else "text"
-
-
-def _from_files(
-    path: Path, files: dict[Path, str], connection: duckdb.DuckDBPyConnection
+def _from_path(
+    path: Path, connection: duckdb.DuckDBPyConnection, folder: Path, stack: ExitStack
 ) -> OpenedSource:
-    """Open files as one table each, or Parquet files without a part's name as one table."""
-    lock(connection, list(files))
-    source = OpenedSource(path.name, connection)
-    parted = [file for file in files if _part(file) in PARTS]
-    if set(files.values()) == {"parquet"} and not parted:
-        source.openers[path.stem] = lambda: _parquet(source, path.name, list(files))
-        return source
-    names = {file: _part(file) if file in parted else file.name for file in files}
-    for name in dict.fromkeys(names.values()):
-        same = [file for file in files if names[file] == name]
-        kinds = {files[file] for file in same}
-        if len(same) > 1 and (len(kinds) > 1 or not kinds & {"parquet", "json"}):
-            raise RecordsError(
-                f"{path.name} holds the table {name!r} in more than one file; join them into one."
-            )
-        source.openers[name] = partial(_open_files, source, same, kinds.pop())
+    """Open a file, a folder or a glob; an archive is unpacked and opened as a folder."""
+    label, files = path.name, files_of(path)
+    tables = tables_in(path, files)
+    if [table.kind for table in tables] == ["zip"]:
+        unpacked = folder / "unpacked"
+        unpacked.mkdir(parents=True)
+        files = unpack(files[0], unpacked)
+        path = files[0] if len(files) == 1 else unpacked
+        tables = tables_in(path, files_of(path))
+    kinds = {table.kind for table in tables}
+    if "zip" in kinds:
+        raise RecordsError(f"{label} holds zip archives; unpack them and read what they hold.")
+    if len(tables) == 1 and kinds == {"sqlite"}:
+        return _from_database(stack.enter_context(open_sqlite(files[0])), connection)
+    if len(tables) == 1 and kinds == {"duckdb"}:
+        return _from_duckdb(files[0], connection)
+    if kinds & {"sqlite", "duckdb"}:
+        raise RecordsError(f"{label} holds a database beside other files; read it by its own name.")
+    lock(connection, [file for table in tables for file in table.files], folder)
+    source = OpenedSource(label, connection, folder=folder)
+    _add_tables(source, tables)
+    source.ask = partial(_answer, source)
     return source
 
 
-def _standard(name: str) -> str:
-    return name.lower() if name.lower() in PARTS else name
+def _add_tables(source: OpenedSource, tables: list[TableFiles]) -> None:
+    """Let each table be opened by its name."""
+    jumbled: list[Path] = []
+    for table in tables:
+        if table.kind == "workbook":
+            add_sheets(source, table.files[0], table.name if len(tables) > 1 else None)
+        elif table.kind == "json" and (types := _fhir_types(table)) and types != {table.name}:
+            jumbled += table.files
+        else:
+            if table.name in source.openers:
+                raise RecordsError(
+                    f"{source.label} holds the table {table.name!r} more than once; name a folder "
+                    "or a file in it."
+                )
+            source.openers[table.name] = partial(_open_table, source, table)
+    if jumbled:
+        bulk = [t for t in tables if t.kind == "json" and _fhir_types(t) == {t.name}]
+        for table in bulk:
+            del source.openers[table.name]
+        add_resources(source, source.label, [*jumbled, *(f for t in bulk for f in t.files)])
 
 
-def _part(file: Path) -> str:
-    return re.split(r"[.\-]", file.name)[0].lower()
+def _fhir_types(table: TableFiles) -> set[str]:
+    return {name.lower() for file in table.files for name in types_at_start(file)}
 
 
-def _open_files(source: OpenedSource, files: list[Path], kind: str) -> SourceTable:
-    file = files[0]
-    if kind == "parquet":
-        return _parquet(source, file.name, files)
-    if kind == "arrow":
-        table = guarded(file.name, lambda: pa.ipc.open_file(pa.memory_map(str(file))).read_all())
-        return register_table(source, file.name, table)
-    if kind == "json":
-        names = ", ".join(literal(str(file)) for file in files)
-        packed = literal(compression_of(file))
-        sql = f"SELECT json FROM read_ndjson_objects([{names}], compression = {packed})"
-        return source.view(file.name, sql, text=True)
-    return _text(file)
+def _open_table(source: OpenedSource, table: TableFiles) -> SourceTable:
+    if table.kind == "delta" and table.root is not None:
+        return open_delta(source, table.root)
+    file = table.files[0]
+    if table.kind == "parquet":
+        label = source.label if len(source.openers) == 1 else file.name
+        return open_parquet(source, label, table.files, table.root)
+    if table.kind == "arrow":
+        return register_table(source, file.name, guarded(file.name, lambda: _arrow(file)))
+    if table.kind == "json":
+        return open_objects(source, file.name, table.files)
+    if table.kind in KINDS:
+        return open_statistics(source, file, table.kind)
+    return open_text(source, file)
 
 
-def _text(file: Path) -> SourceTable:
-    dialect = sniff(file)
-    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in dialect.columns)
-    read = (
-        f"read_csv({literal(str(file))}, columns = {{{columns}}}, "
-        f"delim = {literal(dialect.delimiter)}, quote = '\"', escape = '\"', header = true, "
-        f"encoding = {literal(dialect.encoding)}, compression = {literal(dialect.compression)}, "
-        "auto_detect = false, strict_mode = true)"
-    )
-    return SourceTable(file.name, read, dict.fromkeys(dialect.columns, "VARCHAR"), text=True)
+def _arrow(file: Path) -> pa.Table:
+    """Read an Arrow file or stream, every buffer of it checked."""
+    with pa.memory_map(str(file)) as mapped:
+        is_file = mapped.read(6) == b"ARROW1"
+        mapped.seek(0)
+        reader = pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped)
+        table = reader.read_all()
+    table.validate(full=True)
+    return table
 
 
-def _parquet(source: OpenedSource, label: str, files: list[Path]) -> SourceTable:
-    names = ", ".join(literal(str(file)) for file in files)
-    return source.view(label, f"SELECT * FROM read_parquet([{names}], hive_partitioning = false)")
-
-
-def register_table(source: OpenedSource, label: str, table: pa.Table) -> SourceTable:
-    """Let DuckDB read an Arrow table, without copying it."""
-    refuse_twice(label, table.column_names)
-    name = f"arrow_{len(source.opened)}"
-    source.connection.register(name, table)
-    return source.view(label, f"SELECT * FROM {name}")
-
-
-def _from_frame(frame: Any, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
-    lock(connection, [])
-    label = f"the {type(frame).__name__}"
-    source = OpenedSource(label, connection)
-    if type(frame).__module__.partition(".")[0] == "pandas":
-        frame = _from_pandas(label, frame)
-    if not hasattr(frame, "__arrow_c_stream__"):
-        raise RecordsError(
-            f"Records can't be read from a {type(frame).__name__}: give a path, a postgresql:// "
-            "URL, or a pandas, polars or Arrow table."
-        )
-    source.openers["frame"] = lambda: register_table(source, label, pa.table(frame))
-    return source
-
-
-def _from_pandas(label: str, frame: Any) -> pa.Table:
-    """Convert column by column, mixed ones (428 beside 'V58') as text."""
-    refuse_twice(label, [str(name) for name in frame.columns])
-    columns = {}
-    for name in frame.columns:
-        values = frame[name]
-        try:
-            columns[str(name)] = pa.array(values, from_pandas=True)
-        except pa.ArrowException:
-            gone = values.isna()
-            texts = [None if no else str(value) for value, no in zip(values, gone, strict=True)]
-            columns[str(name)] = pa.array(texts, pa.string())
-    return pa.table(columns)
+def _answer(source: OpenedSource, query: str) -> SourceTable:
+    """Answer a query on files: the tables that it mentions are opened under their names."""
+    for name in source.openers:
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE):
+            table = source.table(name)
+            source.rows(table, f"CREATE TEMP VIEW {quoted(name)} AS SELECT * FROM {table.sql}")
+    return source.view(f"{source.label}, the query", query)
 
 
 def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
@@ -220,6 +173,10 @@ def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> OpenedSou
     return source
 
 
+def _standard(name: str) -> str:
+    return name.lower() if name.lower() in PARTS else name
+
+
 def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
     """Copy what is asked for into DuckDB, which groups faster than the database."""
     lock(connection, [])
@@ -227,13 +184,9 @@ def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) ->
 
     def load(what: str) -> SourceTable:
         label = f"{database.label}, {'the query' if is_query(what) else f'table {what}'}"
-        name = f"copy_{len(source.opened)}"
         with database.stream(what) as reader:
             refuse_twice(label, reader.schema.names)
-            connection.register("incoming", reader)
-            source.rows(SourceTable(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
-            connection.unregister("incoming")
-        return source.view(label, f"SELECT * FROM {name}")
+            return copy_reader(source, label, reader)
 
     source.ask = load
     source.openers = {_standard(name): partial(load, name) for name in database.tables}

@@ -1,0 +1,177 @@
+"""Folders: which of their files are the tables, and what the tables are called.
+
+Files of one table are found by their columns and their names: Parquet in folders named year=2020
+or in numbered parts is one table, and a folder of different tables is a database.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from comorb.errors import RecordsError
+from comorb.records.sources.delta import LOG
+from comorb.records.sources.duck import ENDINGS, table_name
+from comorb.records.sources.kinds import kind_of
+from comorb.records.sources.parquet import is_partition, schema_of
+
+# Tables of the usual models, which go by these names in whatever case and number of files.
+PARTS = (
+    *("condition_occurrence", "condition_era", "concept", "person", "visit_occurrence", "death"),
+    *("drug_exposure", "drug_era", "procedure_occurrence", "observation_period"),
+    *("condition", "patient", "encounter", "medicationrequest", "procedure", "medication"),
+)
+_DATA_FILE = re.compile(rf"[^._].*\.({'|'.join(ENDINGS)})(\.gz|\.zst|\.gzip)?", re.IGNORECASE)
+# What numbers the parts of one table: 'part-0001-3f2a…', 'visits_2019', 'visits (2)'.
+_NUMBERING = re.compile(
+    r"[-_. (]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}.*|[-_. (]*\d[\d_.\-() ]*"
+)
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of one table: their kind, and the folder below which partitions are named."""
+
+    name: str
+    kind: str
+    files: tuple[Path, ...]
+    root: Path | None = None
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the data files of a path, a folder or a glob, as absolute paths."""
+    try:
+        if path.is_file():
+            return [_readable(path.resolve())]
+        if path.is_dir():
+            return _inside(path.resolve())
+        if path.exists():
+            raise RecordsError(
+                f"{path.name} is a pipe or a device, and a file is looked through before it is "
+                "read; save it to a file and read that."
+            )
+    except OSError as error:
+        reason = error.strerror or "it can't be opened"
+        raise RecordsError(f"{path.name[:80]} can't be read: {reason}.") from None
+    if not any(mark in path.name for mark in "*?["):
+        raise RecordsError(f"There is no file or folder {path}; check the name.")
+    files = [file for file in sorted(path.parent.glob(path.name)) if file.is_file()]
+    if not files:
+        raise RecordsError(f"No file matches {path.name}; check the pattern and the folder.")
+    return [_readable(file.resolve()) for file in files]
+
+
+def _readable(file: Path) -> Path:
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        name = file.name.encode(errors="surrogateescape").decode(errors="replace")
+        raise RecordsError(f"The name of {name} isn't in UTF-8; rename it.") from None
+    return file
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return the data files below a folder, those of a lake's log left out."""
+    refuse_lakes(folder)
+    files = []
+    for entry in sorted(folder.iterdir()):
+        if entry.is_dir() and not entry.name.startswith((".", "_")):
+            files += _inside(entry) if not is_delta(entry) else _parquet_below(entry)
+        elif entry.is_file() and _DATA_FILE.fullmatch(entry.name):
+            files.append(_readable(entry))
+    return files
+
+
+def _parquet_below(folder: Path) -> list[Path]:
+    return [_readable(file) for file in sorted(folder.rglob("*.parquet"))]
+
+
+def is_delta(folder: Path) -> bool:
+    """Tell a folder that is a Delta table."""
+    return (folder / LOG).is_dir()
+
+
+def refuse_lakes(folder: Path) -> None:
+    """Refuse tables whose log isn't read here, because their folder holds removed files too."""
+    metadata = folder / "metadata"
+    names = [file.name for file in metadata.iterdir()] if metadata.is_dir() else []
+    iceberg = any(name.endswith(".metadata.json") or name == "version-hint.text" for name in names)
+    if iceberg or (folder / ".hoodie").is_dir():
+        what = "an Iceberg" if iceberg else "a Hudi"
+        raise RecordsError(
+            f"{folder.name} is {what} table, whose folder holds removed rows too; read it with "
+            "its own reader, write it as Parquet and read that."
+        )
+
+
+def tables_in(path: Path, files: list[Path]) -> list[TableFiles]:
+    """Return the tables that the files of a path are."""
+    root = path.resolve() if path.is_dir() else None
+    if root is not None and is_delta(root):
+        return [TableFiles(root.name, "delta", tuple(_parquet_below(root)), root)]
+    if not files:
+        raise RecordsError(
+            f"The folder {path.name} holds no data: expected .csv, .tsv, .txt, .parquet, "
+            ".ndjson, .json, .arrow, .xlsx, .sas7bdat, .xpt, .sav, .dta or .zip files."
+        )
+    if root is None:
+        return _grouped(path.stem, {file: kind_of(file) for file in files}, None)
+    here = {file: kind_of(file) for file in files if file.parent == root}
+    below: dict[Path, list[Path]] = {}
+    for file in files:
+        if file not in here:
+            below.setdefault(root / file.relative_to(root).parts[0], []).append(file)
+    if below and not here and _is_one(root, below):
+        return _grouped(root.name, dict.fromkeys(files, "parquet"), root)
+    tables = _grouped(root.name, here, None) if here else []
+    for folder, some in below.items():
+        tables += tables_in(folder, some)
+    return tables
+
+
+def _is_one(root: Path, below: dict[Path, list[Path]]) -> bool:
+    """Whether folders hold the parts of one table: partitions, or the same columns in each."""
+    if any(is_delta(folder) for folder in below):
+        return False
+    files = [file for some in below.values() for file in some]
+    if any(kind_of(file) != "parquet" for file in files):
+        return False
+    partitioned = all(is_partition(folder.name) for folder in below)
+    named = any(table_name(folder.name).lower() in PARTS for folder in below)
+    return partitioned or (not named and len({frozenset(schema_of(f).names) for f in files}) == 1)
+
+
+def _grouped(name: str, kinds: dict[Path, str], root: Path | None) -> list[TableFiles]:
+    """Return the tables of files side by side."""
+    parted = {file for file in kinds if _part(file) in PARTS}
+    if set(kinds.values()) == {"parquet"} and not parted and _alike(list(kinds), root):
+        return [TableFiles(name, "parquet", tuple(kinds), root)]
+    names = {file: _part(file) if file in parted else table_name(file.name) for file in kinds}
+    numbered = {file for file in kinds if kinds[file] == "parquet" and file not in parted}
+    names |= {file: _base(file) for file in numbered}
+    tables = []
+    for each in dict.fromkeys(names.values()):
+        same = tuple(file for file in kinds if names[file] == each)
+        several = {kinds[file] for file in same}
+        if len(same) > 1 and several not in ({"parquet"}, {"json"}):
+            raise RecordsError(
+                f"{name} holds the table {each!r} in more than one file; join them into one."
+            )
+        tables.append(TableFiles(each, several.pop(), same))
+    return tables
+
+
+def _alike(files: list[Path], root: Path | None) -> bool:
+    """Whether Parquet files are parts of one table: the same columns, or a name but for numbers."""
+    if root is not None or len({_base(file) for file in files}) == 1:
+        return True
+    return len({frozenset(schema_of(file).names) for file in files}) == 1
+
+
+def _base(file: Path) -> str:
+    return _NUMBERING.sub("", table_name(file.name)) or "records"
+
+
+def _part(file: Path) -> str:
+    return re.split(r"[.\-]", file.name)[0].lower()

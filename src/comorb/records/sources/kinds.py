@@ -1,0 +1,147 @@
+"""What a file is, by its content and not by its name; what can't be read is called what it is."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+
+from comorb.errors import RecordsError
+from comorb.records.sources.writing import compression_of, open_bytes
+
+HEAD = 1 << 16
+_STARTS = (
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "arrow"),
+    (b"\xff\xff\xff\xff", "arrow"),
+    (b"SQLite format 3", "sqlite"),
+    (b"$FL2", "sav"),
+    (b"$FL3", "sav"),
+    (b"<stata_dta>", "dta"),
+    (b"HEADER RECORD*******LIB", "xport"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "workbook"),
+)
+_SAS = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
+_AS_CSV = "export the records as CSV or Parquet."
+_UNPACK = "unpack it and read what it holds."
+# What is known and not read: how it begins, what it is, what to do.
+_REFUSED = (
+    (b"%PDF-", "a PDF document", _AS_CSV),
+    (b"{\\rtf", "a text with formatting (RTF)", _AS_CSV),
+    (b"\x89HDF", "an HDF5 file", _AS_CSV),
+    (b"Obj\x01", "an Avro file", "write it as Parquet."),
+    (b"FEA1\0", "a Feather file of version 1", "write it with version 2."),
+    (b"\x00\x01\x00\x00Standard ", "an Access database", "export its tables as CSV."),
+    (b"\x80\x02}", "a Python pickle", "write it as Parquet."),
+    (b"\x80\x03", "a Python pickle", "write it as Parquet."),
+    (b"\x80\x04\x95", "a Python pickle", "write it as Parquet."),
+    (b"\x80\x05\x95", "a Python pickle", "write it as Parquet."),
+    (b"BZh91AY&SY", "packed by bzip2", _UNPACK),
+    (b"\xfd7zXZ", "packed by xz", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+    (b"Rar!\x1a", "a RAR archive", _UNPACK),
+    (b"\x1f\x9d", "packed by compress", _UNPACK),
+    (b"\x04\x22\x4d\x18", "packed by lz4", _UNPACK),
+)
+_IN_R = "write it in R with write.csv() or arrow::write_parquet() and read that."
+_MARKUP = re.compile(rb"<(!doctype\s+html|html|head|body|table|meta|\?xml|!--)", re.IGNORECASE)
+_PORTABLE = b"SPSS PORT FILE"
+
+
+def kind_of(file: Path) -> str:
+    """Return what a file is, or refuse it by its right name.
+
+    One of 'parquet', 'arrow', 'sqlite', 'duckdb', 'workbook', 'zip', 'sas7bdat', 'xport', 'dta',
+    'sav', 'por', 'json' and 'text'.
+    """
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(512)
+    except OSError as error:
+        reason = error.strerror or "it can't be opened"
+        message = f"{file.name} can't be read: {reason}. Check its permissions and the disk."
+        raise RecordsError(message) from None
+    if (kind := _by_start(start)) is not None:
+        return kind
+    if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zipped_kind(file)
+    with open_bytes(file, compression_of(file)) as stream:
+        return _by_text(file.name, stream.read(HEAD))
+
+
+def _by_start(start: bytes) -> str | None:
+    for mark, kind in _STARTS:
+        if start.startswith(mark):
+            return kind
+    if start[8:12] == b"DUCK":
+        return "duckdb"
+    if start.startswith(_SAS):
+        return "sas7bdat"
+    if len(start) > 4 and 104 <= start[0] <= 115 and start[1] in (1, 2) and start[2] == 1:
+        return "dta"
+    return "por" if _PORTABLE in start else None
+
+
+def _zipped_kind(file: Path) -> str:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = set(archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        message = f"{file.name} is a damaged or cut-off zip archive or spreadsheet; copy it again."
+        raise RecordsError(message) from None
+    books = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
+    return "workbook" if names & books else "zip"
+
+
+def _by_text(name: str, start: bytes) -> str:
+    """Return what the unpacked bytes are; they may be those of a packed file."""
+    for mark, what, remedy in _REFUSED:
+        if start.startswith(mark):
+            raise RecordsError(f"{name} is {what}; {remedy}")
+    if start.startswith((b"X\n\0\0", b"RDX2\nX\n", b"RDX3\nX\n")):
+        raise RecordsError(f"{name} is a file of R; {_IN_R}")
+    if start.startswith(b"ORC") and b"\0" in start[:512]:
+        raise RecordsError(f"{name} is an ORC file; write it as Parquet.")
+    if start[257:262] == b"ustar":
+        raise RecordsError(f"{name} is a tar archive; {_UNPACK}")
+    if _by_start(start) is not None or start.startswith(b"PK\x03\x04"):
+        raise RecordsError(f"{name} is packed, and not a text inside; {_UNPACK}")
+    if _is_ebcdic(start):
+        raise RecordsError(
+            f"{name} is in EBCDIC, the text of mainframes; convert it to UTF-8 "
+            "(iconv -f IBM037 -t UTF-8)."
+        )
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if _MARKUP.match(text):
+        what = "an XML file" if text.startswith(b"<?xml") else "a web page (HTML)"
+        raise RecordsError(
+            f"{name} is {what}, not a table; if a spreadsheet shows it, save it there as .xlsx "
+            "or CSV, else download the records again."
+        )
+    return "json" if text.startswith((b"{", b"[")) else "text"
+
+
+def _is_ebcdic(start: bytes) -> bool:
+    """Tell text of mainframes: letters and digits above 128, blanks of 64, hardly any ASCII."""
+    if len(start) < 16 or start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return False
+    usual = sum(_EBCDIC[byte] for byte in start)
+    high = sum(byte > 127 for byte in start)
+    return usual > 0.97 * len(start) and high > 0.4 * len(start) and not _is_utf8(start)
+
+
+def _is_utf8(start: bytes) -> bool:
+    try:
+        start[:-4].decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# Letters, digits, blanks, line ends and punctuation of code page 037.
+_EBCDIC = [
+    byte in (0x05, 0x0D, 0x15, 0x25)
+    or (0x40 <= byte <= 0x7F)
+    or (byte > 127 and chr(byte).encode("latin-1").decode("cp037").isascii())
+    for byte in range(256)
+]

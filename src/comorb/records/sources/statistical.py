@@ -1,0 +1,165 @@
+"""Files of SAS, SPSS and Stata, read in parts; value labels stand for the numbers they explain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from comorb.errors import RecordsError
+from comorb.records.sources.apart import Answer, read_text_columns, run_apart, write_text_columns
+from comorb.records.sources.cells import cell_text, number_text
+from comorb.records.sources.dialect import refuse_twice
+from comorb.records.sources.duck import OpenedSource, SourceTable
+from comorb.records.sources.frames import register_table
+
+KINDS = {
+    "sas7bdat": ("SAS", "read_sas7bdat"),
+    "xport": ("SAS", "read_xport"),
+    "sav": ("SPSS", "read_sav"),
+    "por": ("SPSS", "read_por"),
+    "dta": ("Stata", "read_dta"),
+}
+_CELLS = 1 << 21
+# More labels than this are a list of codes and not the names of a few categories.
+_MOST_LABELS = 50
+_PADDED = re.compile(r"(?:N|Z|%0)(\d+)(?:\.0?f?)?")
+_PERIOD = re.compile(r"%t[wmqh]")
+_NO = {"no", "not", "absent", "never", "false", "none", "nein", "non", "não", "nao", "nee", "keine"}
+
+
+def open_statistics(source: OpenedSource, file: Path, kind: str) -> SourceTable:
+    """Open a file of SAS, SPSS or Stata; every value is text, and days are days."""
+    program, _ = KINDS[kind]
+    if find_spec("pyreadstat") is None:
+        raise RecordsError(
+            f"{file.name} is a file of {program}, and its reader is not installed; install it "
+            "with: pip install 'comorb[statistics]', or export the records as CSV."
+        )
+    copy = source.copies() / f"statistics_{len(list(source.copies().iterdir()))}"
+    damaged = _refusal(file.name, program, "is damaged or cut off")
+    answer = run_apart(read_statistics, damaged, str(file), kind, str(copy))
+    source.note(*answer["notes"])
+    source.numbers |= set(answer["numbers"])
+    return register_table(source, file.name, read_text_columns(copy))
+
+
+def read_statistics(file: str, kind: str, out: str) -> Answer:
+    """Write the values of a file as text; return what to note and the columns of numbers."""
+    import pyreadstat
+
+    program, reader = KINDS[kind]
+    name = Path(file).name
+    read = partial(getattr(pyreadstat, reader), file, output_format="dict")
+    try:
+        try:
+            return _written(name, read, out)
+        except UnicodeDecodeError:
+            answer = _written(name, partial(read, encoding="WINDOWS-1252"), out)
+            answer.get("notes", []).append(
+                f"{name} doesn't say its encoding rightly and was read as Windows-1252: letters "
+                "beyond A to Z may be wrong"
+            )
+            return answer
+    except MemoryError:
+        return {"refusal": _refusal(name, program, "needs more memory than there is")}
+    except RecordsError as error:
+        return {"refusal": str(error)}
+    except Exception:
+        return {"refusal": _refusal(name, program, "is damaged or cut off")}
+
+
+def _refusal(name: str, program: str, what: str) -> str:
+    return f"{name}, a file of {program}, {what}; copy it again, or export the records as CSV."
+
+
+def _written(file: str, read: Callable[..., tuple[Mapping[str, Any], Any]], out: str) -> Answer:
+    _, description = read(metadataonly=True)
+    names = list(description.column_names)
+    if not names:
+        raise RecordsError(f"{file} holds no columns; export it again.")
+    refuse_twice(file, names)
+    columns = [_Column.of(name, description) for name in names]
+    rows = max(1000, _CELLS // len(names))
+    counts: list[int] = []
+
+    def parts() -> Iterator[list[list[str | None]]]:
+        while not counts or counts[-1] == rows:
+            values, _ = read(row_limit=rows, row_offset=sum(counts))
+            counts.append(len(values[names[0]]))
+            yield [list(map(column.text, values[column.name])) for column in columns]
+
+    write_text_columns(out, names, parts())
+    if not sum(counts):
+        raise RecordsError(f"{file} holds a header and no rows; export it again.")
+    if description.number_rows not in (None, -1, sum(counts)):
+        raise RecordsError(
+            f"{file} says that it has {description.number_rows:,} rows and has {sum(counts):,}; "
+            "copy it again."
+        )
+    return {
+        "notes": [note for column in columns for note in column.notes(file)],
+        "numbers": [column.name for column in columns if column.is_number],
+    }
+
+
+@dataclass(frozen=True)
+class _Column:
+    """How the values of a column are written as text."""
+
+    name: str
+    shown: str
+    storage: str
+    labels: Mapping[Any, str]
+    unused: int = 0
+
+    @classmethod
+    def of(cls, name: str, description: Any) -> _Column:
+        labels = dict(description.variable_value_labels.get(name) or {})
+        storage = description.readstat_variable_types.get(name) or ""
+        shown = description.original_variable_types.get(name) or ""
+        used = _useful(labels, storage == "string")
+        return cls(name, shown, storage, labels if used else {}, 0 if used else len(labels))
+
+    @property
+    def is_number(self) -> bool:
+        return self.storage != "string" and not self.labels and not _PADDED.fullmatch(self.shown)
+
+    def notes(self, file: str) -> list[str]:
+        notes = []
+        if self.unused > _MOST_LABELS:
+            notes.append(
+                f"{file}: the column {self.name!r} has {self.unused:,} value labels, too many for "
+                "categories; its values were read and not their labels"
+            )
+        if _PERIOD.match(self.shown):
+            notes.append(
+                f"{file}: the column {self.name!r} counts weeks, months or quarters since 1960 and "
+                "was read as a number"
+            )
+        return notes
+
+    def text(self, value: Any) -> str | None:
+        if value in self.labels:
+            return self.labels[value].strip() or None
+        if isinstance(value, str):
+            return value.strip() or None
+        return cell_text(value, self._number)
+
+    def _number(self, value: float) -> str | None:
+        text = number_text(value, 7 if self.storage == "float" else 15)
+        padded = _PADDED.fullmatch(self.shown)
+        return text.zfill(int(padded[1])) if text is not None and padded is not None else text
+
+
+def _useful(labels: Mapping[Any, str], text: bool) -> bool:
+    """Whether labels name categories: they aren't used for codes, nor for 0 and 1 as no and yes."""
+    if len(labels) > _MOST_LABELS or (text and any(len(str(value)) > 2 for value in labels)):
+        return False
+    first_word = re.match(r"\w*", labels.get(0, "").strip().lower())
+    no = first_word is not None and first_word[0] in _NO
+    return not (no and set(labels) <= {0, 1})
