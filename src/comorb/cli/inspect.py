@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comorb.cli.options import (
+    Chronic,
     Columns,
     Json,
     LayoutKind,
     Levels,
+    Map,
     Memory,
     Records,
+    Scores,
     System,
     Table,
     Unit,
@@ -31,6 +34,9 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
     unit: Unit = None,
     system: System = None,
     level: Levels = ["category"],  # noqa: B006 - Typer copies it
+    code_map: Map = None,
+    chronic: Chronic = False,
+    score: Scores = None,
     memory: Memory = None,
     as_json: Json = False,
 ) -> None:
@@ -53,6 +59,9 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
             unit=unit,
             system=system,
             level=level,
+            code_map=code_map,
+            chronic=chronic,
+            scores=score or (),
             memory=memory,
         )
     if as_json:

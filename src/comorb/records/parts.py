@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
+from comorb.records.codes.coding import Coding
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
@@ -86,9 +87,9 @@ def open_parts(
         layout = replace(plan.layout, record=_ROW) if rows.key == _ROW else plan.layout
         plan = replace(plan, table=rows.table, layout=layout, removed={})
         raws = plan.reader.count(opened, plan)
-        vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
+        vocabulary = plan.vocabulary(raws, preparation.system, preparation.coding)
         encode = _encoder(raws, vocabulary)
-        yield _cohorts(opened, plan, rows, begun, encode, preparation.level)
+        yield _cohorts(opened, plan, rows, begun, encode, preparation.coding)
 
 
 def _with_id(source: OpenedSource, plan: Plan) -> _Rows:
@@ -155,11 +156,12 @@ def _cohorts(
     rows: _Rows,
     begun: Ledger,
     encode: Encode,
-    levels: tuple[str, ...],
+    coding: Coding,
 ) -> Iterator[Part]:
     """Yield the cohort of each part of the rows."""
     shown = shown_names(list(plan.table.columns), plan.layout)
-    text = frozenset(new for old, new in shown.items() if plan.table.columns[old] == "VARCHAR")
+    names = {old: coding.beside_scores(new) for old, new in shown.items()}
+    text = frozenset(names[old] for old in names if plan.table.columns[old] == "VARCHAR")
     records = 0
     for table in _tables(source, plan.table, rows):
         with source.connection.cursor() as connection:
@@ -167,7 +169,7 @@ def _cohorts(
             read = register_table(own, plan.table.label, table)
             part = replace(plan, table=read)
             assembly = part.reader.read(own, part, encode)
-            cohort = part.cohort(assembly, levels, Part)
+            cohort = part.cohort(assembly, coding, Part)
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()
         records += len(cohort)
@@ -178,12 +180,9 @@ def _cohorts(
 def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:
     """Return what finds the raw codes of a part in the vocabulary of all."""
     number = {raw: place for place, raw in enumerate(raws)}
-    places = np.vstack([vocabulary.places, np.full_like(vocabulary.places[:1], -1)])
-    malformed, missing = np.append(vocabulary.malformed, False), np.append(vocabulary.missing, True)
 
     def encode(some: dict[Raw, int]) -> Vocabulary:
-        at = [number.get(raw, -1) for raw in some]
-        return replace(vocabulary, places=places[at], malformed=malformed[at], missing=missing[at])
+        return vocabulary.at([number.get(raw, -1) for raw in some])
 
     return encode
 

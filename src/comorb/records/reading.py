@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from comorb.records.codes.coding import Coding
+from comorb.records.codes.own_map import CodeMap, opened_map
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
@@ -67,7 +70,7 @@ class Reading:
     unit: str
 
 
-def read_records(
+def read_records(  # noqa: PLR0913 - one parameter for each option
     source: Any,
     *,
     table: str | None = None,
@@ -75,6 +78,9 @@ def read_records(
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
+    code_map: CodeMap | str | Path | None = None,
+    chronic: bool = False,
+    scores: str | Sequence[str] = (),
     memory: str | None = None,
 ) -> Cohort:
     """Read records into a cohort.
@@ -92,10 +98,16 @@ def read_records(
         What a record is; the codes of a patient are united. A visit where nothing is said, a
         patient in OMOP and FHIR.
     system : str, optional
-        The coding system ('icd9cm', 'icd10cm', 'icd10' or 'opaque'); recognised where nothing is
-        said.
+        The coding system, such as 'icd9cm', 'icd10cm', 'icd10' or 'opaque'; recognised where
+        nothing is said.
     level : str or sequence of str, default 'category'
-        'category', 'full', 'group' or 'chapter', or several of them.
+        'category', 'full', 'group', 'chapter' or 'common', or several of them.
+    code_map : CodeMap, path or str, optional
+        A map of your own from codes to groups, which are then the features; see `read_map`.
+    chronic : bool, default False
+        Whether codes of chronic conditions alone become features.
+    scores : str or sequence of str
+        'charlson', 'charlson2011' and 'elixhauser' become covariates, from the full codes.
     memory : str, optional
         The most that DuckDB may hold, such as '2GB', before it uses the disk.
 
@@ -116,10 +128,11 @@ def read_records(
     >>> read_records(rows).codes
     ('250', '428')
     """
-    return open_records(source, table, layout, unit, system, level, memory).cohort
+    coding = Coding.of(level, opened_map(code_map), chronic, scores)
+    return open_records(source, table, layout, unit, system, coding, memory).cohort
 
 
-def inspect_records(
+def inspect_records(  # noqa: PLR0913 - one parameter for each option
     source: Any,
     *,
     table: str | None = None,
@@ -127,6 +140,9 @@ def inspect_records(
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
+    code_map: CodeMap | str | Path | None = None,
+    chronic: bool = False,
+    scores: str | Sequence[str] = (),
     memory: str | None = None,
 ) -> Inspection:
     """Say what `read_records` would make of a source; the parameters are the same.
@@ -136,7 +152,8 @@ def inspect_records(
     Inspection
         The layout, the coding system, counts and problems.
     """
-    read = open_records(source, table, layout, unit, system, level, memory)
+    coding = Coding.of(level, opened_map(code_map), chronic, scores)
+    read = open_records(source, table, layout, unit, system, coding, memory)
     cohort = read.cohort
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
@@ -162,19 +179,18 @@ def open_records(
     layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
-    level: str | Sequence[str] = "category",
+    coding: Coding = Coding(),  # noqa: B008 - it is frozen
     memory: str | None = None,
 ) -> Reading:
     """Read records into a cohort, with what was understood; the parameters of `read_records`."""
     given = layout if isinstance(layout, Layout) else Layout(kind=layout)
-    levels = (level,) if isinstance(level, str) else tuple(level)
     with open_source(source, memory) as opened:
         plan = plan_reading(opened, table, given, unit, whole=True)
 
         def encode(raws: dict[Raw, int]) -> Vocabulary:
-            return plan.vocabulary(raws, system, levels)
+            return plan.vocabulary(raws, system, coding)
 
         assembly = plan.reader.read(opened, plan, encode)
         plan.check_usable(assembly.matrix.shape[0], assembly.vocabulary)
-        cohort = plan.cohort(assembly, levels, Cohort)
+        cohort = plan.cohort(assembly, coding, Cohort)
         return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)

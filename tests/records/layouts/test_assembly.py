@@ -37,14 +37,18 @@ def test_pairs_and_grids_agree_with_a_dense_matrix(seed, levels, width):
         assert once == len(first)
         assert matrix.has_canonical_format
         assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-        held = without_empty(matrix)
-        assert np.array_equal(held[0].toarray(), dense[dense.any(axis=1)])
-        assert np.array_equal(held[1], dense.any(axis=1))
+        for features in (7, 3):
+            kept, held = without_empty(matrix, features)
+            expected = dense[:, :features].any(axis=1)
+            assert np.array_equal(kept.toarray(), dense[expected])
+            assert np.array_equal(held, expected)
+            assert kept.has_sorted_indices
 
 
 def test_no_mentions_at_all():
     matrix, once = build_matrix(vocabulary(np.empty((0, 1)), 0), 3, 0, [])
     assert matrix.shape == (3, 0)
+    assert not without_empty(matrix, 0)[1].any()
     assert once == 0
 
 

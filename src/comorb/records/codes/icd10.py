@@ -47,4 +47,7 @@ SYSTEM = CodingSystem(
     is_likely=_is_likely,
     url="icd-10",
     not_diseases=icd10cm.SYSTEM.not_diseases,
+    kind="diagnosis",
+    common=icd10cm.SYSTEM.common,
+    chronic=icd10cm.SYSTEM.chronic,
 )

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from comorb.errors import RecordsError
 from comorb.records.values import is_missing
 
-LEVELS = ("category", "full", "group", "chapter")
+LEVELS = ("category", "full", "group", "chapter", "common")
+
+T = TypeVar("T")
 
 _PADDING = re.compile(r"""^[\s'"\u200b\ufeff]+|[\s'"\u200b\ufeff]+$""")
 _MARKS = re.compile(r"[\s.+*!#†‡–_-]+$")
@@ -49,6 +51,8 @@ class Grammar:
         the titles of whatever else has one.
     heading : callable
         From a code without a title to the title of its category.
+    listed : callable, optional
+        The codes that a publication lists, of any year; headings are not among them.
     """
 
     fit: Callable[[str], Normalised | None]
@@ -57,6 +61,7 @@ class Grammar:
     groups: Callable[[], Mapping[str, str | None]]
     titles: Callable[[], Mapping[str, str]]
     heading: Callable[[str], str | None]
+    listed: Callable[[], Collection[str]] = tuple
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,14 @@ class CodingSystem:
         The letters and digits of a version column that mean it.
     not_diseases : re.Pattern, optional
         How codes of symptoms, circumstances and external causes begin.
+    kind : str
+        What its codes are of: 'diagnosis', 'procedure', 'drug', or empty.
+    common : callable, optional
+        From a code to the groups that it shares with other systems; none when there are none.
+    chronic : callable, optional
+        Tells whether a code is of a chronic condition; None when that isn't determined.
+    mend : callable, optional
+        From the codes of a column as written to those that lost zeros, as they were meant.
     """
 
     key: str
@@ -93,6 +106,10 @@ class CodingSystem:
     url: str = ""
     edition: re.Pattern[str] | None = None
     not_diseases: re.Pattern[str] | None = None
+    kind: str = ""
+    common: Callable[[str], tuple[str, ...]] | None = None
+    chronic: Callable[[str], bool | None] | None = None
+    mend: Callable[[Iterable[str]], Mapping[str, str]] | None = None
 
     def normalise(self, raw: str, floats: bool = False) -> Normalised:
         """Bring a code into its canonical form.
@@ -127,10 +144,7 @@ class CodingSystem:
         below it the group of its nearest known parent; None when there is no such group.
         """
         groups = self.grammar.groups() if self.grammar else {}
-        for length in range(len(code), 2, -1):
-            if code[:length] in groups:
-                return groups[code[:length]]
-        return None
+        return nearest(groups, code)
 
     def roll_up(self, code: str, level: str) -> str:
         """Roll a canonical code up to a level.
@@ -138,10 +152,10 @@ class CodingSystem:
         Parameters
         ----------
         code
-            A code from `normalise`.
+            A code from `normalise`; what is none has been rolled up already and stays.
         level
-            'category' (3 characters, 4 for ICD-9 E codes), 'full', 'group' (CCS or CCSR) or
-            'chapter'.
+            'category' (3 characters of the ICD, 4 for ICD-9 E codes), 'full', 'group' (such as
+            CCS or CCSR) or 'chapter'.
 
         Returns
         -------
@@ -151,15 +165,27 @@ class CodingSystem:
         """
         if level not in LEVELS:
             raise RecordsError(f"Expected a level out of {', '.join(LEVELS)}; got {level!r}.")
-        if self.grammar is None or level == "full":
+        if self.grammar is None or level == "full" or self.grammar.fit(code) is None:
             return code
         category = self.grammar.category(code)
-        if level == "category":
-            return category
         if level == "group":
             return self.group_of(code) or category
+        if level != "chapter":
+            return category
         chapters = list(self.grammar.chapters())
         return chapters[bisect_right(chapters, category + "~") - 1]
+
+    def shared(self, code: str) -> tuple[str, ...]:
+        """Return the groups that a canonical code shares with other systems."""
+        return self.common(code) if self.common else ()
+
+    def standing(self, code: str) -> int:
+        """Return 2 for a canonical code that is listed, 1 for a heading of such, else 0."""
+        if self.grammar is None:
+            return 0
+        if code in self.grammar.listed():
+            return 2
+        return int(code in self.grammar.groups())
 
     def name(self, code: str) -> str:
         """Return the title of a canonical code, category, group or chapter.
@@ -172,6 +198,14 @@ class CodingSystem:
             if code in titles:
                 return titles[code]
         return self.grammar.heading(code) or code
+
+
+def nearest(table: Mapping[str, T], code: str) -> T | None:
+    """Return what a table has for a code or for its longest prefix of at least two characters."""
+    for length in range(len(code), 1, -1):
+        if code[:length] in table:
+            return table[code[:length]]
+    return None
 
 
 def written_as_numbers(raw_codes: Iterable[str]) -> bool:

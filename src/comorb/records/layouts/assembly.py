@@ -20,7 +20,10 @@ Pairs = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a table of records holds: the parts of a cohort, before their weights are known."""
+    """What a table of records holds: the parts of a cohort, before their weights are known.
+
+    The matrix has the features of the vocabulary and then the conditions of scores.
+    """
 
     matrix: csr_array[np.uint8]
     ids: pa.Array
@@ -46,8 +49,8 @@ def build_matrix(
     ``pairs`` are blocks of (record, raw code), of at most so many mentions in all.
     """
     levels = vocabulary.places.shape[1]
-    keys = _Keys(len(vocabulary.codes), mentions * levels)
-    first = _Keys(len(vocabulary.codes), mentions if levels > 1 else 0)
+    keys = _Keys(vocabulary.width, mentions * levels)
+    first = _Keys(vocabulary.width, mentions if levels > 1 else 0)
     for at, raws in pairs:
         for places in vocabulary.places.T:
             keys.add(at, places[raws])
@@ -75,7 +78,7 @@ def matrix_of_grids(
         counts.append(np.count_nonzero(fresh, axis=1))
         if levels > 1:
             once += int(np.count_nonzero(_fresh(np.sort(lookups[0][grid], axis=1))))
-    matrix = _csr(np.concatenate(indices), np.concatenate(counts), len(vocabulary.codes))
+    matrix = _csr(np.concatenate(indices), np.concatenate(counts), vocabulary.width)
     return matrix, once if levels > 1 else matrix.nnz
 
 
@@ -132,11 +135,18 @@ class _Keys:
         return _csr(indices, np.bincount(keys, minlength=records), self.features)
 
 
-def without_empty(matrix: csr_array[np.uint8]) -> tuple[csr_array[Any], NDArray[np.bool_]]:
-    """Return a matrix without its empty rows, and which rows were kept."""
+def without_empty(
+    matrix: csr_array[np.uint8], features: int
+) -> tuple[csr_array[Any], NDArray[np.bool_]]:
+    """Return a matrix without the rows that have no feature, and which rows were kept."""
     held = np.diff(matrix.indptr) > 0
+    if features < matrix.shape[1]:
+        first = matrix.indices[np.minimum(matrix.indptr[:-1], max(0, matrix.nnz - 1))]
+        held[held] = first[held] < features
     if held.all():
         return matrix, held
+    if features < matrix.shape[1]:
+        return matrix[np.flatnonzero(held)], held
     indptr = np.concatenate((matrix.indptr[:1], matrix.indptr[1:][held]))
     smaller = csr_array(
         (matrix.data, matrix.indices, indptr), shape=(int(held.sum()), matrix.shape[1])

@@ -67,16 +67,20 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     vocabulary = encode(codes.raws)
     ids = _ids(source, base)
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
-    malformed = int(counts[vocabulary.malformed].sum())
+    lost = vocabulary.lost(counts)
+    malformed = lost.pop("malformed")
     written = int(counts[~vocabulary.missing].sum())
     pairs = _pairs(source, base, codes, vocabulary)
     matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
-    matrix, held = without_empty(matrix)
+    matrix, held = without_empty(matrix, len(vocabulary.codes))
     covariates, notes = _covariates(source, base, plan)
     ledger = codes.lines
     ledger = ledger.less("rows", "without a code", (ledger.left("rows") or 0) - written)
     ledger = ledger.less("rows", "malformed code", malformed)
-    ledger = ledger.less("rows", "again in one record", written - malformed - once)
+    for reason, count in lost.items():
+        ledger = ledger.less("rows", reason, count)
+    usable = written - malformed - sum(lost.values())
+    ledger = ledger.less("rows", "again in one record", usable - once)
     ledger = ledger.open("records", "read", len(ids))
     ledger = ledger.less("records", "without a usable code", len(ids) - int(held.sum()))
     ledger = ledger.open("features", "read", len(vocabulary.codes))
@@ -164,7 +168,7 @@ def _pairs(
     source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield blocks of (record, raw code), of the codes that are usable."""
-    usable = np.flatnonzero(vocabulary.places[codes.numbers, 0] >= 0)
+    usable = np.flatnonzero((vocabulary.places[codes.numbers] >= 0).any(axis=1))
     known = pa.table(
         {
             "version": pa.array([codes.versions[i] for i in usable], pa.string()),

@@ -148,7 +148,7 @@ def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) ->
     else:
         blocks = zip((known.place[rows] for rows in mentions.rows), mentions.raws, strict=True)
         matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
-    matrix, held = without_empty(matrix)
+    matrix, held = without_empty(matrix, len(vocabulary.codes))
     ledger = _ledger(known, held, vocabulary, counts, once)
     if vocabulary.malformed.any():
         reason = f"not a code of {vocabulary.system}"
@@ -214,10 +214,11 @@ def _ledger(
     used = kept if known.by_row else int(held[known.place[known.place >= 0]].sum())
     ledger = ledger.less("rows", "without a usable code", (ledger.left("rows") or 0) - used)
     written = int(counts[~vocabulary.missing].sum())
-    malformed = int(counts[vocabulary.malformed].sum())
+    lost = vocabulary.lost(counts)
     ledger = ledger.open("codes", "found", written)
-    ledger = ledger.less("codes", "malformed", malformed)
-    ledger = ledger.less("codes", "again in one record", written - malformed - once)
+    for reason, count in lost.items():
+        ledger = ledger.less("codes", reason, count)
+    ledger = ledger.less("codes", "again in one record", written - sum(lost.values()) - once)
     ledger = ledger.open("records", "read", len(held))
     ledger = ledger.less("records", "without a usable code", len(held) - kept)
     return ledger.open("features", "read", len(vocabulary.codes))

@@ -4,7 +4,7 @@ import { count, h, number, percent, said, t } from "/page/dom.js";
 import { call, doing, may } from "./frame.js";
 
 const KINDS = ["wide", "long", "delimited", "binary"];
-const SYSTEMS = ["icd9cm", "icd10cm", "icd10", "opaque"];
+const SYSTEMS = ["icd9cm", "icd10cm", "icd10", "icd9proc", "icd10pcs", "atc", "opaque"];
 const ROLES = ["record", "patient", "age", "sex", "date", "weight"];
 
 export function understood(row) {
