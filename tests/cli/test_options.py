@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from comorb.cli.options import cohort_options
+from comorb.records.codes.own_map import read_map
 from comorb.records.layouts.layout import Layout
 from comorb.records.preparation import Preparation
 
@@ -44,7 +45,9 @@ preparations = st.builds(
     ),
     unit=st.sampled_from([None, "visit", "patient"]),
     system=st.sampled_from([None, "icd9cm", "opaque"]),
-    level=st.sampled_from([("category",), ("full",), ("group", "chapter")]),
+    level=st.sampled_from([("category",), ("full",), ("group", "chapter"), ("common",)]),
+    chronic=st.booleans(),
+    scores=st.sampled_from([(), ("charlson",), ("charlson2011", "elixhauser")]),
     having=words,
     without=words,
     age=st.none() | st.tuples(end, end),
@@ -60,6 +63,15 @@ preparations = st.builds(
 def test_the_words_of_a_preparation_ask_for_it(preparation):
     told = CliRunner().invoke(app, preparation.words())
     assert told.exit_code == 0, told.output
+    assert asked.pop() == preparation
+
+
+def test_a_map_is_read_from_the_file_that_the_words_name(tmp_path):
+    path = tmp_path / "my map.csv"
+    path.write_text("428,hf\n")
+    preparation = Preparation(code_map=read_map(path))
+    assert preparation.words() == ["--map", str(path)]
+    assert CliRunner().invoke(app, preparation.words()).exit_code == 0
     assert asked.pop() == preparation
 
 

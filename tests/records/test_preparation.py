@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
+from comorb.records.codes.own_map import CodeMap, Line
 from comorb.records.layouts.layout import Layout
 from comorb.records.preparation import Preparation
 
@@ -89,6 +90,24 @@ def test_a_preparation_survives_json():
         at_least=2,
         drop_codes=("428",),
         drop_rare=5,
+        code_map=CodeMap("m.csv", "abc", (Line("428", "hf", "icd9cm", True),), (("hf", "HF"),)),
+        chronic=True,
+        scores=("charlson",),
     )
     plain = json.loads(json.dumps(asked.to_dict()))
     assert Preparation.from_dict(plain) == asked
+
+
+def test_new_records_get_the_model_s_map_and_no_scores():
+    code_map = CodeMap("m.csv", "abc", (Line("428", "hf"),))
+    asked = Preparation(code_map=code_map, chronic=True, scores=("charlson",), at_least=2)
+    for every in (False, True):
+        new = asked.for_new_records("icd9cm", Preparation(table="new"), every)
+        assert (new.code_map, new.chronic, new.scores) == (code_map, True, ())
+        assert new.system is None
+
+
+def test_new_records_are_in_the_model_s_system_unless_it_has_several():
+    assert Preparation().for_new_records("icd9cm").system == "icd9cm"
+    assert Preparation(level=("common",)).for_new_records("icd9cm").system is None
+    assert Preparation().for_new_records("icd10cm+icd9cm").system is None

@@ -314,7 +314,8 @@ def test_mixed_editions_without_a_version_are_a_note():
     )
     cohort = read_records(rows)
     (note,) = cohort.ledger.notes
-    assert note.startswith("icd9cm and icd10cm are mixed and no column says which is which: 1 ")
+    assert note.startswith("icd9cm and icd10cm are mixed and no column says which is which: 0 ")
+    assert "taken as icd9cm, 1 by the list that has them; name the column" in note
     assert "icd10cm:I10" in cohort.codes
 
 

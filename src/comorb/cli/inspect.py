@@ -18,6 +18,9 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
     unit: options.Unit = None,
     system: options.System = None,
     level: options.Levels = ["category"],  # noqa: B006 - Typer copies it
+    code_map: options.Map = None,
+    chronic: options.Chronic = False,
+    score: options.Scores = None,
     memory: options.Memory = None,
     as_json: options.Json = False,
 ) -> None:
@@ -38,6 +41,9 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
             unit=unit,
             system=system,
             level=level,
+            code_map=code_map,
+            chronic=chronic,
+            scores=score or (),
             memory=memory,
         )
     show(inspection.to_dict(), lambda _: _show(inspection), as_json)

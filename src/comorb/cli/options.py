@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
 
 if TYPE_CHECKING:
@@ -80,7 +81,11 @@ Columns = Annotated[
 
 Levels = Annotated[
     list[str],
-    typer.Option("--level", metavar="LEVEL", help="category, full, group or chapter. Repeatable."),
+    typer.Option(
+        "--level",
+        metavar="LEVEL",
+        help="category, full, group, chapter, or common to ICD-9 and ICD-10. Repeatable.",
+    ),
 ]
 Unit = Annotated[
     str | None,
@@ -91,6 +96,24 @@ System = Annotated[
     typer.Option(
         metavar="SYSTEM",
         help=" or".join(", ".join(SYSTEMS).rsplit(",", 1)) + "; recognised when left out.",
+    ),
+]
+Map = Annotated[
+    Path | None,
+    typer.Option(
+        "--map",
+        metavar="FILE",
+        help="A CSV file with code (or how codes begin), group and name: the groups are then the "
+        "features.",
+    ),
+]
+Chronic = Annotated[bool, typer.Option("--chronic", help="Leave out what isn't chronic.")]
+Scores = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        metavar="SCORE",
+        help=" or".join(", ".join(SCORES).rsplit(",", 1)) + ", as a covariate. Repeatable.",
     ),
 ]
 
@@ -164,6 +187,9 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     level: Levels = ["category"],  # noqa: B006 - Typer copies it
     unit: Unit = None,
     system: System = None,
+    code_map: Map = None,
+    chronic: Chronic = False,
+    score: Scores = None,
     weights: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
     ] = None,
@@ -172,6 +198,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     column: Columns = None,
 ) -> Preparation:
     """Return the preparation that the options ask for."""
+    from comorb.records.codes.own_map import opened_map
     from comorb.records.preparation import Preparation
 
     return Preparation(
@@ -185,6 +212,9 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
         at_least=at_least,
         drop_codes=tuple(drop_codes or ()),
         drop_rare=drop_rare,
+        code_map=opened_map(code_map),
+        chronic=chronic,
+        scores=tuple(score or ()),
         **_bounds(where or []),
     )
 

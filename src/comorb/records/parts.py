@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Mask
+from comorb.records.codes.coding import Coding
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
@@ -56,9 +56,9 @@ def open_parts(
         plan, begun = _with_id(opened, plan)
         begun = begun.noted(*opened.notes, *plan.doubts(opened))
         raws = plan.reader.count(opened, plan)
-        vocabulary = plan.vocabulary(raws, preparation.system, preparation.level)
+        vocabulary = plan.vocabulary(raws, preparation.system, preparation.coding)
         encode = _encoder(raws, vocabulary)
-        yield _cohorts(opened, plan, begun, encode, preparation.level)
+        yield _cohorts(opened, plan, begun, encode, preparation.coding)
 
 
 def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
@@ -122,7 +122,7 @@ def _tables(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
 
 
 def _cohorts(
-    source: OpenedSource, plan: Plan, begun: Ledger, encode: Encode, levels: tuple[str, ...]
+    source: OpenedSource, plan: Plan, begun: Ledger, encode: Encode, coding: Coding
 ) -> Iterator[Part]:
     """Yield the cohort of each part of the rows."""
     empty = True
@@ -132,7 +132,7 @@ def _cohorts(
             read = register_table(own, plan.table.label, table)
             part = replace(plan, table=read)
             assembly = part.reader.read(own, part, encode)
-            cohort = part.cohort(assembly, levels, Part)
+            cohort = part.cohort(assembly, coding, Part)
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()
         empty = empty and not len(cohort)
@@ -144,12 +144,9 @@ def _cohorts(
 def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:
     """Return what finds the raw codes of a part in the vocabulary of all."""
     number = {raw: place for place, raw in enumerate(raws)}
-    places = np.vstack([vocabulary.places, np.full_like(vocabulary.places[:1], -1)])
-    malformed, missing = np.append(vocabulary.malformed, False), np.append(vocabulary.missing, True)
 
     def encode(some: dict[Raw, int]) -> Vocabulary:
-        at = [number.get(raw, -1) for raw in some]
-        return replace(vocabulary, places=places[at], malformed=malformed[at], missing=missing[at])
+        return vocabulary.at([number.get(raw, -1) for raw in some])
 
     return encode
 

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 from comorb.errors import RecordsError
+from comorb.records.codes.coding import Coding
+from comorb.records.codes.own_map import CodeMap
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.readers import plan_reading
@@ -34,6 +36,7 @@ class Preparation:
     Read as by `read_records`; kept are the records with any of the codes ``having``, with none of
     ``without``, within the bounds of `Cohort.where`, and with ``at_least`` so many distinct codes
     (the paper's rule: 3). Then ``drop_codes`` go, and those of fewer than ``drop_rare`` records.
+    ``code_map`` is the map itself, not its file, so that a model has it.
     """
 
     table: str | None = None
@@ -49,6 +52,14 @@ class Preparation:
     at_least: int = 3
     drop_codes: tuple[str, ...] = ()
     drop_rare: int = 0
+    code_map: CodeMap | None = None
+    chronic: bool = False
+    scores: tuple[str, ...] = ()
+
+    @property
+    def coding(self) -> Coding:
+        """What codes become."""
+        return Coding.of(self.level, self.code_map, self.chronic, self.scores)
 
     def read(self, source: Any, memory: str | None = None) -> Cohort:
         """Read every record of a source, whatever the rules."""
@@ -56,12 +67,13 @@ class Preparation:
 
     def open(self, source: Any, memory: str | None = None) -> Reading:
         """Read every record of a source, with what was understood of it."""
+        coding = self.coding
         with open_source(source, memory) as opened:
             plan = plan_reading(opened, self.table, self.layout, self.unit, whole=True)
-            encode = partial(plan.vocabulary, system=self.system, levels=self.level)
+            encode = partial(plan.vocabulary, system=self.system, coding=coding)
             assembly = plan.reader.read(opened, plan, encode)
             plan.check_usable(assembly)
-            cohort = plan.cohort(assembly, self.level, Cohort)
+            cohort = plan.cohort(assembly, coding, Cohort)
             ledger = cohort.ledger.noted(*opened.notes, *plan.doubts(opened))
             cohort = replace(cohort, ledger=ledger)
             return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
@@ -100,21 +112,26 @@ class Preparation:
     ) -> Preparation:
         """Return how to prepare new records for a model of this preparation.
 
-        They are in the model's coding system, whatever they look like, need no weights and keep
-        all their codes. ``reading`` says in which table and layout they are, when it isn't the
-        same; ``every`` keeps also the records that the rules would leave out.
+        They are in the model's coding system, whatever they look like, unless its features are
+        those of several; they need no weights and no scores and keep all their codes. ``reading``
+        says in which table and layout they are, when it isn't the same; ``every`` keeps also the
+        records that the rules would leave out.
         """
         same = reading or self
         chosen = Preparation(at_least=0) if every else self
+        shared = "+" in system or "common" in self.level or self.code_map is not None
         return replace(
             chosen,
             table=same.table,
             layout=replace(same.layout, weight=None),
             unit=self.unit,
-            system=None if "+" in system else system,
+            system=self.system if shared else system,
             level=self.level,
             drop_codes=(),
             drop_rare=0,
+            code_map=self.code_map,
+            chronic=self.chronic,
+            scores=(),
         )
 
     def words(self) -> list[str]:
@@ -139,6 +156,8 @@ class Preparation:
             ("--unit", [self.unit] if self.unit else []),
             ("--system", [self.system] if self.system else []),
             ("--level", self.level if self.level != ("category",) else []),
+            ("--map", [self.code_map.file] if self.code_map else []),
+            ("--score", self.scores),
             ("--having", self.having),
             ("--without", self.without),
             ("--where", [f"{name}={rule}" for name, rule in where.items() if rule]),
@@ -146,13 +165,15 @@ class Preparation:
             ("--drop-codes", self.drop_codes),
             ("--drop-rare", [str(self.drop_rare)] if self.drop_rare else []),
         ]
-        return [word for option, values in options for value in values for word in (option, value)]
+        words = [word for option, values in options for value in values for word in (option, value)]
+        return [*words, "--chronic"] if self.chronic else words
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the default, as plain lists and dictionaries, for JSON."""
         plain, usual = asdict(self), asdict(Preparation())
         plain["layout"] = {key: value for key, value in plain["layout"].items() if value}
         usual["layout"] = {}
+        plain["code_map"] = self.code_map and self.code_map.to_dict()
         plain["dates"] = self.dates and [end and str(end) for end in self.dates]
         return {key: value for key, value in plain.items() if value != usual[key]}
 
@@ -163,7 +184,10 @@ class Preparation:
         layout = plain.get("layout", {})
         if "codes" in layout:
             layout = layout | {"codes": tuple(layout["codes"])}
-        return replace(cls(), **plain | lists | {"layout": Layout(**layout)})
+        given = plain | lists | {"layout": Layout(**layout)}
+        if "code_map" in plain:
+            given["code_map"] = CodeMap.from_dict(plain["code_map"])
+        return replace(cls(), **given)
 
 
 def _listed(names: Sequence[str]) -> str:

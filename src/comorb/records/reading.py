@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from comorb.records.codes.own_map import CodeMap, opened_map
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
 from comorb.records.ledger import Ledger
@@ -38,7 +40,7 @@ class Inspection:
         return asdict(self)
 
 
-def read_records(
+def read_records(  # noqa: PLR0913 - one parameter for each option
     source: Any,
     *,
     table: str | None = None,
@@ -46,6 +48,9 @@ def read_records(
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
+    code_map: CodeMap | str | Path | None = None,
+    chronic: bool = False,
+    scores: str | Sequence[str] = (),
     memory: str | None = None,
 ) -> Cohort:
     """Read records into a cohort.
@@ -63,10 +68,16 @@ def read_records(
         What a record is; the codes of a patient are united. A visit where nothing is said, a
         patient in OMOP and FHIR.
     system : str, optional
-        The coding system ('icd9cm', 'icd10cm', 'icd10' or 'opaque'); recognised where nothing is
-        said.
+        The coding system, such as 'icd9cm', 'icd10cm', 'icd10' or 'opaque'; recognised where
+        nothing is said.
     level : str or sequence of str, default 'category'
-        'category', 'full', 'group' or 'chapter', or several of them.
+        'category', 'full', 'group', 'chapter' or 'common', or several of them.
+    code_map : CodeMap, path or str, optional
+        A map of your own from codes to groups, which are then the features; see `read_map`.
+    chronic : bool, default False
+        Whether codes of chronic conditions alone become features.
+    scores : str or sequence of str
+        'charlson', 'charlson2011' and 'elixhauser' become covariates, from the full codes.
     memory : str, optional
         The most that DuckDB may hold, such as '2GB', before it uses the disk.
 
@@ -87,10 +98,11 @@ def read_records(
     >>> read_records(rows).codes
     ('250', '428')
     """
-    return _preparation(table, layout, unit, system, level).read(source, memory)
+    preparation = _preparation(table, layout, unit, system, level, code_map, chronic, scores)
+    return preparation.read(source, memory)
 
 
-def inspect_records(
+def inspect_records(  # noqa: PLR0913 - one parameter for each option
     source: Any,
     *,
     table: str | None = None,
@@ -98,6 +110,9 @@ def inspect_records(
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
+    code_map: CodeMap | str | Path | None = None,
+    chronic: bool = False,
+    scores: str | Sequence[str] = (),
     memory: str | None = None,
 ) -> Inspection:
     """Say what `read_records` would make of a source; the parameters are the same.
@@ -107,7 +122,8 @@ def inspect_records(
     Inspection
         The layout, the coding system, counts and problems.
     """
-    read = _preparation(table, layout, unit, system, level).open(source, memory)
+    preparation = _preparation(table, layout, unit, system, level, code_map, chronic, scores)
+    read = preparation.open(source, memory)
     cohort = read.cohort
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
@@ -127,13 +143,23 @@ def inspect_records(
     )
 
 
-def _preparation(
+def _preparation(  # noqa: PLR0913 - one parameter for each option
     table: str | None,
     layout: Layout | str | None,
     unit: str | None,
     system: str | None,
     level: str | Sequence[str],
+    code_map: CodeMap | str | Path | None,
+    chronic: bool,
+    scores: str | Sequence[str],
 ) -> Preparation:
-    given = layout if isinstance(layout, Layout) else Layout(kind=layout)
-    levels = (level,) if isinstance(level, str) else tuple(level)
-    return Preparation(table, given, unit, system, levels)
+    return Preparation(
+        table,
+        layout if isinstance(layout, Layout) else Layout(kind=layout),
+        unit,
+        system,
+        (level,) if isinstance(level, str) else tuple(level),
+        code_map=opened_map(code_map),
+        chronic=chronic,
+        scores=(scores,) if isinstance(scores, str) else tuple(scores),
+    )

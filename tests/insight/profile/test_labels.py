@@ -74,3 +74,13 @@ def test_no_two_names_are_alike() -> None:
         "Chronic kidney disease, diabetes (3)",
         "Cluster 4",
     )
+
+
+def test_diseases_of_several_systems_come_before_circumstances():
+    codes = ["CCS257", "icd9cm:V58", "CCS108", "icd10cm:U07", "icd10cm:E11"]
+    labels = ["Aftercare", "Encounter", "Failure", "Covid", "Diabetes"]
+    assert automatic_names({1: range(5)}, codes, labels, "icd10cm+icd9cm") == ("Failure, diabetes",)
+    groups = ["SYM001", "RSP002", "SKN001"]
+    assert automatic_names({1: range(3)}, groups, ["Fever", "Pneumonia", "Rash"], "icd10cm") == (
+        "Pneumonia, rash",
+    )

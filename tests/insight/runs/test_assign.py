@@ -10,6 +10,7 @@ import pytest
 from comorb.errors import RecordsError, StorageError
 from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.run import Request, fit_records
+from comorb.records.codes.own_map import read_map
 from comorb.records.datasets import region
 from comorb.records.layouts.layout import Layout
 from comorb.records.preparation import Preparation
@@ -97,3 +98,17 @@ def test_a_file_that_is_there_is_replaced_only_by_force(table, folder, tmp_path)
     with pytest.raises(StorageError, match=r"old\.csv is there already"):
         assign_records(folder, table, tmp_path / "old.csv")
     assign_records(folder, table, tmp_path / "old.csv", force=True)
+
+
+def test_a_model_has_its_map_whatever_became_of_the_file(table, tmp_path):
+    file = tmp_path / "map.csv"
+    groups = ["428,hf,Failure", "4*,heart", "250,dm", "5*,lung", "2*,blood", "585,kidney"]
+    file.write_text("\n".join(line if line.count(",") > 1 else f"{line}," for line in groups))
+    rules = Preparation(code_map=read_map(file), at_least=2)
+    fit_records(table, tmp_path / "run", Request(2, rules, repeats=0))
+    file.write_text("428,another\n")
+    assign_records(tmp_path / "run", table, tmp_path / "again.csv")
+    written = (tmp_path / "run" / "assignments.csv").read_bytes()
+    assert (tmp_path / "again.csv").read_bytes() == written
+    saved = Preparation.from_dict(load_model(tmp_path / "run" / "model.comorb").preparation)
+    assert saved == rules

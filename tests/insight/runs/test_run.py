@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +24,8 @@ from comorb.records.layouts.layout import Layout
 from comorb.records.preparation import Preparation
 from comorb.storage import fingerprint, load_model
 
+ZOO = Path(__file__).parents[4] / "shared/data/zoo/mdcr.csv.gz"
+AS_TEXT = dict.fromkeys(["patid", "icdv", "code", "dx"], pa.string())
 RULES = Preparation(having=("585",), drop_codes=("428",))
 ASKED = Request(4, RULES, title="Kidneys", repeats=0)
 
@@ -225,3 +229,20 @@ def test_the_command_of_a_request_says_what_differs_from_the_usual():
         "comorb fit 'my visits.csv' -k 5 --having 428 --drop-rare 9 "
         "--outcome died --outcome 'long stay'"
     )
+
+
+def test_clusters_of_common_groups_are_no_coding_eras(tmp_path):
+    if not ZOO.exists():
+        pytest.skip("zoo/mdcr.csv.gz is not in ../shared/data")
+    rows = pa.csv.read_csv(ZOO, convert_options=pa.csv.ConvertOptions(column_types=AS_TEXT))
+    records = rows.filter(pc.equal(rows["dx"], "1")).drop_columns(["dx"])
+    layout = Layout(kind="long", codes=("code",), patient="patid", version="icdv")
+    asked = Preparation(layout=layout, level=("common",))
+    profile = fit_records(records, tmp_path / "run", Request(6, asked, repeats=0))
+    tenth = set(rows.filter(pc.equal(rows["icdv"], "10"))["patid"].to_pylist())
+    table = pa.csv.read_csv(tmp_path / "run" / "assignments.csv").to_pydict()
+    ids, clusters = (list(column) for column in list(table.values())[:2])
+    assert profile.k == 6
+    for cluster in set(clusters):
+        own = [str(id_) in tenth for id_, one in zip(ids, clusters, strict=True) if one == cluster]
+        assert 0.4 < sum(own) / len(own) < 0.55

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from comorb.errors import RecordsError
 from comorb.records.codes import features as codes
+from comorb.records.codes.own_map import CodeMap, Line
+from comorb.records.codes.recognition import recognise
 from comorb.records.codes.system import LEVELS
 from comorb.records.codes.systems import SYSTEMS, coding_system
 from comorb.records.codes.tables import official_titles
@@ -112,31 +114,18 @@ def test_every_well_formed_code_rolls_up_and_has_a_name(raw, system, level):
         feature = coding_system(system).roll_up(code, level)
         assert feature
         assert coding_system(system).name(feature)
+        assert coding_system(system).roll_up(code, level) == feature
+        assert coding_system(system).roll_up(feature, level) == feature
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (["428.0", "250.00", "V45.81", "?"], ("icd9cm", 3, 3, 1)),
-        (["38", "4280", "E8490"], ("icd9cm", 3, 3, 1)),
-        (["I50.9", "E11.9", "I10", ""], ("icd10cm", 3, 3, 0)),
-        (["T36.0X1A", "I10", "E871"], ("icd10cm", 3, 3, 1)),
-        (["I25.1", "C34.1+", "E11.9"], ("icd10", 3, 3, 0)),
-        (["I25.1", "I64", "I48.9", "E11.9"], ("icd10", 4, 4, 0)),
-        (["44054006", "73211009"], ("opaque", 2, 2, 0)),
-        (["A10BA02", "C07AB02", "B01AC"], ("opaque", 3, 3, 0)),
-        (["1E11", "5A11"], ("opaque", 2, 2, 0)),
-        (["I10", "I50.9", "x", "y"], ("opaque", 4, 4, 0)),
-        ([], ("opaque", 0, 0, 0)),
-    ],
-)
-def test_columns_are_recognised(values, expected):
-    assert codes.recognise(values) == codes.Recognition(*expected)
-
-
-def test_recognition_counts_occurrences_and_shows_a_mixed_column():
-    found = codes.recognise({"428.0": 90, "I50.9": 9, "V45": 3, "NA": 50})
-    assert found == codes.Recognition("icd9cm", matched=93, total=102, ambiguous=3)
+@pytest.mark.parametrize("system", ["icd9cm", "icd10cm", "icd9proc", "icd10pcs"])
+def test_every_listed_code_normalises_to_itself_and_rolls_up_once(system):
+    coding = coding_system(system)
+    for code in sorted(coding.listed())[::7]:
+        assert coding.normalise(code) == (code, "ok")
+        for level in LEVELS:
+            feature = coding.roll_up(code, level)
+            assert coding.roll_up(feature, level) == feature
 
 
 @pytest.mark.parametrize(
@@ -153,6 +142,12 @@ def test_recognition_counts_occurrences_and_shows_a_mixed_column():
         ("D49", "icd10cm", "D49", "NEO072", "C00-D49"),
         ("D50", "icd10cm", "D50", "BLD001", "D50-D89"),
         ("E11", "icd10", "E11", "E11", "E00-E90"),
+        ("3893", "icd9proc", "38", "38", "35-39"),
+        ("00", "icd9proc", "00", "00", "00-00"),
+        ("02HV33Z", "icd10pcs", "02H", "02", "0"),
+        ("B2111ZZ", "icd10pcs", "B21", "B2", "B"),
+        ("A10BA02", "atc", "A10B", "A10", "A"),
+        ("N06", "atc", "N06", "N06", "N"),
     ],
 )
 def test_codes_roll_up(code, system, category, group, chapter):
@@ -180,6 +175,18 @@ def test_codes_roll_up(code, system, category, group, chapter):
         ("019", "icd9cm", "019"),
         ("X99Z", "icd10cm", "Assault by sharp object"),
         ("73211009", "opaque", "73211009"),
+        ("CCS108", "icd10", "Congestive heart failure; nonhypertensive"),
+        ("3893", "icd9proc", "Venous catheterization, not elsewhere classified"),
+        ("389", "icd9proc", "Incision, excision and occlusion of vessels"),
+        ("35-39", "icd9proc", "Operations on the cardiovascular system"),
+        ("02H", "icd10pcs", "Insertion: heart and great vessels"),
+        ("02", "icd10pcs", "Medical and surgical: heart and great vessels"),
+        ("0", "icd10pcs", "Medical and surgical"),
+        ("02ZZZZZ", "icd10pcs", "02ZZZZZ"),
+        ("A10BA02", "atc", "Blood glucose lowering drugs, except insulins"),
+        ("A10", "atc", "Drugs used in diabetes"),
+        ("A", "atc", "Alimentary tract and metabolism"),
+        ("N03AX", "atc", "Antiepileptics"),
     ],
 )
 def test_names(code, system, title):
@@ -214,10 +221,53 @@ def test_a_column_written_as_numbers_loses_its_decimals():
     assert codes.featurise(["001.0", "002.0"], "icd9cm", ["full"]).of["001.0"] == ("0010",)
 
 
+def test_codes_that_share_groups_and_those_that_do_not():
+    found = codes.featurise(["428.0", "250", "V85"], "icd9cm", ["common", "category"])
+    assert found.of == {
+        "428.0": ("CCS108", "428"),
+        "250": ("icd9cm:250", "250"),
+        "V85": ("icd9cm:V85", "V85"),
+    }
+    assert found.unshared == {"250", "V85"}
+    assert found.names["CCS108"] == "Congestive heart failure; nonhypertensive"
+    assert found.names["icd9cm:250"] == "Diabetes mellitus"
+    assert "428" not in found.names
+    assert codes.featurise(["C07AB02"], "atc", ["common"]).of == {"C07AB02": ("C07A",)}
+
+
+def test_codes_that_are_not_chronic_are_left_out():
+    found = codes.featurise(["428.0", "486", "070", "zz"], "icd9cm", ["category"], chronic=True)
+    assert found.of == {"428.0": ("428",), "486": (), "070": (), "zz": ()}
+    assert found.left_out == {
+        codes.NOT_CHRONIC: {"486"},
+        codes.NOT_DETERMINED: {"070"},
+    }
+    assert found.malformed == {"zz"}
+
+
+def test_groups_of_a_map_take_the_place_of_levels():
+    lines = (Line("428", "hf"), Line("428.2", "systolic"), Line("401", "bp"), Line("4019", "ht"))
+    code_map = CodeMap("m.csv", "0", (*lines, Line("XX1", "own")), (("hf", "Heart failure"),))
+    raws = ["428.0", "428.21", "401.9", "250", "xx1", "?"]
+    found = codes.featurise(raws, "icd9cm", ["category"], code_map=code_map)
+    assert found.of == {
+        "428.0": ("hf",),
+        "428.21": ("systolic",),
+        "401.9": ("ht",),
+        "250": (),
+        "xx1": ("own",),
+        "?": (),
+    }
+    assert found.left_out == {codes.NOT_MAPPED: {"250"}}
+    assert found.covered == {"428.21", "401.9"}
+    assert not found.malformed
+    assert found.names["hf"] == "Heart failure"
+
+
 def test_an_unknown_system_or_level_is_refused():
-    with pytest.raises(RecordsError, match="coding system out of icd9cm, icd10cm, icd10, opaque"):
+    with pytest.raises(RecordsError, match="system out of icd9cm, icd10cm, icd10, icd9proc, icd10"):
         coding_system("icd11").normalise("428")
-    with pytest.raises(RecordsError, match="level out of category, full, group, chapter; got 'x'"):
+    with pytest.raises(RecordsError, match="category, full, group, chapter, common; got 'x'"):
         coding_system("icd9cm").roll_up("428", "x")
 
 
@@ -280,7 +330,7 @@ def test_every_category_of_real_files_has_a_title(file, column, categories):
         }
     found = codes.featurise(raw, "icd9cm", ["category"])
     features = {feature for features in found.of.values() for feature in features}
-    assert codes.recognise(raw).system == "icd9cm"
+    assert recognise(raw).system == "icd9cm"
     assert not found.malformed
     assert len(features) == categories
     assert all(coding_system("icd9cm").name(feature) != feature for feature in features)

@@ -4,14 +4,31 @@ from pathlib import Path
 
 import pytest
 
-from comorb.records.codes.systems import SYSTEMS, coding_system, edition, families, of_url, title_of
+from comorb.records.codes.systems import (
+    PROCEDURES,
+    SYSTEMS,
+    coding_system,
+    edition,
+    families,
+    of_url,
+    title_of,
+)
 
 STATIC = Path(__file__).parents[3] / "src/comorb/web/static"
 
 
 @pytest.mark.parametrize(
     ("value", "system"),
-    [("9", "icd9cm"), ("09", "icd9cm"), ("ICD-9-CM", "icd9cm"), ("10", "icd10cm"), ("x", None)],
+    [
+        ("9", "icd9cm"),
+        ("09", "icd9cm"),
+        ("ICD-9-CM", "icd9cm"),
+        ("10", "icd10cm"),
+        ("ICD9Proc", "icd9proc"),
+        ("ICD10PCS", "icd10pcs"),
+        ("ATC", "atc"),
+        ("x", None),
+    ],
 )
 def test_editions(value, system):
     assert edition(value) == system
@@ -24,6 +41,8 @@ def test_editions(value, system):
         ("http://hl7.org/fhir/sid/icd-10", "icd10"),
         ("http://hl7.org/fhir/sid/icd-9-cm", "icd9cm"),
         ("http://snomed.info/sct", "opaque"),
+        ("http://www.whocc.no/atc", "atc"),
+        ("http://www.cms.gov/Medicare/Coding/ICD10", "icd10pcs"),
         (None, None),
     ],
 )
@@ -52,3 +71,14 @@ def test_the_title_of_several_systems():
     assert title_of("icd9cm") == "ICD-9-CM"
     assert title_of("icd10cm+icd9cm") == "ICD-10-CM + ICD-9-CM"
     assert title_of("opaque") == title_of("klingon") == ""
+
+
+def test_diagnoses_and_their_procedures():
+    assert {SYSTEMS[key].kind for key in PROCEDURES} == {"diagnosis"}
+    assert {SYSTEMS[key].kind for key in PROCEDURES.values()} == {"procedure"}
+
+
+def test_how_well_a_code_is_known():
+    icd9 = coding_system("icd9cm")
+    assert [icd9.standing(code) for code in ("4280", "428", "42899", "")] == [2, 1, 0, 0]
+    assert coding_system("opaque").standing("428") == 0

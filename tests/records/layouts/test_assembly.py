@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -5,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comorb.records.codes.vocabulary import Vocabulary
-from comorb.records.layouts.assembly import Assembly, build_matrix, matrix_of_grids
+from comorb.records.layouts.assembly import Assembly, build_matrix, matrix_of_grids, with_feature
 from comorb.records.ledger import Ledger
 
 
@@ -14,6 +16,11 @@ def vocabulary(places, features):
     names = tuple(str(j) for j in range(features))
     places = np.asarray(places, dtype=np.int32)
     return Vocabulary(names, names, "opaque", places, none, none, ())
+
+
+def with_conditions(words, features):
+    conditions = tuple(("charlson", code) for code in words.codes[features:])
+    return replace(words, codes=words.codes[:features], conditions=conditions)
 
 
 @settings(max_examples=50, deadline=None)
@@ -39,18 +46,24 @@ def test_pairs_and_grids_agree_with_a_dense_matrix(seed, levels, width):
         assert once == len(first)
         assert matrix.has_canonical_format
         assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-        held = np.flatnonzero(dense.any(axis=1))
         ids = pa.array(np.arange(12))
-        assembly = Assembly(matrix, ids, words, pa.table({"row": ids}), Ledger()).with_codes()
-        assert np.array_equal(assembly.matrix.toarray(), dense[held])
-        assert assembly.ids.to_pylist() == assembly.covariates["row"].to_pylist() == held.tolist()
-        assert assembly.ledger.left("records") == len(held)
-        assert assembly.ledger.left("features") == 7
+        for features in (7, 3):
+            some = with_conditions(words, features)
+            held = np.flatnonzero(dense[:, :features].any(axis=1))
+            assert np.array_equal(np.flatnonzero(with_feature(matrix, some)), held)
+            read = Assembly(matrix, ids, some, pa.table({"row": ids}), Ledger()).with_codes()
+            assert np.array_equal(read.matrix.toarray(), dense[held])
+            assert read.matrix.has_sorted_indices
+            assert read.ids.to_pylist() == read.covariates["row"].to_pylist() == held.tolist()
+            assert read.ledger.left("records") == len(held)
+            assert read.ledger.left("features") == features
 
 
 def test_no_mentions_at_all():
-    matrix, once = build_matrix(vocabulary(np.empty((0, 1)), 0), 3, 0, [])
+    words = vocabulary(np.empty((0, 1)), 0)
+    matrix, once = build_matrix(words, 3, 0, [])
     assert matrix.shape == (3, 0)
+    assert not with_feature(matrix, words).any()
     assert once == 0
 
 

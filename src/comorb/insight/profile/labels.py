@@ -72,10 +72,9 @@ def automatic_names(
     statuses are used when a cluster has too few diseases; a disease that repeats a word of the
     first, such as kidney, makes room for the next.
     """
-    other = SYSTEMS[system].not_diseases if system in SYSTEMS else None
     names: list[str] = []
     for number, order in ranked.items():
-        diseases = [i for i in order if not (other and other.match(codes[i]))]
+        diseases = [i for i in order if not _is_circumstance(codes[i], system)]
         queue = [labels[i] for i in [*diseases, *(i for i in order if i not in diseases)]]
         picks: list[str] = []
         for text in queue:
@@ -86,6 +85,14 @@ def automatic_names(
         name = _joined(picks) or f"Cluster {number}"
         names.append(name if name not in names else f"{name} ({number})")
     return tuple(names)
+
+
+def _is_circumstance(code: str, system: str) -> bool:
+    """Tell a symptom, circumstance or external cause; a code may name its coding system itself."""
+    said, _, plain = code.rpartition(":")
+    keys = [said] if said else system.split("+")
+    patterns = [SYSTEMS[key].not_diseases for key in keys if key in SYSTEMS]
+    return any(pattern is not None and pattern.match(plain) for pattern in patterns)
 
 
 def _joined(picks: Sequence[str]) -> str:

@@ -17,6 +17,8 @@ from comorb.insight.profile.relevance import LAMBDA, relevance
 from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import Mixture
 from comorb.records.codes.features import featurise
+from comorb.records.codes.system import LEVELS
+from comorb.records.codes.systems import SYSTEMS
 
 FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
 
@@ -217,8 +219,10 @@ class Profile:
                 "a suppressed profile does not hold the whole model; explain from the full one"
             )
         levels = self.source.level.split("+")
-        features = featurise(codes, self.source.system, levels).of
-        given = [feature for code in codes for feature in features[code] or (code,)]
+        features: Mapping[str, tuple[str, ...]] = {}
+        if self.source.system in SYSTEMS and set(levels) <= set(LEVELS):
+            features = featurise(codes, self.source.system, levels).of
+        given = [feature for code in codes for feature in features.get(code) or (code,)]
         return explain(Mixture(self.weights / self.weights.sum(), self.means), self.codes, given)
 
     def to_json(self) -> str:

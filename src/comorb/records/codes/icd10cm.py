@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from collections.abc import Collection
 from functools import cache, partial
 
+from comorb.records.codes.chronic import icd10_indicator
+from comorb.records.codes.common import GEM, common_titles, icd10_groups
 from comorb.records.codes.system import CodingSystem, Normalised
-from comorb.records.codes.tables import mapping_file, official_titles, own_table, with_prefixes
+from comorb.records.codes.tables import (
+    equivalents,
+    mapping_file,
+    official_titles,
+    own_table,
+    with_prefixes,
+)
 
 _CODE = re.compile(r"[A-Z](?:[0-9][0-9A-Z]|A[0-9])(?:\.?[0-9A-Z]{1,4})?")
 _DRUG = re.compile(r"[A-Z][0-9]{2}[A-WYZ]{2}(?:[0-9]{2})?")
@@ -35,7 +44,13 @@ def _groups() -> dict[str, str | None]:
 
 @cache
 def _titles() -> dict[str, str]:
-    return own_table("ccsr_groups.csv") | billable()
+    return common_titles() | own_table("ccsr_groups.csv") | billable()
+
+
+@cache
+def _listed() -> Collection[str]:
+    """Return the codes of the last year, and those of earlier years that are mapped."""
+    return {*billable(), *equivalents(GEM)}
 
 
 def _describe(code: str) -> str | None:
@@ -61,9 +76,13 @@ SYSTEM = CodingSystem(
     partial(own_table, "icd10_chapters.csv"),
     _groups,
     _describe,
+    _listed,
     family="icd10",
     claims=_is_no_drug,
     url="icd-10-cm",
     edition=re.compile(r"(icd)?(10|100)(cm)?|0"),
-    not_diseases=re.compile(r"[R-Z]"),
+    not_diseases=re.compile(r"[R-Z][0-9]|(SYM|FAC|EXT|UNS)[0-9]"),
+    kind="diagnosis",
+    common=icd10_groups,
+    chronic=icd10_indicator,
 )

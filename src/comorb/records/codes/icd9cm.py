@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cache, partial
 
-from comorb.records.codes.system import CodingSystem, Normalised
-from comorb.records.codes.tables import mapping_file, official_titles, own_table, with_prefixes
+from comorb.records.codes.chronic import icd9_indicator
+from comorb.records.codes.system import CodingSystem, Normalised, nearest
+from comorb.records.codes.tables import (
+    equivalents,
+    mapping_file,
+    official_titles,
+    own_table,
+    with_prefixes,
+)
 
 _CODE = re.compile(
     r"(?!000)[0-9]{3}(?:\.?[0-9]{1,2})?"
@@ -37,11 +45,11 @@ def _category(code: str) -> str:
 
 @cache
 def _groups() -> dict[str, str | None]:
-    return with_prefixes(_ccs()[0])
+    return with_prefixes(ccs()[0])
 
 
 @cache
-def _ccs() -> tuple[dict[str, str], dict[str, str]]:
+def ccs() -> tuple[dict[str, str], dict[str, str]]:
     """Return the CCS group of each code and the title of each group."""
     groups, titles, current = {}, {}, ""
     for line in mapping_file("CCS-SingleDiagnosisGrouper.txt").splitlines():
@@ -58,7 +66,19 @@ _categories = partial(own_table, "icd9_categories.csv")
 
 @cache
 def _titles() -> dict[str, str]:
-    return _ccs()[1] | official_titles(_OFFICIAL) | _categories()
+    return ccs()[1] | official_titles(_OFFICIAL) | _categories()
+
+
+@cache
+def _listed() -> Collection[str]:
+    """Return the codes of the last year, and those of earlier years that are mapped."""
+    return {*official_titles(_OFFICIAL), *ccs()[0], *equivalents("icd9toicd10cmgem.csv")}
+
+
+def _common(code: str) -> tuple[str, ...]:
+    """Return the CCS group, which is the one that ICD-10 codes share."""
+    group = nearest(_groups(), code)
+    return (group,) if group else ()
 
 
 def _describe(code: str) -> str | None:
@@ -73,8 +93,12 @@ SYSTEM = CodingSystem(
     partial(own_table, "icd9_chapters.csv"),
     _groups,
     _describe,
+    _listed,
     family="icd9",
     url="icd-9",
     edition=re.compile(r"(icd)?0?9(cm)?(0)?"),
-    not_diseases=re.compile(r"[VE]|7[89]"),
+    not_diseases=re.compile(r"[VE][0-9]|7[89][0-9]|CCS(10|45|24[5-9]|25[0-9]|26[0-9]+)$"),
+    kind="diagnosis",
+    common=_common,
+    chronic=icd9_indicator,
 )

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from comorb.errors import RecordsError
 from comorb.records.values import is_missing
 
-LEVELS = ("category", "full", "group", "chapter")
+LEVELS = ("category", "full", "group", "chapter", "common")
+
+T = TypeVar("T")
 
 _PADDING = re.compile(r"""^[\s'"\u200b\ufeff]+|[\s'"\u200b\ufeff]+$""")
 _MARKS = re.compile(r"[\s.+*!#†‡–_-]+$")
@@ -40,13 +42,19 @@ class CodingSystem:
 
     ``fit`` gives the canonical form of a text in capitals and without marks, None if it is no code;
     a system without it takes codes as they are written. ``groups`` has the group of each code and
-    of each prefix whose codes agree; ``describe`` gives the title of a code, or of its category.
+    of each prefix whose codes agree; ``describe`` gives the title of a code, or of its category;
+    ``listed`` are the codes that a publication lists, of any year, without headings.
 
-    Systems of a ``family`` have codes that look alike; without one, a system is never recognised.
-    ``claims`` tells whether a canonical code may be of the family; ``is_likely``, by the codes of a
-    column and their counts, whether they are of this system rather than of the one before it.
-    ``url`` is part of its URL in FHIR, ``edition`` what a version column says, in letters and
-    digits; ``not_diseases`` is how codes of symptoms, circumstances and external causes begin.
+    ``kind`` is 'diagnosis', 'procedure', 'drug' or empty. Systems of a ``family`` have codes that
+    look alike; without one, only procedures and drugs are recognised. ``claims`` tells whether a
+    canonical code may be of the family; ``is_likely``, by the codes of a column and their counts,
+    whether they are of this system rather than of the one before it. ``url`` is part of its URL in
+    FHIR, ``edition`` what a version column says, in letters and digits; ``not_diseases`` is how
+    codes of symptoms, circumstances and external causes begin.
+
+    ``common`` gives the groups that a code shares with other systems, ``chronic`` whether it is of
+    a chronic condition, None when that isn't determined; ``mend``, of the codes of a column as
+    written, those that lost zeros, as they were meant.
     """
 
     key: str
@@ -56,12 +64,17 @@ class CodingSystem:
     chapters: Callable[[], Mapping[str, str]] = dict
     groups: Callable[[], Mapping[str, str | None]] = dict
     describe: Callable[[str], str | None] = str
+    listed: Callable[[], Collection[str]] = tuple
     family: str = ""
     claims: Callable[[str], bool] = bool
     is_likely: Callable[[Mapping[str, int]], bool] = bool
     url: str = ""
     edition: re.Pattern[str] | None = None
     not_diseases: re.Pattern[str] | None = None
+    kind: str = ""
+    common: Callable[[str], tuple[str, ...]] | None = None
+    chronic: Callable[[str], bool | None] | None = None
+    mend: Callable[[Iterable[str]], Mapping[str, str]] | None = None
 
     def normalise(self, raw: str, floats: bool = False) -> Normalised:
         """Bring a code into its canonical form.
@@ -90,28 +103,34 @@ class CodingSystem:
         A code above the finest level has the group on which all its subdivisions agree, one
         below it the group of its nearest known parent; None when there is no such group.
         """
-        groups = self.groups()
-        parents = (code[:length] for length in range(len(code), 2, -1))
-        return next((groups[parent] for parent in parents if parent in groups), None)
+        return nearest(self.groups(), code)
 
     def roll_up(self, code: str, level: str) -> str:
         """Roll a canonical code up to a level.
 
-        A 'category' has 3 characters, or 4 for ICD-9 E codes; a 'group' is of the CCS or CCSR, such
-        as 'CCS108' or 'CIR019'; a 'chapter' is as '390-459' or 'I00-I99'; 'full' is the code. No
-        two levels share a text with two meanings.
+        A 'category' has 3 characters of the ICD, or 4 for ICD-9 E codes; a 'group' is such as
+        'CCS108' or 'CIR019'; a 'chapter' is as '390-459' or 'I00-I99'; 'full' is the code. No two
+        levels share a text with two meanings. What is no code has been rolled up already and stays.
         """
         if level not in LEVELS:
             raise RecordsError(f"Expected a level out of {', '.join(LEVELS)}; got {level!r}.")
-        if self.fit is None or level == "full":
+        if self.fit is None or level == "full" or self.fit(code) is None:
             return code
         category = self.category(code)
-        if level == "category":
-            return category
         if level == "group":
             return self.group_of(code) or category
+        if level != "chapter":
+            return category
         chapters = list(self.chapters())
         return chapters[bisect_right(chapters, category + "~") - 1]
+
+    def shared(self, code: str) -> tuple[str, ...]:
+        """Return the groups that a canonical code shares with other systems."""
+        return self.common(code) if self.common else ()
+
+    def standing(self, code: str) -> int:
+        """Return 2 for a canonical code that is listed, 1 for a heading of such, else 0."""
+        return 2 if code in self.listed() else int(code in self.groups())
 
     def name(self, code: str) -> str:
         """Return the title of a canonical code, category, group or chapter.
@@ -119,6 +138,14 @@ class CodingSystem:
         It is that of the category when only that is known, else the code itself.
         """
         return self.chapters().get(code) or self.describe(code) or code
+
+
+def nearest(table: Mapping[str, T], code: str) -> T | None:
+    """Return what a table has for a code or for its longest prefix of at least two characters."""
+    for length in range(len(code), 1, -1):
+        if code[:length] in table:
+            return table[code[:length]]
+    return None
 
 
 def written_as_numbers(raw_codes: Iterable[str]) -> bool:

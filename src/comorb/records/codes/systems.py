@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 
 from comorb.errors import RecordsError
-from comorb.records.codes import icd9cm, icd10, icd10cm, opaque
+from comorb.records.codes import atc, icd9cm, icd9proc, icd10, icd10cm, icd10pcs, opaque
 from comorb.records.codes.system import CodingSystem
 
 # Of a family, the system that is meant when nothing speaks for another comes first.
 SYSTEMS: dict[str, CodingSystem] = {
-    module.SYSTEM.key: module.SYSTEM for module in (icd9cm, icd10cm, icd10, opaque)
+    module.SYSTEM.key: module.SYSTEM
+    for module in (icd9cm, icd10cm, icd10, icd9proc, icd10pcs, atc, opaque)
 }
+# The system of the procedures that goes with one of diagnoses.
+PROCEDURES = {"icd9cm": "icd9proc", "icd10cm": "icd10pcs", "icd10": "icd10pcs"}
 
 
 def coding_system(key: str) -> CodingSystem:

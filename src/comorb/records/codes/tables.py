@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
+from typing import TypeVar
+
+T = TypeVar("T")
+_SPAN = re.compile(r"(?P<low>[A-Z0-9]+)-(?P<high>[A-Z0-9]+)")
 
 
 def mapping_file(file: str) -> str:
@@ -23,15 +28,60 @@ def official_titles(file: str) -> dict[str, str]:
 @cache
 def own_table(file: str) -> dict[str, str]:
     """Return the title of each code in one of our own tables."""
-    rows = resources.files("comorb.records.codes").joinpath(file).read_text(encoding="utf-8")
-    return {row["code"]: row["title"] for row in csv.DictReader(rows.splitlines())}
+    return {row["code"]: row["title"] for row in own_rows(file)}
 
 
-def with_prefixes(exact: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the group of each code and of each prefix of codes; None where codes disagree."""
-    groups: dict[str, str | None] = {}
+def own_rows(file: str) -> list[dict[str, str]]:
+    """Return the rows of one of our own tables."""
+    text = resources.files("comorb.records.codes").joinpath(file).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def with_prefixes(exact: Mapping[str, T]) -> dict[str, T | None]:
+    """Return what each code has and each prefix of codes; None where codes disagree."""
+    groups: dict[str, T | None] = {}
     for code, group in exact.items():
         for length in range(3, len(code)):
             if groups.setdefault(code[:length], group) != group:
                 groups[code[:length]] = None
     return {**groups, **exact}
+
+
+def span(text: str) -> list[str]:
+    """Return the prefixes from one to another, such as K70, K71 and K72 of 'K70-K72'.
+
+    The two are of one length and differ in digits at the end alone; else nothing is returned.
+    """
+    ends = _SPAN.fullmatch(text)
+    if ends is None:
+        return []
+    low, high = ends["low"], ends["high"]
+    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    if low == high:
+        return [low]
+    first, last = low[same:], high[same:]
+    if len(low) != len(high) or not (first.isdecimal() and last.isdecimal()) or first > last:
+        return []
+    return [low[:same] + str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]
+
+
+@cache
+def equivalents(file: str) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Return what a file of general equivalence mappings says each code means elsewhere.
+
+    A code is a tuple of choices, one code of each of which is meant: mostly one choice, several
+    where the mapping is a combination. Of several scenarios the first is taken.
+    """
+    parts: dict[str, dict[tuple[str, str], list[str]]] = {}
+    rows = csv.reader(mapping_file(file).splitlines()[1:])
+    for code, other, _, _, no_map, combined, scenario, choice in rows:
+        choices = parts.setdefault(code, {})
+        if no_map == "0":
+            place = (scenario, choice) if combined == "1" else ("", "")
+            choices.setdefault(place, []).append(other)
+    return {code: _first_scenario(choices) for code, choices in parts.items()}
+
+
+def _first_scenario(choices: Mapping[tuple[str, str], list[str]]) -> tuple[tuple[str, ...], ...]:
+    first = min((scenario for scenario, _ in choices), default="")
+    return tuple(tuple(choices[place]) for place in sorted(choices) if place[0] == first)

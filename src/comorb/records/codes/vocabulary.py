@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from comorb.model.arrays import Indices, Mask
-from comorb.records.codes.features import Features, featurise, recognise
-from comorb.records.codes.systems import coding_system, families
+from comorb.model.arrays import Indices, Ints, Mask
+from comorb.records.codes.coding import Coding
+from comorb.records.codes.coverage import check_usable, ledger_notes
+from comorb.records.codes.editions import Raw, settle_editions
+from comorb.records.codes.features import Features, featurise
+from comorb.records.codes.scores import is_scored, score
+from comorb.records.codes.systems import coding_system
 
-_MIXED_SHARE = 0.01
-_COMMON = 2000
-_STATES = {
-    "repaired": "codes repaired: lost leading zeros, or the '.0' of a number",
-    "mixed": "codes too coarse for a group: their category stands in for it",
-}
-
-Raw = tuple[str | None, str]
+__all__ = ["Raw", "Vocabulary", "build_vocabulary"]
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     """Which features each raw code becomes, and how many mentions were repaired or lost.
 
-    ``places`` has a row for each raw code and a column for each level: the number of the
-    feature, or -1. ``malformed`` and ``missing`` mark raw codes that have none; ``notes`` are
-    for the ledger.
+    ``places`` has a row for each raw code: the numbers of its features, one a level or one a
+    group of a map, then those of the conditions of scores, which are numbered after the features;
+    -1 for none. ``malformed`` and ``missing`` mark raw codes that have none, ``left_out`` those
+    that were left out on purpose, by the reason; ``notes`` are for the ledger.
     """
 
     codes: tuple[str, ...]
@@ -37,25 +39,73 @@ class Vocabulary:
     malformed: Mask
     missing: Mask
     notes: tuple[str, ...]
+    left_out: Mapping[str, Mask] = field(default_factory=dict)
+    conditions: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def width(self) -> int:
+        """The number of features and conditions."""
+        return len(self.codes) + len(self.conditions)
+
+    def at(self, rows: Sequence[int]) -> Vocabulary:
+        """Return the vocabulary of other raw codes: these of its own, or missing ones at -1."""
+
+        def picked(values: NDArray[Any], missing: Any) -> NDArray[Any]:
+            last = np.full((1, *values.shape[1:]), missing, dtype=values.dtype)
+            return np.concatenate([values, last])[np.asarray(rows, dtype=np.int64)]
+
+        return replace(
+            self,
+            places=picked(self.places, -1),
+            malformed=picked(self.malformed, False),
+            missing=picked(self.missing, True),
+            left_out={reason: picked(mask, False) for reason, mask in self.left_out.items()},
+        )
+
+    def lost(self, counts: Ints) -> dict[str, int]:
+        """Return how many mentions have no feature, by the reason."""
+        masks = {"malformed": self.malformed, **self.left_out}
+        return {reason: int(counts[mask].sum()) for reason, mask in masks.items()}
+
+    def split(
+        self, matrix: csr_array[Any], covariates: pa.Table
+    ) -> tuple[csr_array[Any], pa.Table]:
+        """Return the features of a matrix, and the covariates with the scores of its rows."""
+        if not self.conditions:
+            return matrix, covariates
+        features = matrix[:, : len(self.codes)]
+        present = matrix[:, len(self.codes) :].tocsc()
+        keys = tuple(dict.fromkeys(key for key, _ in self.conditions))
+        named = Coding(scores=keys).beside_scores
+        columns = {named(name): covariates[name] for name in covariates.column_names}
+        for key in keys:
+            own = [place for place, (one, _) in enumerate(self.conditions) if one == key]
+            order = [self.conditions[place][1] for place in own]
+            columns[key] = pa.array(score(key).points(present[:, own], order))
+        features.sort_indices()
+        return features, pa.table(columns)
 
 
 def build_vocabulary(
     counts: Mapping[Raw, int],
     system: str | None,
-    levels: Sequence[str],
+    coding: Coding,
     titles: Mapping[str, str],
 ) -> Vocabulary:
     """Turn raw codes, each with the edition it is said to be from and its count, into features.
 
     A code that nothing mentions has no feature. ``system`` is that of the codes without an edition,
-    recognised when None; each level gives a feature; ``titles`` are names that the source brings.
+    recognised when None; ``coding`` has the levels, each of which gives a feature, or the map, and
+    the scores; ``titles`` are names that the source brings.
     """
     mentioned = {raw: count for raw, count in counts.items() if count}
-    systems, fits, notes = _fit(mentioned, system, levels)
+    systems, notes = settle_editions(mentioned, system)
+    fits = _fits(systems, coding)
+    check_usable(fits, coding)
     keys = sorted(fits)
 
     def feature(code: str, key: str) -> str:
-        return code if len(keys) == 1 else f"{key}:{code}"
+        return code if len(keys) == 1 or code in fits[key].names else f"{key}:{code}"
 
     origins = {
         feature(code, key): (code, key)
@@ -64,74 +114,71 @@ def build_vocabulary(
         for code in several
     }
     codes = tuple(sorted(origins))
-    number = {code: place for place, code in enumerate(codes)}
-    places = np.full((len(counts), max(1, len(levels))), -1, dtype=np.int32)
-    malformed, missing = np.zeros((2, len(counts)), dtype=bool)
-    for row, raw in enumerate(counts):
-        if raw in systems:
-            key, text = systems[raw], raw[1]
-            numbers = [number[feature(code, key)] for code in fits[key].of[text]]
-            places[row, : len(numbers)] = numbers
-            malformed[row] = text in fits[key].malformed
-            missing[row] = text in fits[key].missing
 
     def name(code: str) -> str:
         plain, key = origins[code]
-        return titles.get(code) or coding_system(key).name(plain)
+        return fits[key].names.get(plain) or titles.get(code) or coding_system(key).name(plain)
 
+    conditions = tuple((key, one) for key in coding.scores for one in score(key).conditions)
+    number: dict[Any, int] = {code: place for place, code in enumerate(codes)}
+    number |= {pair: place for place, pair in enumerate(conditions, len(codes))}
+    rows = [
+        (
+            [number[feature(code, systems[raw])] for code in fits[systems[raw]].of[raw[1]]],
+            [number[pair] for pair in _conditions(raw[1], systems[raw], fits, coding)],
+        )
+        if raw in systems
+        else ([], [])
+        for raw in counts
+    ]
+
+    def marked(state: str, reason: str = "") -> Mask:
+        of = {key: getattr(features, state) for key, features in fits.items()}
+        texts = {key: some.get(reason, ()) if reason else some for key, some in of.items()}
+        return np.array([raw in systems and raw[1] in texts[systems[raw]] for raw in counts], bool)
+
+    reasons = dict.fromkeys(reason for features in fits.values() for reason in features.left_out)
     return Vocabulary(
         codes,
         tuple(name(code) for code in codes),
         "+".join(keys) or "opaque",
-        places,
-        malformed,
-        missing,
-        (*notes, *_repairs(counts, systems, fits)),
+        _places(rows, len(coding.levels)),
+        marked("malformed"),
+        marked("missing"),
+        (*notes, *ledger_notes(mentioned, systems, fits, coding)),
+        {reason: marked("left_out", reason) for reason in reasons},
+        conditions,
     )
 
 
-def _fit(
-    counts: Mapping[Raw, int], system: str | None, levels: Sequence[str]
-) -> tuple[dict[Raw, str], dict[str, Features], list[str]]:
-    """Return the system of each raw code, the features in each system, and a note if mixed."""
-    loose = {code: count for (edition, code), count in counts.items() if edition is None}
-    common = sorted(loose, key=lambda code: (-loose[code], code))[:_COMMON]
-    main = system or recognise({code: loose[code] for code in common}).system
-    systems = {raw: raw[0] or main for raw in counts}
+def _fits(systems: Mapping[Raw, str], coding: Coding) -> dict[str, Features]:
+    """Return the features of the codes of each system."""
     by_system: dict[str, list[str]] = {}
     for raw, key in systems.items():
         by_system.setdefault(key, []).append(raw[1])
-    fits = {key: featurise(codes, key, levels) for key, codes in by_system.items()}
-    family = coding_system(main).family
-    if system or not family or not loose:
-        return systems, fits, []
-    malformed = fits[main].malformed & set(loose)
-
-    def strays(key: str) -> list[str]:
-        return [code for code in malformed if coding_system(key).normalise(code).code]
-
-    def mentions(codes: Sequence[str]) -> int:
-        return sum(loose[code] for code in codes)
-
-    rivals = [some[0].key for name, some in families().items() if name != family]
-    other = max(rivals, key=lambda key: mentions(strays(key)))
-    if mentions(strays(other)) < _MIXED_SHARE * sum(loose.values()):
-        return systems, fits, []
-    systems.update({(None, code): other for code in strays(other)})
-    fits[other] = featurise([*by_system.get(other, []), *strays(other)], other, levels)
-    note = (
-        f"{main} and {other} are mixed and no column says which is which: "
-        f"{recognise(loose).ambiguous:,} mentions fit both and were taken as {main}; name the "
-        "column with the version"
-    )
-    return systems, fits, [note]
+    return {
+        key: featurise(codes, key, coding.levels, code_map=coding.map, chronic=coding.chronic)
+        for key, codes in by_system.items()
+    }
 
 
-def _repairs(
-    counts: Mapping[Raw, int], systems: Mapping[Raw, str], fits: Mapping[str, Features]
-) -> list[str]:
-    def mentions(state: str) -> int:
-        codes = {key: getattr(features, state) for key, features in fits.items()}
-        return sum(counts[raw] for raw, key in systems.items() if raw[1] in codes[key])
+def _conditions(
+    text: str, key: str, fits: Mapping[str, Features], coding: Coding
+) -> list[tuple[str, str]]:
+    """Return the conditions of the scores that a raw code is."""
+    code = fits[key].codes.get(text)
+    if code is None or not is_scored(key):
+        return []
+    return [(one, name) for one in coding.scores for name in score(one).conditions_of(code, key)]
 
-    return [f"{count:,} {note}" for state, note in _STATES.items() if (count := mentions(state))]
+
+def _places(rows: Sequence[tuple[list[int], list[int]]], least: int) -> Indices:
+    """Return the numbers of each row, those of the features and those of the conditions."""
+    width = max((len(features) for features, _ in rows), default=0)
+    width = max(1, least, width)
+    more = max((len(conditions) for _, conditions in rows), default=0)
+    places = np.full((len(rows), width + more), -1, dtype=np.int32)
+    for row, (features, conditions) in enumerate(rows):
+        places[row, : len(features)] = features
+        places[row, width : width + len(conditions)] = conditions
+    return places

@@ -22,7 +22,10 @@ Pairs = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a table of records holds: the parts of a cohort, before their weights are known."""
+    """What a table of records holds: the parts of a cohort, before their weights are known.
+
+    The matrix has the features of the vocabulary and then the conditions of scores.
+    """
 
     matrix: csr_array[np.uint8]
     ids: pa.Array
@@ -32,14 +35,17 @@ class Assembly:
 
     def with_codes(self) -> Assembly:
         """Return the records that have a code; the ledger says how many there are, and features."""
-        held = np.diff(self.matrix.indptr) > 0
+        held = with_feature(self.matrix, self.vocabulary)
         ledger = self.ledger.open("records", "read", len(held))
         ledger = ledger.less("records", "without a usable code", int((~held).sum()))
         ledger = ledger.open("features", "read", len(self.vocabulary.codes))
         if held.all():
             return replace(self, ledger=ledger)
-        indptr = np.concatenate((self.matrix.indptr[:1], self.matrix.indptr[1:][held]))
-        matrix = as_matrix(indptr, self.matrix.indices, self.matrix.shape[1])
+        if self.vocabulary.conditions:
+            matrix = self.matrix[np.flatnonzero(held)]
+        else:
+            indptr = np.concatenate((self.matrix.indptr[:1], self.matrix.indptr[1:][held]))
+            matrix = as_matrix(indptr, self.matrix.indices, self.matrix.shape[1])
         table, kept = self.covariates, pa.array(held)
         covariates = table.filter(kept) if table.num_columns else table
         return replace(
@@ -55,8 +61,8 @@ def build_matrix(
     ``pairs`` are blocks of (record, raw code), of at most so many mentions in all.
     """
     levels = vocabulary.places.shape[1]
-    keys = _Keys(len(vocabulary.codes), mentions * levels)
-    first = _Keys(len(vocabulary.codes), mentions if levels > 1 else 0)
+    keys = _Keys(vocabulary.width, mentions * levels)
+    first = _Keys(vocabulary.width, mentions if levels > 1 else 0)
     for at, raws in pairs:
         for places in vocabulary.places.T:
             keys.add(at, places[raws])
@@ -85,8 +91,15 @@ def matrix_of_grids(
         if levels > 1:
             once += int(np.count_nonzero(_fresh(np.sort(lookups[0][grid], axis=1))))
     indptr = np.cumsum(np.concatenate([[0], *counts]))
-    matrix = as_matrix(indptr, np.concatenate(indices), len(vocabulary.codes))
+    matrix = as_matrix(indptr, np.concatenate(indices), vocabulary.width)
     return matrix, once if levels > 1 else matrix.nnz
+
+
+def with_feature(matrix: csr_array[np.uint8], vocabulary: Vocabulary) -> Mask:
+    """Mark the rows that have a feature, and not just conditions of scores."""
+    held: Mask = np.diff(matrix.indptr) > 0
+    held[held] = matrix.indices[matrix.indptr[:-1][held]] < len(vocabulary.codes)
+    return held
 
 
 def _fresh(features: Indices) -> Mask:

@@ -72,7 +72,8 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     vocabulary = encode(codes.raws)
     ids = _ids(source, base)
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
-    malformed = int(counts[vocabulary.malformed].sum())
+    lost = vocabulary.lost(counts)
+    malformed = lost.pop("malformed")
     written = int(counts[~vocabulary.missing].sum())
     pairs = _pairs(source, base, codes, vocabulary)
     matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
@@ -80,7 +81,10 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     ledger = codes.lines
     ledger = ledger.less("rows", "without a code", (ledger.left("rows") or 0) - written)
     ledger = ledger.less("rows", "malformed code", malformed)
-    ledger = ledger.less("rows", "again in one record", written - malformed - once)
+    for reason, count in lost.items():
+        ledger = ledger.less("rows", reason, count)
+    usable = written - malformed - sum(lost.values())
+    ledger = ledger.less("rows", "again in one record", usable - once)
     own_rows = malformed and plan.reader is READER
     problems = _problems(source, base, codes, vocabulary, plan.layout) if own_rows else ()
     ledger = Ledger(ledger.lines, problems, notes)
@@ -160,7 +164,7 @@ def _pairs(
     source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield blocks of (record, raw code), of the codes that are usable."""
-    usable = vocabulary.places[codes.numbers, 0] >= 0
+    usable = (vocabulary.places[codes.numbers] >= 0).any(axis=1)
     source.connection.register("known", codes.written.filter(pa.array(usable)))
     for batch in source.batches(
         base,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from comorb.errors import RecordsError
+from comorb.records.codes.coding import Coding
 from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Assembly, Encode
@@ -65,26 +66,25 @@ class Plan:
             "from 250.1, nor 038 from 38",
         )
 
-    def vocabulary(
-        self, raws: dict[Raw, int], system: str | None, levels: Sequence[str]
-    ) -> Vocabulary:
+    def vocabulary(self, raws: dict[Raw, int], system: str | None, coding: Coding) -> Vocabulary:
         """Return the features that the codes of the source become."""
-        return build_vocabulary(raws, system or self.system, levels, self.titles)
+        return build_vocabulary(raws, system or self.system, coding, self.titles)
 
-    def cohort(self, assembly: Assembly, levels: Sequence[str], kind: type[C]) -> C:
+    def cohort(self, assembly: Assembly, coding: Coding, kind: type[C]) -> C:
         """Return what was read as a cohort, or a kind of it."""
-        vocabulary, covariates = assembly.vocabulary, assembly.covariates
+        vocabulary = assembly.vocabulary
+        matrix, covariates = vocabulary.split(assembly.matrix, assembly.covariates)
         weights = None
         if self.layout.weight is not None:
             weights = weights_of(self.table.label, self.layout.weight, covariates["weight"])
             covariates = covariates.drop_columns(["weight"])
         return kind(
-            assembly.matrix,
+            matrix,
             assembly.ids,
             vocabulary.codes,
             vocabulary.names,
             vocabulary.system,
-            "+".join(levels),
+            coding.level,
             covariates,
             assembly.ledger.noted(*vocabulary.notes),
             weights,

@@ -14,7 +14,13 @@ from comorb.errors import RecordsError
 from comorb.model.arrays import Indices, Ints, Mask
 from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
-from comorb.records.layouts.assembly import Assembly, Encode, build_matrix, matrix_of_grids
+from comorb.records.layouts.assembly import (
+    Assembly,
+    Encode,
+    build_matrix,
+    matrix_of_grids,
+    with_feature,
+)
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, shown_names, typed
 from comorb.records.layouts.identity import Identity, identify
@@ -126,7 +132,7 @@ def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) ->
     else:
         blocks = ((known.place[rows], raws) for rows, raws, _ in mentions.blocks)
         matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
-    ledger = _ledger(known, np.diff(matrix.indptr) > 0, vocabulary, counts, once)
+    ledger = _ledger(known, with_feature(matrix, vocabulary), vocabulary, counts, once)
     if vocabulary.malformed.any():
         reason = f"not a code of {vocabulary.system}"
         mentions.flatten(names)
@@ -188,10 +194,11 @@ def _ledger(known: Identity, held: Mask, vocabulary: Vocabulary, counts: Ints, o
     used = int((held if known.by_row else held[known.place[known.place >= 0]]).sum())
     ledger = ledger.less("rows", "without a usable code", (ledger.left("rows") or 0) - used)
     written = int(counts[~vocabulary.missing].sum())
-    malformed = int(counts[vocabulary.malformed].sum())
+    lost = vocabulary.lost(counts)
     ledger = ledger.open("codes", "found", written)
-    ledger = ledger.less("codes", "malformed", malformed)
-    return ledger.less("codes", "again in one record", written - malformed - once)
+    for reason, count in lost.items():
+        ledger = ledger.less("codes", reason, count)
+    return ledger.less("codes", "again in one record", written - sum(lost.values()) - once)
 
 
 def _covariates(plan: Plan, others: pa.Table, known: Identity) -> tuple[pa.Table, tuple[str, ...]]:

@@ -5,7 +5,7 @@ import { picker } from "./codes.js";
 import { call, doing, tell } from "./frame.js";
 import { addressOf } from "./rules.js";
 
-const LEVELS = ["category", "full", "group", "chapter"];
+const LEVELS = ["category", "full", "group", "chapter", "common"];
 
 export async function cohortForm(row) {
   const { about } = row;

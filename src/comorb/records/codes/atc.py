@@ -1,0 +1,46 @@
+"""ATC: drugs by organ, therapeutic use and substance; a category has 4 characters, a group 3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache, partial
+
+from comorb.records.codes.system import CodingSystem, Normalised
+from comorb.records.codes.tables import own_table
+
+_CODE = re.compile(r"[ABCDGHJLMNPRSV](?:[0-9]{2}(?:[A-Z](?:[A-Z](?:[0-9]{2})?)?)?)?")
+
+
+def _fit(text: str) -> Normalised | None:
+    """Return the canonical form of a code of any of the five levels."""
+    return Normalised(text, "ok") if _CODE.fullmatch(text) else None
+
+
+def _category(code: str) -> str:
+    return code[:4]
+
+
+@cache
+def _groups() -> Mapping[str, str | None]:
+    return {code: code for code in own_table("atc_groups.csv") if len(code) == 3}
+
+
+def _describe(code: str) -> str | None:
+    titles = own_table("atc_groups.csv") | own_table("atc_chapters.csv")
+    return next((titles[code[:n]] for n in (4, 3, 1) if code[:n] in titles), None)
+
+
+SYSTEM = CodingSystem(
+    "atc",
+    "ATC",
+    _fit,
+    _category,
+    partial(own_table, "atc_chapters.csv"),
+    _groups,
+    _describe,
+    url="whocc.no/atc",
+    edition=re.compile(r"(who)?atc"),
+    not_diseases=re.compile(r"(?!)"),
+    kind="drug",
+)

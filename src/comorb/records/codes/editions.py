@@ -1,0 +1,123 @@
+"""Editions: the coding system of each code, by what is said of it and by the published lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from comorb.records.codes.recognition import recognise
+from comorb.records.codes.systems import coding_system, families
+
+Raw = tuple[str | None, str]
+
+_COMMON = 2000
+_MIXED_SHARE = 0.01
+_IN_FULL = 0.8
+
+
+def settle_editions(
+    counts: Mapping[Raw, int], system: str | None
+) -> tuple[dict[Raw, str], tuple[str, ...]]:
+    """Return the coding system of each raw code, and notes on what was doubtful.
+
+    Parameters
+    ----------
+    counts : mapping of (system or None, raw code) to count
+        The distinct codes as they are written.
+    system : str, optional
+        The coding system of those of which nothing is said; recognised when None.
+    """
+    loose = {code: count for (edition, code), count in counts.items() if edition is None}
+    usual = sorted(loose, key=lambda code: (-loose[code], code))[:_COMMON]
+    seen = None if system else recognise({code: loose[code] for code in usual})
+    main = system or (seen.system if seen else "opaque")
+    systems = {raw: raw[0] or main for raw in counts}
+    notes = [
+        f"the codes fit {rival} as well as {main}, as which they were read; name the coding system"
+        for rival in (seen.rivals if seen else ())
+    ]
+    if system is None and loose and coding_system(main).family:
+        others, note = _strays(loose, main)
+        systems.update({(None, code): key for code, key in others.items()})
+        notes += [note] if note else []
+    for said in sorted({edition for edition, _ in counts if edition}):
+        codes = {code: count for (edition, code), count in counts.items() if edition == said}
+        moved = _contradicted(codes, said)
+        systems.update({(said, code): key for code, key in moved.items()})
+        for key in sorted(set(moved.values())):
+            mentions = sum(codes[code] for code in moved if moved[code] == key)
+            notes.append(
+                f"{mentions:,} mentions are said to be {said}, but are in the list of {key} alone "
+                f"and were read as {key}; check the column with the version"
+            )
+    return systems, tuple(notes)
+
+
+def _rivals(key: str) -> list[str]:
+    """Return the first system of each other family."""
+    own = coding_system(key).family
+    return [some[0].key for name, some in families().items() if name != own]
+
+
+def _strays(loose: Mapping[str, int], main: str) -> tuple[dict[str, str], str]:
+    """Return the codes of another edition in a column without versions, and a note.
+
+    The column is mixed when one mention in a hundred is none of the main system; then a code that
+    fits both is of the edition that lists it.
+    """
+    own = coding_system(main)
+
+    def mentions(codes: Iterable[str]) -> int:
+        return sum(loose[code] for code in codes)
+
+    foreign = [code for code in loose if own.normalise(code).state == "malformed"]
+    strays = {
+        key: [code for code in foreign if coding_system(key).normalise(code).code]
+        for key in _rivals(main)
+    }
+    other = max(strays, key=lambda key: mentions(strays[key]))
+    if mentions(strays[other]) < _MIXED_SHARE * mentions(loose):
+        return {}, ""
+    higher, both = _compared(loose, main, other)
+    listed = [code for code, gain in higher.items() if gain > 0]
+    doubtful = mentions(code for code, gain in higher.items() if gain == 0)
+    settled = mentions(both) - doubtful
+    note = (
+        f"{main} and {other} are mixed and no column says which is which: {doubtful:,} mentions "
+        f"fit both and were taken as {main}"
+    )
+    note += f", {settled:,} by the list that has them" if settled else ""
+    return dict.fromkeys(
+        [*strays[other], *listed], other
+    ), f"{note}; name the column with the version"
+
+
+def _contradicted(codes: Mapping[str, int], said: str) -> dict[str, str]:
+    """Return the codes that are said to be of one edition and are listed in another alone.
+
+    Only where the codes of that edition are written in full: a truncated code is in no list.
+    """
+    own = coding_system(said)
+    if not own.family:
+        return {}
+    moved: dict[str, str] = {}
+    for other in _rivals(said):
+        higher, _ = _compared(codes, said, other)
+        listed = [code for code, gain in higher.items() if gain > 0 and _standing(other)(code) == 2]
+        moved |= dict.fromkeys(listed, other)
+    if not moved:
+        return {}
+    standing = _standing(said)
+    full = sum(count for code, count in codes.items() if standing(code) == 2)
+    return moved if full >= _IN_FULL * sum(codes.values()) else {}
+
+
+def _compared(codes: Iterable[str], main: str, other: str) -> tuple[dict[str, int], list[str]]:
+    """Return the codes that fit two systems, each with how much better the other one knows it."""
+    one, two = coding_system(main), coding_system(other)
+    both = [code for code in codes if one.normalise(code).code and two.normalise(code).code]
+    return {code: _standing(other)(code) - _standing(main)(code) for code in both}, both
+
+
+def _standing(key: str) -> Callable[[str], int]:
+    system = coding_system(key)
+    return lambda raw: system.standing(system.normalise(raw).code)
