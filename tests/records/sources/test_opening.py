@@ -122,7 +122,7 @@ BAD = {
     "Arrow cut off": (b"ARROW1\0\0" + b"SECRET77" * 40, r"file.csv can't be read to its end"),
     "SQLite damaged": (
         b"SQLite format 3\0" + b"SECRET77" * 200,
-        r"file.csv can't be read: it is damaged, locked or not in UTF-8",
+        r"file.csv can't be read: it is damaged",
     ),
     "DuckDB damaged": (b"SECRET77DUCK" + b"SECRET77" * 2000, r"file.csv can't be read|can't be re"),
     "duplicate ids": (
@@ -304,3 +304,27 @@ def test_a_driver_that_is_not_installed_is_told(monkeypatch):
     message = "PostgreSQL is not installed; install it with: pip install 'comorb\\[postgres\\]'"
     with pytest.raises(RecordsError, match=message):
         read_records("postgresql://reader:pa55word@127.0.0.1:9/postgres")
+
+
+def test_a_sqlite_file_that_is_cut_off(tmp_path):
+    path = tmp_path / "file.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE d (id TEXT, icd_code TEXT)")
+    connection.executemany("INSERT INTO d VALUES (?, 'I10')", [(str(i),) for i in range(2000)])
+    connection.commit()
+    connection.close()
+    path.write_bytes(path.read_bytes()[:-8192])
+    with pytest.raises(RecordsError, match="can't be read: it is damaged"):
+        read_records(path)
+
+
+def test_an_arrow_stream_without_its_end(tmp_path):
+    path = tmp_path / "file.arrow"
+    table = pa.table({"id": ["1", "2"], "icd_code": ["I10", "J44"]})
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table)
+    assert read_records(path).ledger.notes == ()
+    path.write_bytes(path.read_bytes()[:-8])
+    assert read_records(path).ledger.notes == (
+        "file.arrow has no mark at its end, so records may be missing",
+    )

@@ -142,6 +142,13 @@ def test_what_holds_no_conditions(tmp_path):
         read_records(path)
 
 
+def test_conditions_of_nobody(tmp_path):
+    entries = [1, {"resource": None}, {"resource": {"resourceType": "Condition"}}]
+    path = write(tmp_path / "a.json", json.dumps({"resourceType": "Bundle", "entry": entries}))
+    with pytest.raises(RecordsError, match=r"a.json holds no row with an id"):
+        read_records(path)
+
+
 def test_a_bundle_that_is_cut_off(tmp_path):
     path = write(tmp_path / "a.json", json.dumps(bundle(EVERY), indent=1)[:-300])
     with pytest.raises(RecordsError, match=r"a.json.*: not a JSON object; .* if it is cut off"):

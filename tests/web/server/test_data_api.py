@@ -48,8 +48,8 @@ def test_parquet_is_read_too(client, tmp_path):
         ("visits.csv", b"\x00\xff\x00\xfe", 422, "."),
         ("visits.parquet", b"PAR1 no more", 422, "visits.parquet"),
         ("visits.csv", b"a,b\n1,2\n", 422, "visits.csv: no column"),
-        ("visits.csv", b"<!doctype html><p>Sign in</p>\n" * 3, 422, "no column was recognised"),
-        ("visits.csv", "id,dx1\n1,4280\n".encode("utf-16"), 422, "UTF-16"),
+        ("visits.csv", b"<!doctype html><p>Sign in</p>\n" * 3, 422, "is a web page"),
+        ("visits.csv", "id,dx1\n1,4280\n".encode("utf-16-le"), 422, "UTF-16"),
         ("visits.csv", b"id,dx1,dx2,dx3\n1,4280,25000,4019\n", 422, "too few records"),
     ],
 )

@@ -158,7 +158,10 @@ def unite(source: OpenedSource, table: SourceTable, key: str) -> tuple[pa.Table,
             f"SELECT {tests} FROM (SELECT {ends} FROM {table.sql} GROUP BY {quoted(key)})",
         )
         varying = [name for name, flag in zip(free, same, strict=True) if flag is False]
-    whole = pa.Table.from_batches(list(source.batches(table, grouped)))
+    batches = list(source.batches(table, grouped))
+    if not batches:
+        raise RecordsError(f"{table.label} holds no row with an id; name the column that has it.")
+    whole = pa.Table.from_batches(batches)
     notes = [f"column {name!r} differs within records and isn't a covariate" for name in varying]
     return whole.drop_columns([key, *varying]), tuple(notes)
 

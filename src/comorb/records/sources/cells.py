@@ -25,10 +25,10 @@ def number_text(value: float, digits: int = 15) -> str | None:
 
 def cell_text(value: Any, number: Callable[[float], str | None] = number_text) -> str | None:
     """Return a value as text, None when it is blank: days as 2010-02-03, numbers by a function."""
-    if value is None or value == "":
-        return None
     if isinstance(value, str):
-        return value
+        return value or None
+    if value is None:
+        return None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):

@@ -48,6 +48,12 @@ def open_sqlite(file: Path) -> Iterator[Database]:
     # DuckDB pulls the rows from a thread of its own, one at a time.
     opened = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     with closing(opened) as connection:
+        # SQLite reads what is left of a file that was cut off, and says nothing.
+        ((state, *_),) = _sqlite(
+            label, lambda: connection.execute("PRAGMA quick_check(1)").fetchall()
+        )
+        if state != "ok":
+            raise RecordsError(f"{label} can't be read: it is damaged or cut off; copy it again.")
         names = _sqlite(
             label,
             lambda: connection.execute(

@@ -127,7 +127,7 @@ def _open_table(source: OpenedSource, table: TableFiles) -> SourceTable:
         label = source.label if len(source.openers) == 1 else file.name
         return open_parquet(source, label, table.files, table.root)
     if table.kind == "arrow":
-        return register_table(source, file.name, guarded(file.name, lambda: _arrow(file)))
+        return register_table(source, file.name, guarded(file.name, lambda: _arrow(source, file)))
     if table.kind == "json":
         return open_objects(source, file.name, table.files)
     if table.kind in KINDS:
@@ -135,15 +135,26 @@ def _open_table(source: OpenedSource, table: TableFiles) -> SourceTable:
     return open_text(source, file)
 
 
-def _arrow(file: Path) -> pa.Table:
+def _arrow(source: OpenedSource, file: Path) -> pa.Table:
     """Read an Arrow file or stream, every buffer of it checked."""
     with pa.memory_map(str(file)) as mapped:
         is_file = mapped.read(6) == b"ARROW1"
         mapped.seek(0)
         reader = pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped)
         table = reader.read_all()
+        if not is_file and mapped.size() > mapped.tell():
+            raise pa.ArrowInvalid("there are bytes after the end")
+        if not is_file and not _is_closed(file):
+            source.note(f"{file.name} has no mark at its end, so records may be missing")
     table.validate(full=True)
     return table
+
+
+def _is_closed(file: Path) -> bool:
+    """Tell a stream of Arrow batches that ends with the mark of its end."""
+    with file.open("rb") as stream:
+        stream.seek(-8, 2)
+        return stream.read() == b"\xff\xff\xff\xff\0\0\0\0"
 
 
 def _answer(source: OpenedSource, query: str) -> SourceTable:

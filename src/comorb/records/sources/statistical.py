@@ -25,6 +25,8 @@ KINDS = {
     "dta": ("Stata", "read_dta"),
 }
 _CELLS = 1 << 21
+# A transport file is made of records of this size and doesn't say how many.
+_XPORT_RECORD = 80
 # More labels than this are a list of codes and not the names of a few categories.
 _MOST_LABELS = 50
 _PADDED = re.compile(r"(?:N|Z|%0)(\d+)(?:\.0?f?)?")
@@ -42,6 +44,8 @@ def open_statistics(source: OpenedSource, file: Path, kind: str) -> SourceTable:
         )
     copy = source.copies() / f"statistics_{len(list(source.copies().iterdir()))}"
     damaged = _refusal(file.name, program, "is damaged or cut off")
+    if kind == "xport" and file.stat().st_size % _XPORT_RECORD:
+        raise RecordsError(damaged)
     answer = run_apart(read_statistics, damaged, str(file), kind, str(copy))
     source.note(*answer["notes"])
     source.numbers |= set(answer["numbers"])

@@ -5,7 +5,7 @@ A sheet is held in memory while it is read, in a process of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +19,7 @@ from comorb.records.sources.apart import Answer, read_text_columns, run_apart, w
 from comorb.records.sources.cells import cell_text, number_text
 from comorb.records.sources.dialect import column_names
 from comorb.records.sources.duck import OpenedSource, SourceTable
-from comorb.records.sources.formats import shown_zeros
+from comorb.records.sources.formats import Shown, shown_zeros
 from comorb.records.sources.frames import register_table
 
 _ROWS = 20_000
@@ -69,15 +69,13 @@ def read_sheet(file: str, sheet: str, out: str) -> Answer:
 
         def parts() -> Iterator[list[list[str | None]]]:
             for start in range(0, len(cells), _ROWS):
-                some = range(start, min(start + _ROWS, len(cells)))
-                yield [
-                    [_cell(cells[row][c], shown.get((row, c))) for row in some]
-                    for c in range(width)
-                ]
-                for row in some:
-                    for c, cell in enumerate(cells[row]):
-                        if _is_number(cell) and (row, c) not in shown:
-                            last[c] = row
+                columns = list(zip(*cells[start : start + _ROWS], strict=True))
+                for c, column in enumerate(columns):
+                    numbers = [row for row, cell in enumerate(column, start) if _is_number(cell)]
+                    last[c] = max(
+                        (row for row in numbers if (row, c) not in shown), default=last[c]
+                    )
+                yield [_texts(column, start, c, shown) for c, column in enumerate(columns)]
 
         write_text_columns(out, [str(place) for place in range(width)], parts())
         return {"numbers": last}
@@ -161,7 +159,14 @@ def _without_blank_rows(cells: pa.Table) -> pa.Table:
 
 
 def _is_number(cell: Any) -> bool:
-    return isinstance(cell, int | float) and not isinstance(cell, bool)
+    return type(cell) in (float, int)
+
+
+def _texts(cells: Sequence[Any], start: int, column: int, shown: Shown) -> list[str | None]:
+    """Return the cells of a column, from a row on, as a person sees them."""
+    if not shown:
+        return [cell_text(cell) for cell in cells]
+    return [_cell(cell, shown.get((row, column))) for row, cell in enumerate(cells, start)]
 
 
 def _cell(cell: Any, zeros: tuple[int, int] | None) -> str | None:
