@@ -93,6 +93,15 @@ def snap_for(bound: float) -> float:
     return 1.5 * 2.0 ** (1 + int(np.ceil(np.log2(bound))))
 
 
+def exact_sum(terms: Floats, axis: int | None = None) -> Floats:
+    """Return the sum of the terms, the same bits in any order of them.
+
+    Each is first rounded to a grid on which no partial sum needs more than 53 bits.
+    """
+    snap = snap_for(max(float(np.abs(terms).max(initial=0.0)), 1e-300) * max(terms.size, 1))
+    return np.asarray(((terms + snap) - snap).sum(axis=axis))
+
+
 def rounded(weights: Floats, total: float) -> Floats:
     """Return weights on the grid of ``snap_for``, so that sums of them are exact too."""
     snap = snap_for(total)

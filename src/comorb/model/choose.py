@@ -12,21 +12,20 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model.agreement import adjusted_rand
 from comorb.model.blocks import Blocks, map_blocks, map_tasks, taken
-from comorb.model.em import Expected, Stopping, em, expect
-from comorb.model.kernels import Ints
-from comorb.model.mixture import Mixture
-from comorb.model.moments import moments, prevalence
-from comorb.model.prior import Prior, evidence, learn_strength
-from comorb.model.start import (
+from comorb.model.descent import (
     FIRST_STRENGTH,
-    ROWS,
-    ROWS_A_CLUSTER,
     Stage,
     overcomplete,
     settle,
     way_down,
     whitened_slices,
 )
+from comorb.model.em import Expected, Stopping, em, expect
+from comorb.model.kernels import Ints
+from comorb.model.mixture import Mixture
+from comorb.model.moments import moments, prevalence
+from comorb.model.prior import Prior, evidence, learn_strength
+from comorb.model.start import ROWS, ROWS_A_CLUSTER
 from comorb.model.thinning import chances, thinned
 from comorb.model.threads import single_threaded
 

@@ -239,6 +239,16 @@ def row_keys(
 
 
 @jit
+def add_to_columns(
+    indptr: Ints, indices: Indices, terms: npt.NDArray[np.uint64], sums: npt.NDArray[np.uint64]
+) -> None:
+    """Add the term of each row to the sums of the columns it carries, modulo 2⁶⁴."""
+    for n in range(indptr.size - 1):
+        for p in range(indptr[n], indptr[n + 1]):
+            sums[np.uint32(indices[p])] += terms[n]
+
+
+@jit
 def co_occur(indptr: Ints, indices: Indices, weights: Floats, out: Floats) -> None:
     """Add Σₙ wₙ·xₙ xₙᵀ to the upper triangle of ``out`` (d, d). Cost O(Σₙ nnzₙ²)."""
     for n in range(indptr.size - 1):
