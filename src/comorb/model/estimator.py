@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.model.blocks import Blocks, from_csr, map_blocks
-from comorb.model.choose import Choice, choose
+from comorb.model.choose import Choice, choose, final
 from comorb.model.confidence import collapsed
 from comorb.model.decompose import asvtd
 from comorb.model.descent import FIRST_STRENGTH, settle
@@ -179,6 +179,8 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         model = result.model.ordered()
         if found := collapsed(model, blocks.weight):
             warnings.warn(found, ComorbWarning, stacklevel=3)
+        if self.n_components == "auto":
+            self.choice_: Choice = final(self.choice_, model, blocks, executor)
         self.weights_ = model.weights
         self.means_ = model.means
         self.n_iter_ = result.n_iter
@@ -254,7 +256,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _number(self, blocks: Blocks, executor: Executor | None) -> int:
         if self.n_components != "auto":
             return self.n_components
-        self.choice_: Choice = choose(blocks, None, executor)
+        self.choice_ = choose(blocks, None, executor)
         self.tree_ = self.choice_.tree
         return self.choice_.best
 
@@ -307,7 +309,7 @@ def choose_k(
     X : array, sparse matrix or frame of shape (n, d)
         Zeros and ones, of any type.
     ks : sequence of int, optional
-        The numbers to look at, 1 to 20 by default.
+        The numbers to look at; by default 1 to 20, and more where the largest is best.
     sample_weight : array of shape (n,), optional
         How many records each row stands for.
     n_jobs : int, default=-1
@@ -316,8 +318,9 @@ def choose_k(
     Returns
     -------
     Choice
-        For each number its evidence, BIC, ICL, held-out log-likelihood, stability and smallest
-        cluster; the best one with the reason; a model for each, and the tree of merges.
+        For each number its evidence, BIC, ICL, held-out log-likelihood, stability, smallest
+        cluster and the reliability of each; the best one with the reason; a model for each, and
+        the tree of merges. A number that leaves a cluster empty is not recommended.
     """
     checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     with workers(n_jobs) as executor:
