@@ -154,8 +154,16 @@ def _slice(
     )
 
 
-def taken(blocks: Blocks, chosen: Ints, executor: Executor | None = None) -> Blocks:
-    """Return the rows at the places ``chosen`` (sorted), in the memory of this process."""
+def taken(
+    blocks: Blocks,
+    chosen: Ints,
+    executor: Executor | None = None,
+    weights: Floats | None = None,
+) -> Blocks:
+    """Return the rows at the places ``chosen`` (sorted), in the memory of this process.
+
+    ``weights`` are theirs in place of what they had.
+    """
     parts: list[Rows] = []
     start = 0
     for rows in map_blocks(_identity, blocks, executor):
@@ -169,8 +177,9 @@ def taken(blocks: Blocks, chosen: Ints, executor: Executor | None = None) -> Blo
         start = stop
     indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.indptr for part in parts]))])
     indices = np.concatenate([part.indices for part in parts])
-    weights = np.concatenate([part.weights for part in parts])
-    return from_csr(indptr, indices, blocks.n_columns, weights if weights.size else None)
+    own = np.concatenate([part.weights for part in parts])
+    given = weights if weights is not None else own if own.size else None
+    return from_csr(indptr, indices, blocks.n_columns, given)
 
 
 def _identity(rows: Rows) -> Rows:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
-from typing import Self
 
 import numpy as np
-from scipy import sparse
 from scipy.special import betaincinv
 
-from comorb.model.blocks import Blocks, Rows, map_reduce
+from comorb.model.blocks import Blocks
+from comorb.model.em import expect
+from comorb.model.information import information_share
 from comorb.model.kernels import Floats
 from comorb.model.mixture import Mixture
 from comorb.model.moments import Moments
@@ -25,52 +24,25 @@ def top_and_margin(posterior: Floats) -> tuple[Floats, Floats]:
     return top, top - second
 
 
-@dataclass(frozen=True)
-class Squares:
-    """Σ w·r, Σ w·r·x and the same with r², over some rows: (d + 1, k) each."""
-
-    plain: Floats
-    squared: Floats
-
-    def __add__(self, other: Self) -> Squares:
-        return Squares(self.plain + other.plain, self.squared + other.squared)
-
-
 def intervals(
     model: Mixture, blocks: Blocks, level: float = 0.95, executor: Executor | None = None
 ) -> tuple[Floats, Floats]:
     """Return the lower and upper ends of an interval on each mean, (k, d) each.
 
     Jeffreys' interval, from the Beta(c + ½, n − c + ½) distribution, with the counts scaled by
-    the share of information that is left when labels are uncertain: Σ r²(x − μ)² / Σ r(x − μ)²,
-    the diagonal of the observed against the complete information. With less than half a carrier
-    (or half a non-carrier) it is one-sided and begins at 0 (or ends at 1). One pass.
+    the share of information that is left when labels are uncertain and codes depend on each
+    other (``information.information_share``). With less than half a carrier (or half a
+    non-carrier) it is one-sided and begins at 0 (or ends at 1).
     """
-    found = map_reduce(partial(_squares, model), blocks, executor)
-    carriers, sizes = found.plain[:-1].T, found.plain[-1][:, None]
-    mu = model.means
-    complete = carriers * (1 - 2 * mu) + sizes * mu**2
-    observed = found.squared[:-1].T * (1 - 2 * mu) + found.squared[-1][:, None] * mu**2
-    share = np.clip(np.divide(observed, complete, out=np.ones_like(mu), where=complete > 0), 0, 1)
+    sums = expect(model, blocks, executor).sums
+    carriers, sizes = sums[:-1].T, sums[-1][:, None]
+    share = information_share(model, blocks, executor)
     a = share * carriers + 0.5
     b = share * np.maximum(sizes - carriers, 0) + 0.5
     none, all_of_them = a <= 1, b <= 1
     low = betaincinv(a, b, np.where(all_of_them, 1 - level, (1 - level) / 2))
     high = betaincinv(a, b, np.where(none, level, (1 + level) / 2))
     return np.where(none, 0.0, low), np.where(all_of_them, 1.0, high)
-
-
-def _squares(model: Mixture, rows: Rows) -> Squares:
-    posterior, _ = model.posterior(rows)
-    weighted = posterior * rows.weights[:, None] if rows.weights.size else posterior
-    squared = weighted * posterior
-    ones = np.ones(rows.indices.size)
-    shape = (rows.indptr.size - 1, model.n_columns)
-    matrix = sparse.csr_array((ones, rows.indices, rows.indptr), shape=shape).T
-    return Squares(
-        np.vstack([np.asarray(matrix @ weighted), weighted.sum(axis=0)]),
-        np.vstack([np.asarray(matrix @ squared), squared.sum(axis=0)]),
-    )
 
 
 @dataclass(frozen=True)
