@@ -11,6 +11,7 @@ from comorb.model.mixture import Mixture
 
 RELIABLE = 0.75  # the least mean overlap of a cluster with its match in fits of parts
 MOSTLY = 0.8  # of the records, in reliable clusters, for a number to be recommended for it
+CLEARLY = 0.95  # the same, where the numbers one less and one more both fail
 ROUNDING = 1e-6  # nats a record: a cluster that is empty changes the likelihood by no more
 ENOUGH = 0.9  # of the best gain on new records, for the fewest groups that are a description
 
@@ -108,13 +109,19 @@ def recommended(rows: Sequence[Row]) -> Row:
     several = [row for row in rows if row.k > 1 and row.offered]
     if not several:
         return rows[0]
-    steady = [row for row in several if row.covered >= MOSTLY]
+    steady = [row for row in several if row.covered >= MOSTLY and not _by_chance(row, rows)]
     if steady:
         return max(steady, key=lambda row: row.evidence)
     base = rows[0].held_out if rows[0].k == 1 else min(row.held_out for row in several)
     best = max(several, key=lambda row: row.held_out)
     enough = base + ENOUGH * max(best.held_out - base, 0)
     return next((row for row in several if row.held_out >= enough), best)
+
+
+def _by_chance(row: Row, rows: Sequence[Row]) -> bool:
+    """Return whether a number passes narrowly, alone between neighbours that both fail."""
+    beside = [other.covered for other in rows if abs(other.k - row.k) == 1 and other.k > 1]
+    return row.covered < CLEARLY and len(beside) == 2 and max(beside) < MOSTLY
 
 
 def reason(rows: Sequence[Row], best: Row) -> str:

@@ -49,9 +49,13 @@ class Level:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Ways down over the rows, and over them without each third in turn."""
+    """Ways down over the rows, and over them without each third in turn.
+
+    ``scale`` is how many records each of their weight stands for.
+    """
 
     rows: Blocks
+    scale: float
     whole: dict[int, Level]
     parts: tuple[dict[int, Level], ...]
     kept: tuple[Blocks, ...]
@@ -90,12 +94,52 @@ def choose(
 
 
 def _swept(blocks: Blocks, first: Floats, most: int, executor: Executor | None) -> Sweep:
-    small = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
+    small = _sampled(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
     third = np.floor(chances(small, first, executor) * 3)
     thirds = tuple(taken(small, np.flatnonzero(third == place)) for place in range(3))
     kept = tuple(taken(small, np.flatnonzero(third != place)) for place in range(3))
-    whole, *parts = map_tasks(partial(descend, most=most), [small, *kept], executor)
-    return Sweep(small, whole, tuple(parts), kept, thirds)
+    whole, *own = map_tasks(partial(descend, most=most), [small, *kept], executor)
+    parts = map_tasks(lambda at: _better(kept[at], own[at], whole), range(3), executor)
+    return Sweep(small, blocks.weight / small.weight, whole, tuple(parts), kept, thirds)
+
+
+def _sampled(blocks: Blocks, first: Floats, rows: int, executor: Executor | None) -> Blocks:
+    """Return a part of the rows that weighs no more than it has records.
+
+    Were each row to weigh as many as it stands for, what is chance in the part would pass for
+    evidence.
+    """
+    small = thinned(blocks, first, rows, executor)
+    if blocks.n_rows < 2 * rows:
+        return small
+    weights = np.concatenate([load().weights for load in small.loaders])
+    every = np.arange(small.n_rows)
+    return taken(small, every, None, weights * (rows / blocks.weight))
+
+
+def _better(blocks: Blocks, own: dict[int, Level], whole: dict[int, Level]) -> dict[int, Level]:
+    """Return the levels of a part, each the better by evidence of its own and the whole's.
+
+    What then differs from the whole is what the part's records speak for, and not where two
+    ways down happened to end.
+    """
+    first = prevalence(blocks)
+    better = {}
+    for k, level in own.items():
+        started = _settled(blocks, whole[k].model, first) if k in whole else level
+        better[k] = max(level, started, key=lambda level: level.evidence)
+    return better
+
+
+def _settled(
+    blocks: Blocks, model: Mixture, first: Floats, merged: tuple[int, int] | None = None
+) -> Level:
+    """Return a level: the model after EM, and its evidence at the strength learned from it."""
+    result = em(blocks, model, Prior.around(first, FIRST_STRENGTH, blocks.weight), AT_EACH)
+    sums = result.expected.sums
+    learned = Prior.around(first, learn_strength(sums, first, blocks.weight), blocks.weight)
+    value = evidence(result.model, sums, result.log_likelihood, learned)
+    return Level(result.model, result.expected, value, merged)
 
 
 def _chosen(sweep: Sweep, wanted: list[int], executor: Executor | None) -> Choice:
@@ -134,16 +178,12 @@ def descend(blocks: Blocks, most: int) -> dict[int, Level]:
         stage = below
     levels: dict[int, Level] = {}
     while True:
-        result = em(blocks, stage.model, prior, AT_EACH)
-        strength = learn_strength(result.expected.sums, found.first, blocks.weight)
-        learned = Prior.around(found.first, strength, blocks.weight)
-        value = evidence(result.model, result.expected.sums, result.log_likelihood, learned)
-        k = result.model.n_components
+        k = stage.model.n_components
         merged = stage.merged if k + 1 in levels else None
-        levels[k] = Level(result.model, result.expected, value, merged)
+        levels[k] = _settled(blocks, stage.model, found.first, merged)
         if k == 1:
             return levels
-        settled = Stage(result.model, result.expected, None)
+        settled = Stage(levels[k].model, levels[k].expected, None)
         *_, stage = way_down(blocks, settled, k - 1, prior, None)
 
 
@@ -175,7 +215,7 @@ def _row(sweep: Sweep, k: int) -> Row:
         icl=float(bic + 2 * entropy) / n,
         held_out=held_out,
         stability=float(np.mean(agreements)),
-        smallest=float(sums[-1].min()),
+        smallest=float(sums[-1].min() * sweep.scale),
         reliability=tuple(np.mean(overlaps, axis=0).tolist()),
         shares=tuple((sums[-1] / sums[-1].sum()).tolist()),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations_with_replacement
 from typing import Self
 
 import numpy as np
@@ -61,7 +62,7 @@ def _pairs(model: Mixture, rows: Rows) -> Pairs:
     posterior, _ = model.posterior(rows)
     weights = rows.weights if rows.weights.size else np.ones(rows.indptr.size - 1)
     k, d = model.means.shape
-    places = [*zip(*np.triu_indices(k), strict=True)]
+    places = [*combinations_with_replacement(range(k), 2)]
     seconds = np.zeros((len(places) + k, d, d))
     firsts, sizes = np.zeros((len(places) + k, d)), np.zeros(len(places) + k)
     shape = (rows.indptr.size - 1, d)
@@ -93,7 +94,7 @@ def _sandwiched(model: Mixture, pairs: Pairs) -> Floats | None:
     omega = sizes / total
     n = k * d
     scores, information = np.zeros((n + k, n + k)), np.zeros((n + k, n + k))
-    for at, (j, m) in enumerate(zip(*np.triu_indices(k), strict=True)):
+    for at, (j, m) in enumerate(combinations_with_replacement(range(k), 2)):
         block = _centred(pairs, at, mu[j], mu[m])
         own, other = slice(j * d, j * d + d), slice(m * d, m * d + d)
         scores[own, other], scores[other, own] = block, block.T
