@@ -80,11 +80,10 @@ def lieexam_interval():
 
 
 def dependent(drawn, pairs, seed):
-    """Return the matrix with pairs of codes coupled in half of the records of each cluster.
+    """Return the matrix with pairs of codes coupled within each cluster.
 
-    There the second code of a pair moves to the records that carry the first, as far as they
-    reach; how many carry each in a cluster stays the same. The ten most common codes are left
-    alone.
+    The second code of a pair moves to the records that carry the first, as far as they reach;
+    how many carry each in a cluster stays the same. The ten most common codes are left alone.
     """
     rng = np.random.default_rng(seed)
     dense = drawn.matrix.toarray()
@@ -92,7 +91,6 @@ def dependent(drawn, pairs, seed):
     for one, other in common.reshape(-1, 2):
         for cluster in range(drawn.weights.size):
             rows = rng.permutation(np.flatnonzero(drawn.labels == cluster))
-            rows = rows[: rows.size // 2]
             first = rows[np.argsort(-dense[rows, one], kind="stable")]
             count = int(dense[rows, other].sum())
             dense[rows, other] = 0
