@@ -116,7 +116,7 @@ def test_an_earlier_run_is_replaced_only_by_force(comorb, records):
         (
             ("-k", "2", "--layout", "tall"),
             1,
-            "Expected a layout out of omop, fhir, binary, wide, delimited, long; got 'tall'",
+            "Expected a layout out of wide, long, delimited",
         ),
         (("-k", "2", "--having", "888"), 1, "No record has the code '888' at the level 'category'"),
         (("-k", "2", "--weights", "mass"), 1, "mass"),

@@ -55,6 +55,7 @@ def about(cohort: Cohort) -> dict[str, Any]:
         "system": cohort.system,
         "level": cohort.level,
         "left_out": cohort.left_out,
+        "least_codes": cohort.least_codes,
         "ledger": cohort.ledger.to_dict(),
     }
 
@@ -138,6 +139,7 @@ class CohortFile:
     left_out: tuple[str, ...]
     records: int
     ones: int
+    least_codes: int = 3
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
@@ -153,6 +155,7 @@ class CohortFile:
             tuple(header.get("left_out", ())),
             header["records"],
             header["ones"],
+            header.get("least_codes", 3),
         )
 
     def __len__(self) -> int:
@@ -226,6 +229,7 @@ class CohortFile:
             ledger,
             table[WEIGHT].to_numpy() if WEIGHT in own else None,
             self.left_out,
+            self.least_codes,
         )
 
     def _damaged(self) -> StorageError:

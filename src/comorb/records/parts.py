@@ -69,7 +69,13 @@ def open_parts(
         About the most to hold, such as '2GB'; a quarter of it is for the engine.
     """
     with open_source(source, _share(memory)) as opened:
-        plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
+        plan = plan_reading(
+            opened,
+            preparation.table,
+            preparation.layout,
+            preparation.unit,
+            keep_empty=preparation.at_least == 0,
+        )
         rows = _with_id(opened, plan)
         begun = Ledger(notes=rows.notes)
         if rows.without_id or plan.removed:

@@ -26,8 +26,9 @@ class Preparation:
         Keep the records with any of these codes, and those with none of these.
     age, sex, dates
         Keep the records within these bounds, as in `Cohort.where`.
-    at_least : int, default=3
-        Keep the records with so many distinct codes (the paper's rule).
+    at_least : int, optional
+        Keep the records with so many distinct codes; by default 3 (the paper's rule), and none
+        where a table has a column for each item. With 0, records without a code are read, too.
     drop_codes : tuple of str
         Codes to leave out once the records are chosen.
     drop_rare : int, default=0
@@ -44,7 +45,7 @@ class Preparation:
     age: Interval | None = None
     sex: tuple[str, ...] = ()
     dates: Period | None = None
-    at_least: int = 3
+    at_least: int | None = None
     drop_codes: tuple[str, ...] = ()
     drop_rare: int = 0
 
@@ -62,6 +63,7 @@ class Preparation:
             system=self.system,
             level=self.level,
             memory=memory,
+            keep_empty=self.at_least == 0,
         )
 
     def select(self, cohort: Cohort) -> Cohort:
@@ -71,7 +73,8 @@ class Preparation:
         if self.without:
             cohort = cohort.without(*self.without)
         cohort = cohort.where(age=self.age, sex=self.sex or None, dates=self.dates)
-        return cohort.at_least(self.at_least) if self.at_least > 1 else cohort
+        least = cohort.least_codes if self.at_least is None else self.at_least
+        return cohort.at_least(least) if least > min(cohort.least_codes, 1) else cohort
 
     def drop(self, cohort: Cohort) -> Cohort:
         """Leave out the codes that the rules name, and keep every record."""
@@ -123,6 +126,7 @@ class Preparation:
         """
         layout = self.layout
         columns = {"codes": _listed(layout.codes or ()), "separator": layout.separator}
+        columns |= {"yes": layout.yes}
         columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
         where = {
             "age": self.age and ":".join("" if end is None else _number(end) for end in self.age),
@@ -140,7 +144,7 @@ class Preparation:
             ("--having", self.having),
             ("--without", self.without),
             ("--where", [f"{name}={rule}" for name, rule in where.items() if rule]),
-            ("--at-least", [str(self.at_least)] if self.at_least != 3 else []),
+            ("--at-least", [] if self.at_least is None else [str(self.at_least)]),
             ("--drop-codes", self.drop_codes),
             ("--drop-rare", [str(self.drop_rare)] if self.drop_rare else []),
         ]

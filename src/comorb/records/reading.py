@@ -156,7 +156,7 @@ def inspect_records(
     )
 
 
-def open_records(
+def open_records(  # noqa: PLR0913 - all that can be said of a source
     source: Any,
     table: str | None = None,
     layout: Layout | str | None = None,
@@ -164,12 +164,13 @@ def open_records(
     system: str | None = None,
     level: str | Sequence[str] = "category",
     memory: str | None = None,
+    keep_empty: bool = False,
 ) -> Reading:
     """Read records into a cohort, with what was understood; the parameters of `read_records`."""
     given = layout if isinstance(layout, Layout) else Layout(kind=layout)
     levels = (level,) if isinstance(level, str) else tuple(level)
     with open_source(source, memory) as opened:
-        plan = plan_reading(opened, table, given, unit, whole=True)
+        plan = plan_reading(opened, table, given, unit, whole=True, keep_empty=keep_empty)
 
         def encode(raws: dict[Raw, int]) -> Vocabulary:
             return plan.vocabulary(raws, system, levels)

@@ -113,6 +113,7 @@ class _Whole:
             "left_out": sorted(codes[i] for i in np.flatnonzero(self.chosen & ~kept)),
             "system": self.last.system,
             "level": self.last.level,
+            "least_codes": self.last.least_codes,
             "ledger": ledger.to_dict(),
         }
 

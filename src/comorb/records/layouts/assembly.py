@@ -132,9 +132,11 @@ class _Keys:
         return _csr(indices, np.bincount(keys, minlength=records), self.features)
 
 
-def without_empty(matrix: csr_array[np.uint8]) -> tuple[csr_array[Any], NDArray[np.bool_]]:
-    """Return a matrix without its empty rows, and which rows were kept."""
-    held = np.diff(matrix.indptr) > 0
+def without_empty(
+    matrix: csr_array[np.uint8], keep: bool = False
+) -> tuple[csr_array[Any], NDArray[np.bool_]]:
+    """Return a matrix without its empty rows, unless they are to be kept, and which were kept."""
+    held = (np.diff(matrix.indptr) > 0) | keep
     if held.all():
         return matrix, held
     indptr = np.concatenate((matrix.indptr[:1], matrix.indptr[1:][held]))

@@ -12,56 +12,61 @@ from typing import Any
 from comorb.errors import RecordsError
 from comorb.records.codes.systems import edition
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.names import (
+    CODE,
+    DESCRIPTION,
+    NOT_CODE,
+    OUTCOME,
+    PLAIN_CODE,
+    PROCEDURE,
+    ROLES,
+    first_match,
+    plain,
+)
 from comorb.records.values import is_missing, yes_no
 
 Sample = dict[str, list[str]]
 
-_ID = r"(_?(id|ids|no|nr|nbr|num|number|key|sk|identifier))"
-_VISIT = "hadm|encounter|enc|visit|visit_occurrence|claim|clm|record|rec|stay|admission|adm|episode"
-_PERSON = "subject|patient|pat|person|member|bene|beneficiary|desynpuf|individual|participant"
-_ROLES = {
-    "record": [
-        rf"({_VISIT}|discharge|case|spell|csn|fin|key_nis|key){_ID}",
-        r"record|visit|encounter|claim|csn|spell|key_nis|key_nrd",
-        r"id|key|uid|identifier",
-    ],
-    "patient": [
-        rf"({_PERSON}|mrn|nhs|enrollee|client|resident|p){_ID}",
-        r"patient|subject|person|mrn|enrolid|visitlink|nrd_visitlink",
-    ],
-    "part": [r"segment|segment_no|line|line_no|line_num|part|seq|seq_num"],
-    "version": [
-        r"(icd|dx|diag|code|dgns|coding)_?(version|vers|vrsn|type|system|edition)(_cd)?",
-        r"version|codesystem|vocabulary|vocabulary_id",
-    ],
-    "age": [
-        r"age|age_years|age_in_years|years_of_age|patient_age|anchor_age|age_at_\w+|agey|alter"
-    ],
-    "sex": [r"sex|gender|patient_sex|sex_cd|gender_cd|bene_sex_ident_cd|geschlecht"],
-    "date": [
-        r"\w*(admit|admission|admsn|adm)\w*_?(date|dt|time|datetime)|admittime",
-        r"(visit|encounter|claim|record|start|clm_from|from|event|service|dx|diagnosis)"
-        r"(_start)?_?(date|dt|time|datetime)",
-        r"date|datum",
-    ],
-}
-_CODE = re.compile(
-    r"(^|_)(p|s)?(dx|dgns|diag\w*|dgn|icd(9|10)?(cm)?|i9|i10|snomed|condition|comorbidity|problem)s?"
-    r"(_|\d|$)"
-)
-_PLAIN_CODE = re.compile(r"codes?(_?\d+)?")
-_NOT_CODE = re.compile(
-    r"(^|_)(proc\w*|prcdr|pr|px|cpt|hcpcs|drg|adm\w*|date|dt|time|poa|present|desc\w*|names?|title|"
-    r"text|label|version|vers|vrsn|type|system|seq|num|n|number|count|status|flag|rank|position|"
-    r"priority|id|group|grp|chapter|onset|start|end)(_|\d|$)"
-)
 _CODE_VALUE = re.compile(r"[^\s,;|/\"]{1,18}")
 _DATE_VALUE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}")
 _ICD_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?|[EV]?\d{2,3}\.\d{1,2}")
+_WITH_LETTER = re.compile(r"[A-Za-z].*")
 _BETWEEN = re.compile(r"\s*[;,|/\s]\s*")
-_OUTCOME = re.compile(
-    r"(^|_)(sex|gender|male|female|died|dead|death|deceased|mort\w*|readm\w*|newborn|emergency|"
-    r"urgent|elective|survived|icu|outcome)(_|$)"
+_CODES_OF_DISEASES = re.compile(
+    _ICD_VALUE.pattern + r"|[EV]?\d{3,5}|[EV]\d{2,3}\.?\d{0,2}", re.IGNORECASE
+)
+_PROCEDURES = {
+    "icd9proc": re.compile(r"\d{2}\.\d{1,2}"),
+    "icd10pcs": re.compile(r"[0-9B-HJ-NP-X][0-9A-HJ-NP-Z]{6}"),
+}
+_KEY_VALUE = re.compile(r"[\w./#:-]{1,64}")
+_SAYS_DIAGNOSIS = {
+    "d",
+    "dx",
+    "diag",
+    "diagnosis",
+    "diagnose",
+    "diagnostic",
+    "diagnostico",
+    "condition",
+}
+_SAYS_OTHERWISE = {
+    "p",
+    "px",
+    "pr",
+    "proc",
+    "procedure",
+    "prozedur",
+    "ops",
+    "drug",
+    "rx",
+    "cpt",
+    "hcpcs",
+    "lab",
+    "drg",
+}
+_KIND = re.compile(
+    r"(is_)?(dx|diag\w*)(_?(flag|ind|indicator|yn))?|(code|record|item|entry)_?(type|kind|class)"
 )
 
 
@@ -110,14 +115,26 @@ class Columns:
         if self.given.codes:
             return self.given.codes
         free = [name for name in self.names if name not in self.given.roles.values()]
-        named = [c for c in free if _CODE.search(_plain(c)) and not _NOT_CODE.search(_plain(c))]
-        plain = [c for c in free if _PLAIN_CODE.fullmatch(_plain(c))]
+        named = [c for c in free if CODE.search(plain(c)) and not NOT_CODE.search(plain(c))]
+        called_codes = [c for c in free if PLAIN_CODE.fullmatch(plain(c))]
         icd = [c for c in free if _share(self.sample[c], _ICD_VALUE) > 0.9]
-        for candidates in (named, plain, icd):
-            held = tuple(name for name in candidates if _holds_codes(self.sample[name]))
+        icd = [c for c in icd if _share(self.sample[c], _WITH_LETTER) > 0.02]
+        for candidates in (named, called_codes, icd):
+            held = [name for name in candidates if _holds_codes(self.sample[name])]
             if any(self.sample[name] for name in held):
-                return held
+                return tuple(self._surest(held))
         return ()
+
+    def _surest(self, names: list[str]) -> list[str]:
+        """Return the columns whose values look like codes of diseases, where some do, or all."""
+        shares = {
+            name: _share(_parts(self.sample[name]), _CODES_OF_DISEASES)
+            for name in names
+            if self.sample[name]
+        }
+        if not any(share > 0.6 for share in shares.values()):
+            return names
+        return [name for name in names if shares.get(name, 1.0) > 0.3]
 
     @cached_property
     def flags(self) -> tuple[str, ...]:
@@ -126,8 +143,10 @@ class Columns:
         if self.given.codes:
             return self.given.codes
         flags = [name for name in self.names if _are_flags(self.sample[name])]
+        one_two = [name for name in self.names if set(self.sample[name]) == {"1", "2"}]
+        flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
-        return tuple(c for c in (coded or flags) if not _OUTCOME.search(_plain(c)))
+        return tuple(c for c in (coded or flags) if not OUTCOME.search(plain(c)))
 
     @property
     def joined(self) -> bool:
@@ -148,15 +167,98 @@ class Columns:
         """Return the layout of this kind: what was given, and the other roles recognised."""
         layout = replace(self.given, kind=kind, codes=codes)
         roles: dict[str, Any] = dict(layout.roles)
-        for role, patterns in _ROLES.items():
+        for role, patterns in ROLES.items():
             if role not in roles:
                 taken = {*codes, *roles.values()}
-                roles[role] = _first([name for name in self.names if name not in taken], patterns)
-        version = roles["version"]
-        if version and not self.given.version:
-            values = self.sample[version]
-            roles["version"] = version if values and all(map(edition, values)) else None
+                free = [name for name in self.names if name not in taken]
+                roles[role] = first_match(free, patterns)
+        if not self.given.version:
+            taken = {*codes, *(name for role, name in roles.items() if role != "version")}
+            roles["version"] = self._version([name for name in self.names if name not in taken])
         return replace(layout, **roles)
+
+    def _version(self, names: Sequence[str]) -> str | None:
+        """Return the column that says of each code which edition it is from.
+
+        It is called so, or holds two editions and nothing else.
+        """
+        said = [name for name in names if _are_editions(self.sample[name])]
+        called = first_match(said, ROLES["version"])
+        return called or next((n for n in said if len(_editions(self.sample[n])) == 2), None)
+
+    @cached_property
+    def key(self) -> str | None:
+        """The first column whose values repeat as the ids of records do that have several rows."""
+        taken = {*self.codes, *self.given.roles.values()}
+        for name in self.names:
+            values = self.sample[name]
+            different = len(set(values)) / max(1, len(values))
+            if (
+                name not in taken
+                and 0.02 < different < 0.95
+                and len(values) == self.rows
+                and _share(values, _KEY_VALUE) == 1
+                and _share(values, _DATE_VALUE) < 0.5
+                and not any(re.search(r"\d\.\d", value) for value in values)
+            ):
+                return name
+        return None
+
+    def repeats(self, name: str | None) -> bool:
+        """Tell whether a column holds the same value in several rows."""
+        values = self.sample[name] if name else []
+        return len(set(values)) < 0.95 * len(values)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the sample has, as far as its fullest column tells."""
+        return max((len(values) for values in self.sample.values()), default=0)
+
+    @cached_property
+    def procedures(self) -> str | None:
+        """The coding system of procedures that the codes are of, if they are none of diseases.
+
+        Told by the name of the table or of the columns, or by the codes themselves.
+        """
+        values = [part for name in self.codes for part in _parts(self.sample[name])]
+        dotted = [value for value in values if "." in value]
+        for key, pattern in _PROCEDURES.items():
+            some = dotted if key == "icd9proc" else values
+            begin = sum(value[:1].isdigit() for value in some) > 0.3 * len(some)
+            if len(some) > 0.3 * len(values) and begin and _share(some, pattern) > 0.9:
+                return key
+        names = [plain(self.label.partition(".")[0]), *map(plain, self.codes)]
+        if not any(PROCEDURE.search(name) for name in names):
+            return None
+        return "icd10pcs" if _share(values, _PROCEDURES["icd10pcs"]) > 0.5 else "icd9proc"
+
+    @cached_property
+    def other_kinds(self) -> tuple[str, tuple[str, ...]] | None:
+        """The column that says of each code whether it is a diagnosis, and what it then says."""
+        for name in self.names:
+            values = set(self.sample[name])
+            if name in self.codes or len(values) < 2 or not _KIND.fullmatch(plain(name)):
+                continue
+            words = {value: plain(value) for value in values}
+            if all(yes_no(value) is not None for value in values):
+                if plain(name).endswith("type"):
+                    continue
+                return name, tuple(value for value in values if yes_no(value))
+            if set(words.values()) <= _SAYS_DIAGNOSIS | _SAYS_OTHERWISE:
+                said = tuple(v for v, word in words.items() if word in _SAYS_DIAGNOSIS)
+                return (name, said) if said else None
+        return None
+
+    @cached_property
+    def description(self) -> str | None:
+        """The column that says in words what the code beside it means."""
+        taken = {*self.codes, *self.given.roles.values()}
+        for name in self.names:
+            values = self.sample[name]
+            worded = sum(bool(re.search(r"[^\W\d_]{3}", value)) for value in values)
+            if name not in taken and DESCRIPTION.search(plain(name)) and worded > 0.8 * len(values):
+                return name if values else None
+        return None
 
     def refusal(self) -> RecordsError:
         """Return the error of a table that no reader understands."""
@@ -174,17 +276,17 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= 12 else f"{shown} and {len(names) - 12:,} more"
 
 
-def _plain(name: str) -> str:
-    spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", name)
-    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
+def _parts(values: Sequence[str]) -> list[str]:
+    """Return the codes of texts that may hold several."""
+    return [part for value in values for part in _BETWEEN.split(value) if part]
 
 
-def _first(names: Sequence[str], patterns: Sequence[str]) -> str | None:
-    for pattern in patterns:
-        for name in names:
-            if re.fullmatch(pattern, _plain(name)):
-                return name
-    return None
+def _editions(values: Sequence[str]) -> set[str | None]:
+    return {edition(value) for value in values}
+
+
+def _are_editions(values: Sequence[str]) -> bool:
+    return bool(values) and None not in _editions(values)
 
 
 def _are_flags(values: Sequence[str]) -> bool:
@@ -194,7 +296,7 @@ def _are_flags(values: Sequence[str]) -> bool:
 def _holds_codes(values: list[str]) -> bool:
     if _are_flags(values):
         return False
-    parts = [part for value in values for part in _BETWEEN.split(value) if part]
+    parts = _parts(values)
     whole = _share(values, _CODE_VALUE) > 0.5 and _share(values, _DATE_VALUE) < 0.5
     with_digits = [part for part in parts if re.search(r"\d", part)]
     return not values or whole or len(with_digits) > 0.8 * len(parts)

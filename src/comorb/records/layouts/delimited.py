@@ -20,6 +20,8 @@ def _recognise(columns: Columns) -> Layout | None:
     if not columns.codes or not (columns.joined or columns.given.kind == "delimited"):
         return None
     layout = columns.layout("delimited", columns.codes)
+    if columns.given.kind is None and columns.repeats(layout.record):
+        return None
     return replace(layout, separator=layout.separator or columns.separator)
 
 

@@ -52,12 +52,63 @@ class _Codes:
 
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
-    """Return how to read a table with one code column and an id."""
+    """Return how to read a table with one code column and an id that repeats."""
     asked = columns.given.kind == READER.kind
-    if not columns.codes or not (asked or (len(columns.codes) == 1 and not columns.joined)):
+    if not columns.codes or not (asked or len(columns.codes) == 1):
         return None
     layout = replace(columns.layout(READER.kind, columns.codes), part=None)
-    return Plan(READER, table, layout) if asked or layout.ids else None
+    notes = []
+    if not layout.ids and not asked and columns.key:
+        layout = replace(layout, record=columns.key)
+        notes.append(
+            f"column {columns.key!r} repeats from row to row, so it was taken as the id of a record"
+        )
+    if not layout.ids and not asked:
+        return None
+    if columns.joined:
+        if not (asked or columns.repeats(layout.record or layout.patient)):
+            return None
+        layout = replace(layout, separator=layout.separator or columns.separator)
+    return _narrowed(source, Plan(READER, table, layout, notes=tuple(notes)), columns)
+
+
+def _narrowed(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
+    """Return the plan for the diagnoses alone, one a row, with the names that the table has."""
+    table, (code, *_) = plan.table, plan.layout.codes or ("",)
+    removed, notes = dict(plan.removed), list(plan.notes)
+    if columns.other_kinds and columns.given.codes is None:
+        name, said = columns.other_kinds
+        kept = f"CAST({quoted(name)} AS VARCHAR) IN ({', '.join(map(literal, said))})"
+        ((others,),) = source.rows(table, f"SELECT count(*) FROM {table.sql} WHERE NOT ({kept})")
+        removed["not a diagnosis"] = others
+        notes.append(f"column {name!r} says which codes are diagnoses; the others were left out")
+        table = source.view(table.label, f"SELECT * FROM {table.sql} WHERE {kept}", table.text)
+    titles = _titles(source, table, code, columns.description)
+    if plan.layout.separator:
+        mark = literal(plan.layout.separator.strip() or " ")
+        ((rows,),) = source.rows(table, f"SELECT count(*) FROM {table.sql}")
+        others = ", ".join(quoted(name) for name in table.columns if name != code)
+        cells = f"unnest(string_split(CAST({quoted(code)} AS VARCHAR), {mark})) AS {quoted(code)}"
+        sql = f"SELECT {', '.join(filter(None, [others, cells]))} FROM {table.sql}"
+        table = source.view(table.label, sql, table.text)
+        notes.append(f"cells of column {code!r} hold several codes, so that {rows:,} rows are more")
+    return replace(plan, table=table, removed=removed, titles=titles, notes=tuple(notes))
+
+
+def _titles(
+    source: OpenedSource, table: SourceTable, code: str, description: str | None
+) -> dict[str, str]:
+    """Return the most common description of each code that has one."""
+    if description is None:
+        return {}
+    text = f"trim(CAST({quoted(description)} AS VARCHAR))"
+    return dict(
+        source.rows(
+            table,
+            f"SELECT trim(CAST({quoted(code)} AS VARCHAR)) AS code, mode({text}) "
+            f"FROM {table.sql} WHERE code IS NOT NULL AND {text} <> '' GROUP BY 1",
+        )
+    )
 
 
 def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
@@ -71,7 +122,7 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     written = int(counts[~vocabulary.missing].sum())
     pairs = _pairs(source, base, codes, vocabulary)
     matrix, once = build_matrix(vocabulary, len(ids), written - malformed, pairs)
-    matrix, held = without_empty(matrix)
+    matrix, held = without_empty(matrix, plan.keep_empty)
     covariates, notes = _covariates(source, base, plan)
     ledger = codes.lines
     ledger = ledger.less("rows", "without a code", (ledger.left("rows") or 0) - written)

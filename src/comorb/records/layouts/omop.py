@@ -18,7 +18,8 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if code.lower() not in have:
         raise RecordsError(f"{table.label} has no column {code!r}; name another with the codes.")
     visit = "c.visit_occurrence_id" if "visit_occurrence_id" in have else "NULL"
-    start = "c.condition_start_date" if "condition_start_date" in have else "NULL::DATE"
+    days = ("condition_start_date", "condition_start_datetime", "condition_era_start_date")
+    start = next((f"c.{day}" for day in days if day in have), "NULL::DATE")
     persons, join = "", ""
     if "person" in source.openers:
         day = f"TRY_CAST(left(CAST({start} AS VARCHAR), 10) AS DATE)"

@@ -41,6 +41,10 @@ class Plan:
         The coding system, where the source says it.
     meanings : mapping of str to Meanings, optional
         What the texts of the covariates mean, where that was decided before reading.
+    notes : tuple of str
+        What the ledger says of how the table was understood.
+    keep_empty : bool
+        Whether records without a usable code are kept.
     """
 
     reader: Reader
@@ -51,6 +55,8 @@ class Plan:
     titles: Mapping[str, str] = field(default_factory=dict)
     system: str | None = None
     meanings: Mapping[str, Meanings] | None = None
+    notes: tuple[str, ...] = ()
+    keep_empty: bool = False
 
     @property
     def by_code(self) -> bool:
@@ -89,7 +95,7 @@ class Plan:
         if self.layout.weight is not None:
             weights = weights_of(self.table.label, self.layout.weight, covariates["weight"])
             covariates = covariates.drop_columns(["weight"])
-        notes = (*assembly.ledger.notes, *vocabulary.notes)
+        notes = (*self.notes, *assembly.ledger.notes, *vocabulary.notes)
         return kind(
             assembly.matrix,
             assembly.ids,
@@ -100,6 +106,7 @@ class Plan:
             covariates,
             replace(assembly.ledger, notes=notes),
             weights,
+            least_codes=self.reader.least_codes,
         )
 
     def check_usable(self, records: int, vocabulary: Vocabulary) -> None:
@@ -130,6 +137,8 @@ class Reader:
         Whether a row is one code of a record, and not a record.
     of_json : bool
         Whether it reads JSON objects, and not rows and columns.
+    least_codes : int
+        How many codes a record must have to be kept, when nothing is said.
     """
 
     kind: str
@@ -139,3 +148,4 @@ class Reader:
     unit: str = "visit"
     by_code: bool = False
     of_json: bool = False
+    least_codes: int = 3

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 import pyarrow as pa
 
 from comorb.errors import RecordsError
+from comorb.records.codes.systems import SYSTEMS
 from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
 from comorb.records.layouts.columns import Columns, Sample
 from comorb.records.layouts.layout import Layout
@@ -24,7 +25,13 @@ _SAMPLE_ROWS = 1000
 
 
 def plan_reading(
-    source: OpenedSource, table: str | None, layout: Layout, unit: str | None, whole: bool = False
+    source: OpenedSource,
+    table: str | None,
+    layout: Layout,
+    unit: str | None,
+    *,
+    whole: bool = False,
+    keep_empty: bool = False,
 ) -> Plan:
     """Find out how to read a source; what is said about it stands.
 
@@ -44,7 +51,12 @@ def plan_reading(
             chosen = flatten(source, chosen)
             columns = _columns(source, chosen, layout)
     plan = plan or plan_table(source, chosen, columns)
-    plan = replace(plan, unit=unit or plan.reader.unit)
+    if plan.system is None and not plan.reader.of_json and plan.reader.kind != "binary":
+        plan = _of_procedures(plan, columns)
+    keep_empty = keep_empty or not plan.reader.least_codes
+    plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty)
+    if plan.reader is binary.READER:
+        plan = binary.settle_items(source, plan)
     return plan if whole else plan.settled(source)
 
 
@@ -54,6 +66,18 @@ def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Pl
     if plan is None:
         raise columns.refusal()
     return plan
+
+
+def _of_procedures(plan: Plan, columns: Columns) -> Plan:
+    """Return the plan in the coding system of procedures, where the codes are such."""
+    key = columns.procedures
+    if key is None:
+        return plan
+    note = (
+        f"the codes of {plan.table.label} are procedures by their names or values, and were read "
+        f"as {SYSTEMS[key].title}; say the coding system where they are diagnoses"
+    )
+    return replace(plan, system=key, notes=(*plan.notes, note))
 
 
 def _first_plan(
@@ -83,7 +107,7 @@ def _choose(source: OpenedSource, asked: str | None) -> SourceTable:
             f"{source.label} has no table {asked!r}; the nearest are {', '.join(near)}. A query "
             "must begin with SELECT or WITH."
         )
-    for standard in ("condition_occurrence", "condition"):
+    for standard in ("condition_occurrence", "condition_era", "condition"):
         if standard in names:
             return source.table(standard)
     if len(names) == 1:

@@ -112,7 +112,10 @@ Mention = Callable[[Mentions, pa.RecordBatch, Plan], None]
 
 
 def row_reader(
-    kind: str, recognise: Callable[[Columns], Layout | None], mention: Mention
+    kind: str,
+    recognise: Callable[[Columns], Layout | None],
+    mention: Mention,
+    least_codes: int = 3,
 ) -> Reader:
     """Return the reader of a layout in which a row is a record, or, by patient, a part of one.
 
@@ -130,7 +133,8 @@ def row_reader(
         layout = recognise(columns)
         return None if layout is None else Plan(reader, table, layout)
 
-    reader = Reader(kind, understand, partial(_read, mention), partial(_count, mention))
+    read, count = partial(_read, mention), partial(_count, mention)
+    reader = Reader(kind, understand, read, count, least_codes=least_codes)
     return reader
 
 
@@ -148,7 +152,7 @@ def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) ->
     else:
         blocks = zip((known.place[rows] for rows in mentions.rows), mentions.raws, strict=True)
         matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
-    matrix, held = without_empty(matrix)
+    matrix, held = without_empty(matrix, plan.keep_empty)
     ledger = _ledger(known, held, vocabulary, counts, once)
     if vocabulary.malformed.any():
         reason = f"not a code of {vocabulary.system}"

@@ -17,7 +17,7 @@ def _recognise(columns: Columns) -> Layout | None:
     if not columns.codes:
         return None
     layout = columns.layout("wide", columns.codes)
-    alone = len(columns.codes) == 1 and (columns.joined or layout.ids)
+    alone = len(columns.codes) == 1 and (columns.joined or layout.ids or columns.key)
     return None if alone and columns.given.kind is None else layout
 
 
