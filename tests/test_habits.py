@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -42,3 +43,14 @@ def test_every_module_has_its_test_or_is_named_in_its_package_s_tests():
         if not any(re.search(rf"\b{module.stem}\b", file.read_text("utf-8")) for file in near):
             untested.append(str(module.relative_to(source)))
     assert untested == []
+
+
+def test_no_function_is_over_60_lines():
+    long = [
+        f"{file.name}: {node.name}"
+        for file in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno >= 60
+    ]
+    assert long == []

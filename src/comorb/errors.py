@@ -38,3 +38,8 @@ class StorageError(ComorbError, ValueError):
 
 class ComorbWarning(UserWarning):
     """The answer stands, but is weaker than was asked for."""
+
+
+def not_installed(what: str, extra: str, instead: str = "") -> str:
+    """Return what is said where an extra of comorb is missing: what it is, and how to get it."""
+    return f"{what} is not installed; install it with: pip install 'comorb[{extra}]'{instead}"

@@ -9,7 +9,7 @@ from operator import call
 from typing import Any, TypeVar
 
 from comorb.engines.blockfile import RowGroup
-from comorb.errors import EngineError
+from comorb.errors import EngineError, not_installed
 from comorb.model.blocks import Engine, Loader, Rows
 
 T = TypeVar("T")
@@ -75,9 +75,7 @@ def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        raise EngineError(
-            "Dask is not installed; install it with: pip install 'comorb[dask]'"
-        ) from None
+        raise EngineError(not_installed("Dask", "dask")) from None
     with ExitStack() as stack:
         target = f"tcp://{address}"
         if address is None:

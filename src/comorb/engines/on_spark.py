@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from comorb.engines.blockfile import RowGroup
-from comorb.errors import EngineError
+from comorb.errors import EngineError, not_installed
 from comorb.model.blocks import Engine, Loader, Rows
 
 T = TypeVar("T")
@@ -75,8 +75,7 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        message = "Spark is not installed; install it with: pip install 'comorb[spark]'"
-        raise EngineError(message) from None
+        raise EngineError(not_installed("Spark", "spark")) from None
     builder = SparkSession.builder.appName("comorb")
     if master.startswith("sc://"):
         builder = builder.remote(master)

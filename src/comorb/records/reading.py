@@ -69,8 +69,7 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
         What a record is; the codes of a patient are united. A visit where nothing is said, a
         patient in OMOP and FHIR.
     system : str, optional
-        The coding system, such as 'icd9cm', 'icd10cm', 'icd10' or 'opaque'; recognised where
-        nothing is said.
+        The coding system, such as 'icd10cm' or 'opaque'; recognised where nothing is said.
     level : str or sequence of str, default 'category'
         'category', 'full', 'group', 'chapter' or 'common', or several of them.
     code_map : CodeMap, path or str, optional

@@ -10,7 +10,7 @@ import pytest
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import charts, pdf
 from comorb.insight.views.report import asset, script
-from comorb.web.worker.messages import AGGREGATES
+from comorb.web.worker.downloads import AGGREGATES
 
 LISTED = re.findall(r"^  \{ (id: .*) \},$", asset("sections.js"), re.MULTILINE)
 SECTIONS = [dict(re.findall(r'(\w+): "?(\w+)"?', line)) for line in LISTED]

@@ -1,21 +1,7 @@
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.sources.duck import OpenedSource, SourceTable, connect, table_name
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("VISITS.csv.gz", "VISITS"),
-        ("a.b.parquet", "a.b"),
-        ("visits", "visits"),
-        (".csv", ".csv"),
-        ("x.SAV", "x"),
-    ],
-)
-def test_names_of_tables(file, name):
-    assert table_name(file) == name
+from comorb.records.sources.duck import OpenedSource, SourceTable, connect
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_parquet_is_read_too(client, tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "status", "said"),
     [
-        ("visits.exe", b"MZ", 415, "Expected a file that ends with"),
+        ("visits.exe", b"MZ", 415, "Expected a file that ends with one of .csv, .tsv"),
         ("visits.csv", b"", 422, "empty"),
         ("visits.csv", b"\x00\xff\x00\xfe", 422, "."),
         ("visits.parquet", b"PAR1 no more", 422, "visits.parquet"),

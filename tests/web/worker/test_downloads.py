@@ -6,8 +6,8 @@ import pytest
 
 from comorb.insight.runs.run import Request, run
 from comorb.records.datasets import tertiary
-from comorb.web.worker.downloads import write
-from comorb.web.worker.messages import AGGREGATES, WriteDownload
+from comorb.web.worker.downloads import AGGREGATES, write
+from comorb.web.worker.messages import WriteDownload
 
 BEGINS = {"json": b"{", "html": b"<!doctype", "pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
 
@@ -28,6 +28,11 @@ def download(folder, tmp_path, name):
 @pytest.mark.parametrize("name", [name for name in AGGREGATES if not name.endswith(".csv")])
 def test_a_download_is_what_its_name_says(folder, tmp_path, name):
     assert download(folder, tmp_path, name).read_bytes().startswith(BEGINS[name.rpartition(".")[2]])
+
+
+def test_the_model_is_the_one_of_the_run(folder, tmp_path):
+    sent = download(folder, tmp_path, "model.comorb").read_bytes()
+    assert sent == (folder / "model.comorb").read_bytes()
 
 
 def test_rows_have_the_names_of_their_clusters(folder, tmp_path):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,21 +121,17 @@ def build_vocabulary(
         return fits[key].names.get(plain) or titles.get(code) or coding_system(key).name(plain)
 
     conditions = tuple((key, one) for key in coding.scores for one in score(key).conditions)
-    number: dict[Any, int] = {code: place for place, code in enumerate(codes)}
-    number |= {pair: place for place, pair in enumerate(conditions, len(codes))}
-    rows = [
-        (
-            [number[feature(code, systems[raw])] for code in fits[systems[raw]].of[raw[1]]],
-            [number[pair] for pair in _conditions(raw[1], systems[raw], fits, coding)],
-        )
-        if raw in systems
-        else ([], [])
-        for raw in counts
-    ]
+    number: dict[Any, int] = {name: place for place, name in enumerate((*codes, *conditions))}
 
-    def marked(state: str, reason: str = "") -> Mask:
-        of = {key: getattr(features, state) for key, features in fits.items()}
-        texts = {key: some.get(reason, ()) if reason else some for key, some in of.items()}
+    def numbers(raw: Raw) -> tuple[list[int], list[int]]:
+        if raw not in systems:
+            return [], []
+        key, text = systems[raw], raw[1]
+        own = [number[feature(code, key)] for code in fits[key].of[text]]
+        return own, [number[pair] for pair in _conditions(text, key, fits, coding)]
+
+    def marked(which: Callable[[Features], Container[str]]) -> Mask:
+        texts = {key: which(features) for key, features in fits.items()}
         return np.array([raw in systems and raw[1] in texts[systems[raw]] for raw in counts], bool)
 
     reasons = dict.fromkeys(reason for features in fits.values() for reason in features.left_out)
@@ -142,13 +139,18 @@ def build_vocabulary(
         codes,
         tuple(name(code) for code in codes),
         "+".join(keys) or "opaque",
-        _places(rows, len(coding.levels)),
-        marked("malformed"),
-        marked("missing"),
+        _places([numbers(raw) for raw in counts], len(coding.levels)),
+        marked(lambda features: features.malformed),
+        marked(lambda features: features.missing),
         (*notes, *ledger_notes(mentioned, systems, fits, coding)),
-        {reason: marked("left_out", reason) for reason in reasons},
+        {reason: marked(partial(_left_out, reason)) for reason in reasons},
         conditions,
     )
+
+
+def _left_out(reason: str, features: Features) -> Container[str]:
+    """Return the raw codes that were left out for a reason."""
+    return features.left_out.get(reason, ())
 
 
 def _fits(systems: Mapping[Raw, str], coding: Coding) -> dict[str, Features]:

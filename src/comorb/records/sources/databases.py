@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from comorb.errors import RecordsError
+from comorb.errors import RecordsError, not_installed
 from comorb.records.sources.duck import quoted
 
 _ROWS = 100_000
@@ -101,10 +101,7 @@ def open_postgresql(url: str) -> Iterator[Database]:
     try:
         import adbc_driver_postgresql.dbapi as adbc
     except ImportError:
-        raise RecordsError(
-            "The driver of PostgreSQL is not installed; install it with: "
-            "pip install 'comorb[postgres]'"
-        ) from None
+        raise RecordsError(not_installed("The driver of PostgreSQL", "postgres")) from None
 
     parts = urlsplit(url)
     label = f"{parts.hostname or 'localhost'}{parts.path}"

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from comorb.errors import RecordsError
+from comorb.records.sources.endings import table_name
 
 T = TypeVar("T")
 
@@ -27,12 +28,6 @@ _CONFIG = {
 _CELLS = 1 << 24
 _ROWS = 1 << 20
 _NUMBER = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*)$")
-ENDINGS = (
-    *("csv", "tsv", "txt", "tab", "dat", "psv", "parquet", "pq", "arrow", "feather", "ipc"),
-    *("json", "ndjson", "jsonl", "xlsx", "xlsm", "xlsb", "xls", "ods"),
-    *("sas7bdat", "xpt", "dta", "sav", "zsav", "por", "zip"),
-)
-_ENDINGS = re.compile(rf"\.({'|'.join(ENDINGS)})(\.gz|\.zst|\.gzip)?$", re.IGNORECASE)
 _LINE = re.compile(r"CSV Error on Line: (\d+)")
 _WIDTH = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
@@ -145,11 +140,6 @@ class OpenedSource:
         reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))
         while (batch := guarded(table.label, lambda: next(reader, None))) is not None:
             yield batch
-
-
-def table_name(file: str) -> str:
-    """Return a file's name without its endings: 'VISITS.csv.gz' is the table 'VISITS'."""
-    return _ENDINGS.sub("", file) or file
 
 
 def quoted(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from comorb.errors import RecordsError
 from comorb.records.sources.delta import LOG
-from comorb.records.sources.duck import ENDINGS, table_name
+from comorb.records.sources.endings import ending_of, table_name
 from comorb.records.sources.kinds import kind_of
 from comorb.records.sources.parquet import is_partition, schema_of
 
@@ -22,7 +22,6 @@ PARTS = (
     *("drug_exposure", "drug_era", "procedure_occurrence", "observation_period"),
     *("condition", "patient", "encounter", "medicationrequest", "procedure", "medication"),
 )
-_DATA_FILE = re.compile(rf"[^._].*\.({'|'.join(ENDINGS)})(\.gz|\.zst|\.gzip)?", re.IGNORECASE)
 # What numbers the parts of one table: 'part-0001-3f2a…', 'visits_2019', 'visits (2)'.
 _NUMBERING = re.compile(
     r"[-_. (]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}.*|[-_. (]*\d[\d_.\-() ]*"
@@ -78,7 +77,7 @@ def _inside(folder: Path) -> list[Path]:
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and not entry.name.startswith((".", "_")):
             files += _inside(entry) if not is_delta(entry) else _parquet_below(entry)
-        elif entry.is_file() and _DATA_FILE.fullmatch(entry.name):
+        elif entry.is_file() and entry.name[0] not in "._" and ending_of(entry.name):
             files.append(_readable(entry))
     return files
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from comorb.errors import RecordsError
+from comorb.errors import RecordsError, not_installed
 from comorb.records.sources.apart import Answer, read_text_columns, run_apart, write_text_columns
 from comorb.records.sources.cells import cell_text, number_text
 from comorb.records.sources.dialect import refuse_twice
@@ -38,10 +38,8 @@ def open_statistics(source: OpenedSource, file: Path, kind: str) -> SourceTable:
     """Open a file of SAS, SPSS or Stata; every value is text, and days are days."""
     program, _ = KINDS[kind]
     if find_spec("pyreadstat") is None:
-        raise RecordsError(
-            f"{file.name} is a file of {program}, and its reader is not installed; install it "
-            "with: pip install 'comorb[statistics]', or export the records as CSV."
-        )
+        what = f"{file.name} is a file of {program}, and its reader"
+        raise RecordsError(not_installed(what, "statistics", ", or export the records as CSV."))
     copy = source.copies() / f"statistics_{len(list(source.copies().iterdir()))}"
     damaged = _refusal(file.name, program, "is damaged or cut off")
     if kind == "xport" and file.stat().st_size % _XPORT_RECORD:

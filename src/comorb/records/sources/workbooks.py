@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comorb.errors import RecordsError
+from comorb.errors import RecordsError, not_installed
 from comorb.records.sources.apart import Answer, read_text_columns, run_apart, write_text_columns
 from comorb.records.sources.cells import cell_text, number_text
 from comorb.records.sources.dialect import column_names
@@ -28,10 +28,8 @@ _ROWS = 20_000
 def add_sheets(source: OpenedSource, file: Path, stem: str | None = None) -> None:
     """Make each sheet of a workbook a table; beside other files they are named after theirs."""
     if find_spec("python_calamine") is None:
-        raise RecordsError(
-            f"{file.name} is a spreadsheet, and its reader is not installed; install it with: "
-            "pip install 'comorb[excel]', or save the sheet as CSV."
-        )
+        what = f"{file.name} is a spreadsheet, and its reader"
+        raise RecordsError(not_installed(what, "excel", ", or save the sheet as CSV."))
     sheets = run_apart(list_sheets, _damaged(file.name), str(file))["sheets"]
     if not sheets:
         raise RecordsError(f"{file.name} holds no sheet with cells; export it again.")

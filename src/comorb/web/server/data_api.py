@@ -10,6 +10,7 @@ from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from comorb.records.sources.endings import ENDINGS, ending_of, table_name
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, owned, visible
@@ -18,7 +19,6 @@ from comorb.web.worker.messages import CountCohort, ListCodes, Understand
 from comorb.web.worker.process import TaskError
 
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson")
 _FOUND = 30
 
 Text = Annotated[str, Field(max_length=200)]
@@ -58,13 +58,12 @@ def list_data(user: Viewer, store: TheStore) -> list[Row]:
 @router.put("", status_code=201)
 async def upload(request: Request, user: Analyst, name: Text) -> Row:
     """Store the body as a file of records and say what was understood."""
-    ending = next(
-        (end for end in sorted(ENDINGS, key=len, reverse=True) if name.lower().endswith(end)), None
-    )
-    if ending is None:
-        raise RefusedError(415, f"Expected a file that ends with {', '.join(ENDINGS)}.")
+    ending = ending_of(name)
+    if not ending:
+        endings = ", ".join(f".{end}" for end in ENDINGS)
+        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
     store: Store = request.app.state.store
-    body = {"kind": "upload", "title": Path(name).name.removesuffix(ending)[:120] or "Records"}
+    body = {"kind": "upload", "title": table_name(Path(name).name)[:120]}
     row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
     try:
         await receive(request, store.folder("data", row["id"]) / row["source"])

@@ -28,7 +28,7 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
-from comorb.web.worker import messages
+from comorb.web.worker import downloads, messages
 
 router = APIRouter(prefix="/api/v1", tags=["results"])
 
@@ -162,14 +162,12 @@ def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
 def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) -> FileResponse:
     """Send a run as a file; the cluster of each record only to exporters."""
     row = finished(store, key, user)
-    if name not in (*messages.PATIENTS, *messages.AGGREGATES):
+    if name not in (*downloads.PATIENTS, *downloads.AGGREGATES):
         raise RefusedError(404, "There is no such download.")
-    if name in messages.PATIENTS and not user.may("exporter"):
+    if name in downloads.PATIENTS and not user.may("exporter"):
         raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")
     store.audit(user.name, f"export {name}", key)
     folder = store.folder("runs", key)
-    if name == "model.comorb":
-        return FileResponse(folder / name, filename=name)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
     jobs.ask(messages.WriteDownload(str(folder), jobs.min_cell, str(path), name, row["title"]))
     return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))

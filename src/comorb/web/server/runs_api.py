@@ -17,7 +17,7 @@ from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, finished, owned, visible
 from comorb.web.server.store import Row, Store
-from comorb.web.worker.messages import AGGREGATES, PATIENTS
+from comorb.web.worker.downloads import AGGREGATES, PATIENTS
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 _SECONDS = 0.25

@@ -4,8 +4,6 @@ import { count, h, t } from "/page/dom.js";
 import { begin, call, doing, frame, get, may, page, tell, titleOf, when } from "./frame.js";
 import { described, facts, leftOut } from "./rules.js";
 
-const ENDINGS = [".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".ndjson"];
-
 begin(async () => {
   document.title = `${t("home.title")} · comorb`;
   const [data, runs] = await Promise.all([get("/api/v1/data"), get("/api/v1/runs")]);
@@ -42,9 +40,9 @@ function source(row) {
 }
 
 function dropZone() {
-  const input = h("input", { type: "file", id: "file", class: "unseen", accept: ENDINGS.join(","), change: () => send(input.files[0]) });
+  const input = h("input", { type: "file", id: "file", class: "unseen", change: () => send(input.files[0]) });
   const bar = h("progress", { max: 1, value: 0, hidden: true, "aria-label": t("open.progress") });
-  const state = h("p", { class: "quiet", role: "status" }, t("open.limit", { mb: count(Math.round(frame.limit / 1e6)), endings: ENDINGS.join(" ") }));
+  const state = h("p", { class: "quiet", role: "status" }, t("open.limit", { mb: count(Math.round(frame.limit / 1e6)) }));
   const zone = h("div", { class: "drop" }, h("label", { for: "file", class: "button primary" }, t("open.choose")), input, h("p", {}, t("open.drop")), bar, state);
   for (const kind of ["dragover", "dragleave", "drop"]) {
     zone.addEventListener(kind, (event) => {

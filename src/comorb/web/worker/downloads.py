@@ -1,25 +1,42 @@
-"""Downloads, in the worker: a run as tables, charts and reports."""
+"""Downloads: a run as tables, charts and reports.
+
+The server reads the lists and the worker writes the files, so what is heavy is imported there.
+"""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.by_hand import moved_records
-from comorb.insight.runs.folder import RunFolder, load_profile, save_report
-from comorb.insight.views import charts, drawing
-from comorb.records.export import export
-from comorb.storage import write_text
+from comorb.insight.views import charts
 from comorb.web.worker.messages import WriteDownload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from comorb.insight.profile.profile import Profile
+    from comorb.insight.runs.folder import RunFolder
+
+AGGREGATES = (
+    *("report.html", "report.pdf", "profile.csv", "profile.json"),
+    *(f"{name}.{end}" for name in charts.CHARTS for end in ("svg", "png")),
+)
+PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
 
 
 def write(task: WriteDownload) -> None:
     """Write one download of a run to a file; its name says which."""
+    from comorb.insight.runs.folder import RunFolder, load_profile, save_report
+    from comorb.insight.views import drawing
+    from comorb.records.export import export
+    from comorb.storage import write_text
+
     folder, path = RunFolder(task.folder), Path(task.path)
+    if task.name == folder.model.name:
+        shutil.copyfile(folder.model, path)
+        return
     full = load_profile(folder.path)
     full = replace(full, source=replace(full.source, title=task.title))
     name, _, kind = task.name.rpartition(".")
@@ -39,6 +56,11 @@ def write(task: WriteDownload) -> None:
 
 def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
     """Return the cluster of each record with its name, and whether it was moved by hand."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from comorb.insight.runs.by_hand import moved_records
+
     table = folder.load_assignments()
     places = pa.array(profile.places_of(table["cluster"].to_numpy()))
     table = table.append_column("name", pa.array(profile.cluster_names).take(places))
@@ -51,6 +73,8 @@ def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
 
 def _table(profile: Profile) -> pa.Table:
     """Return a line for each cluster and code; what is hidden is empty."""
+    import pyarrow as pa
+
     k, d = profile.counts.shape
 
     def plain(values: object) -> pa.Array:

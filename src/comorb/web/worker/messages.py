@@ -8,14 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from comorb.insight.views.charts import CHARTS
-
 Rules = dict[str, Any]
-AGGREGATES = (
-    *("report.html", "report.pdf", "profile.csv", "profile.json"),
-    *(f"{name}.{end}" for name in CHARTS for end in ("svg", "png")),
-)
-PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
 
 
 @dataclass(frozen=True)
@@ -163,7 +156,7 @@ class AssignFile(OfRun):
 
 @dataclass(frozen=True)
 class WriteDownload(OfRun):
-    """Write one download of a run to a file; its name, of those listed above, says which."""
+    """Write one download of a run to a file; ``name`` is one that ``downloads`` lists."""
 
     path: str
     name: str
