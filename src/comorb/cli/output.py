@@ -63,7 +63,9 @@ def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> N
     show_notes(profile.source.notes)
     show(profile_summary(profile) | {"directory": str(directory)}, show_profile, as_json, quiet)
     if not (as_json or quiet):
-        typer.echo(f"\nReport: {directory / 'report.html'}")
+        from comorb.insight.runs.folder import RunFolder
+
+        typer.echo(f"\nReport: {RunFolder(directory).report}")
 
 
 def counted(number: int | None, noun: str) -> str:

@@ -12,9 +12,9 @@ from comorb.errors import InputError
 from comorb.insight.profile.contents import Outcome
 from comorb.insight.profile.intervals import effective, mean, median, wilson
 from comorb.model.arrays import Floats, Ints, Mask
+from comorb.records.values import yes_no
 
 FEW = 8
-YES = ("true", "1", "yes", "y")
 
 
 def summarise(
@@ -70,7 +70,7 @@ def _shares(
     kinds = sorted(pc.unique(plain.drop_null()).to_pylist(), key=_as_sorted)
     if len(kinds) > FEW:
         return None
-    said = [value for value in kinds if value.lower() in YES]
+    said = [value for value in kinds if yes_no(value)]
     shown = (said or kinds)[:1] if len(kinds) <= 2 else kinds
     codes = pc.index_in(plain, pa.array(shown, pa.string())).to_numpy(zero_copy_only=False)
     counts = np.array([_counts(codes == v, groups) for v in range(len(shown))])

@@ -9,13 +9,13 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, BinaryIO
 
 from comorb.insight.profile.contents import Cluster, Outcome
-from comorb.insight.profile.outcomes import YES
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import charts
 from comorb.insight.views.drawing import named
 from comorb.insight.views.palette import colours, palette
 from comorb.records.ledger import Line
+from comorb.records.values import yes_no
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -219,7 +219,7 @@ def _outcomes(profile: Profile) -> list[Figure]:
 def _heading(outcome: Outcome, v: int) -> str:
     name = outcome.name.replace("_", " ").capitalize()
     value = outcome.values[v].replace("_", " ")
-    only = len(outcome.values) == 1 and value.lower() in YES
+    only = len(outcome.values) == 1 and bool(yes_no(value))
     return name if only else f"{name}: {value}"
 
 

@@ -19,8 +19,8 @@ from comorb.records.sources.apart import Answer, read_text_columns, run_apart, w
 from comorb.records.sources.cells import cell_text, number_text
 from comorb.records.sources.dialect import column_names
 from comorb.records.sources.duck import OpenedSource, SourceTable
-from comorb.records.sources.formats import Shown, shown_zeros
 from comorb.records.sources.frames import register_table
+from comorb.records.sources.number_formats import Shown, shown_zeros
 
 _ROWS = 20_000
 

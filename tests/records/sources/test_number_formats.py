@@ -3,7 +3,7 @@ import zipfile
 import openpyxl
 import pytest
 
-from comorb.records.sources.formats import shown_zeros
+from comorb.records.sources.number_formats import shown_zeros
 
 
 def formatted(path, **formats):
