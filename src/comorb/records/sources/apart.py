@@ -1,5 +1,6 @@
 """Readers in native code, run in a process of their own: a damaged file can't take this one down.
 
+Memory and time are limited by the size of the file, so that it can't take the machine down either.
 What they read comes back as an Arrow file of text columns and a few words about it.
 """
 
@@ -18,26 +19,58 @@ import pyarrow as pa
 from comorb.errors import RecordsError
 
 Answer = dict[str, Any]
-_RUN = (
-    "import importlib, json, sys; module, name, *arguments = sys.argv[1:]; "
-    "print(json.dumps(getattr(importlib.import_module(module), name)(*arguments)))"
-)
+_RUN = """
+import importlib, json, sys
+room, module, name, *arguments = sys.argv[1:]
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(room), int(room)))
+except (ImportError, ValueError, OSError):
+    pass
+print(json.dumps(getattr(importlib.import_module(module), name)(*arguments)))
+"""
+# What a reader may use for a file of no size, and for each byte of it.
+_BYTES, _BYTES_A_BYTE = 4 << 30, 200
+_SECONDS, _SECONDS_A_BYTE = 60, 1e-5
 
 
-def run_apart(task: Callable[..., Answer], damaged: str, *arguments: str) -> Answer:
-    """Run a function of a module on texts, elsewhere, and return its answer.
+def run_apart(task: Callable[..., Answer], damaged: str, file: str, *arguments: str) -> Answer:
+    """Run a function of a module on a file and texts, elsewhere, and return its answer.
 
     A refusal in the answer is raised here; when there is no answer, the file is ``damaged``.
     """
-    command = [sys.executable, "-c", _RUN, task.__module__, task.__name__, *arguments]
+    size = Path(file).stat().st_size
+    room = _BYTES + _BYTES_A_BYTE * size
+    command = [
+        sys.executable,
+        "-c",
+        _RUN,
+        str(room),
+        task.__module__,
+        task.__name__,
+        file,
+        *arguments,
+    ]
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(  # noqa: S603
-        command, capture_output=True, check=False, env=environment, stdin=subprocess.DEVNULL
-    )
     try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            capture_output=True,
+            check=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS + _SECONDS_A_BYTE * size,
+        )
         answer: Answer = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise RecordsError(damaged) from None
     except ValueError:
+        if b"MemoryError" in done.stderr:
+            damaged = (
+                f"{Path(file).name} needs more than {room / 1e9:.1f} GB of memory to be read, so "
+                "it is probably damaged; save it as CSV and read that."
+            )
         raise RecordsError(damaged) from None
     if "refusal" in answer:
         raise RecordsError(answer["refusal"])
