@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
 
 from comorb.errors import RecordsError
@@ -36,7 +37,7 @@ class Normalised(NamedTuple):
     state: Literal["ok", "repaired", "missing", "malformed"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CodingSystem:
     """A coding system: its key in files and options, its title, and what is known of its codes.
 
@@ -76,6 +77,7 @@ class CodingSystem:
     chronic: Callable[[str], bool | None] | None = None
     mend: Callable[[Iterable[str]], Mapping[str, str]] | None = None
 
+    @lru_cache(maxsize=1 << 16)  # noqa: B019 - systems are there for good, and see a code three times
     def normalise(self, raw: str, floats: bool = False) -> Normalised:
         """Bring a code into its canonical form.
 

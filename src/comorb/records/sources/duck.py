@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -135,11 +136,18 @@ class OpenedSource:
         return guarded(table.label, lambda: self.connection.execute(sql).fetchall())
 
     def batches(self, table: SourceTable, sql: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
-        """Run a query on a table and yield its rows in batches, in order."""
+        """Yield the rows of a query on a table in batches, in order; the next is on its way."""
         rows = max(1024, min(most, _CELLS // max(1, len(table.columns))))
         reader = guarded(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))
-        while (batch := guarded(table.label, lambda: next(reader, None))) is not None:
-            yield batch
+
+        def read() -> pa.RecordBatch | None:
+            return guarded(table.label, lambda: next(reader, None))
+
+        with ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(read)
+            while (batch := coming.result()) is not None:
+                coming = ahead.submit(read)
+                yield batch
 
 
 def quoted(name: str) -> str:
