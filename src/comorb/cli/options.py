@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from comorb.records.layouts.layout import Layout
     from comorb.records.preparation import Preparation
 
-ROLES = ("codes", "record", "patient", "part", "separator", "version", "age", "sex", "date")
+ROLES = ("codes", "record", "patient", "part", "separator", "yes", "version", "age", "sex", "date")
 
 Records = Annotated[
     str,
@@ -175,8 +175,13 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     at_least: Annotated[
-        int, typer.Option(metavar="N", help="Keep the records with N distinct codes or more.")
-    ] = 3,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Keep the records with N distinct codes or more: 3 when left out, and 0 where a "
+            "table has a column for each item.",
+        ),
+    ] = None,
     drop_codes: Annotated[
         list[str] | None,
         typer.Option(metavar="CODE", help="Leave out this code. Repeatable."),

@@ -43,6 +43,7 @@ def header_of(cohort: Cohort) -> dict[str, Any]:
         "system": cohort.system,
         "level": cohort.level,
         "left_out": cohort.left_out,
+        "least_codes": cohort.least_codes,
         "ledger": cohort.ledger.to_dict(),
     }
 
@@ -126,6 +127,7 @@ class CohortFile:
     left_out: tuple[str, ...]
     records: int
     ones: int
+    least_codes: int = 3
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
@@ -141,6 +143,7 @@ class CohortFile:
             tuple(header.get("left_out", ())),
             header["records"],
             header["ones"],
+            header.get("least_codes", 3),
         )
 
     def __len__(self) -> int:
@@ -196,6 +199,7 @@ class CohortFile:
             ledger,
             table[blockfile.WEIGHT].to_numpy() if blockfile.WEIGHT in own else None,
             self.left_out,
+            self.least_codes,
         )
 
     @property

@@ -49,6 +49,9 @@ class Cohort:
         A survey or frequency weight for each record.
     left_out : tuple of str
         Codes that these records have and that were left out on purpose.
+    least_codes : int
+        How many codes a record needs to be of use: 3 of a list of codes, none of a table with a
+        column for each item, where a row without a yes says something too.
     """
 
     matrix: csr_array[Any]
@@ -61,6 +64,7 @@ class Cohort:
     ledger: Ledger
     weights: Floats | None = None
     left_out: tuple[str, ...] = ()
+    least_codes: int = 3
 
     def __post_init__(self) -> None:
         n, d = self.matrix.shape

@@ -23,7 +23,6 @@ from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
 from comorb.records.layouts.identity import NO_UNIQUE_ID
 from comorb.records.layouts.plan import Plan
-from comorb.records.layouts.readers import plan_reading
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
 from comorb.records.sources.duck import OpenedSource, quoted
@@ -52,9 +51,8 @@ def open_parts(
     ``memory`` is about the most to hold, such as '2GB'; a quarter of it is for DuckDB.
     """
     with open_source(source, _share(memory)) as opened:
-        plan = plan_reading(opened, preparation.table, preparation.layout, preparation.unit)
-        plan, begun = _with_id(opened, plan)
-        begun = begun.noted(*opened.notes, *plan.doubts(opened))
+        plan, begun = _with_id(opened, preparation.plan(opened))
+        begun = begun.noted(*plan.notes, *opened.notes, *plan.doubts(opened))
         raws = plan.reader.count(opened, plan)
         vocabulary = plan.vocabulary(raws, preparation.system, preparation.coding)
         encode = _encoder(raws, vocabulary)
@@ -135,7 +133,7 @@ def _cohorts(
             cohort = part.cohort(assembly, coding, Part)
         ledger = (cohort.ledger + begun).open("features", "read", len(cohort.codes))
         begun = Ledger()
-        empty = empty and not len(cohort)
+        empty = empty and not (len(cohort) and cohort.codes)
         yield replace(cohort, ledger=ledger)
     if empty:
         plan.check_usable(assembly)

@@ -14,7 +14,9 @@ from comorb.records.codes.coding import Coding
 from comorb.records.codes.own_map import CodeMap
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
+from comorb.records.sources.duck import OpenedSource
 from comorb.records.sources.opening import open_source
 
 
@@ -34,9 +36,10 @@ class Preparation:
     """How records are read, which of them are kept, and which codes are left out.
 
     Read as by `read_records`; kept are the records with any of the codes ``having``, with none of
-    ``without``, within the bounds of `Cohort.where`, and with ``at_least`` so many distinct codes
-    (the paper's rule: 3). Then ``drop_codes`` go, and those of fewer than ``drop_rare`` records.
-    ``code_map`` is the map itself, not its file, so that a model has it.
+    ``without``, within the bounds of `Cohort.where`, and with ``at_least`` so many distinct codes:
+    by default 3 (the paper's rule), and none where a table has a column for each item. With 0,
+    records without a code are read, too. Then ``drop_codes`` go, and those of fewer than
+    ``drop_rare`` records. ``code_map`` is the map itself, not its file, so that a model has it.
     """
 
     table: str | None = None
@@ -49,7 +52,7 @@ class Preparation:
     age: Interval | None = None
     sex: tuple[str, ...] = ()
     dates: Period | None = None
-    at_least: int = 3
+    at_least: int | None = None
     drop_codes: tuple[str, ...] = ()
     drop_rare: int = 0
     code_map: CodeMap | None = None
@@ -69,14 +72,21 @@ class Preparation:
         """Read every record of a source, with what was understood of it."""
         coding = self.coding
         with open_source(source, memory) as opened:
-            plan = plan_reading(opened, self.table, self.layout, self.unit, whole=True)
+            plan = self.plan(opened, whole=True)
             encode = partial(plan.vocabulary, system=self.system, coding=coding)
             assembly = plan.reader.read(opened, plan, encode)
             plan.check_usable(assembly)
             cohort = plan.cohort(assembly, coding, Cohort)
-            ledger = cohort.ledger.noted(*opened.notes, *plan.doubts(opened))
-            cohort = replace(cohort, ledger=ledger)
+            notes = (*plan.notes, *cohort.ledger.notes, *opened.notes, *plan.doubts(opened))
+            cohort = replace(cohort, ledger=replace(cohort.ledger, notes=notes))
             return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
+
+    def plan(self, source: OpenedSource, whole: bool = False) -> Plan:
+        """Find out how to read a source, ``whole`` or in parts."""
+        keep_empty = self.at_least == 0
+        return plan_reading(
+            source, self.table, self.layout, self.unit, whole=whole, keep_empty=keep_empty
+        )
 
     def select(self, cohort: Cohort) -> Cohort:
         """Keep the records that the rules ask for, with all their codes."""
@@ -85,7 +95,8 @@ class Preparation:
         if self.without:
             cohort = cohort.without(*self.without)
         cohort = cohort.where(age=self.age, sex=self.sex or None, dates=self.dates)
-        return cohort.at_least(self.at_least) if self.at_least > 1 else cohort
+        least = cohort.least_codes if self.at_least is None else self.at_least
+        return cohort.at_least(least) if least > min(cohort.least_codes, 1) else cohort
 
     def drop(self, cohort: Cohort) -> Cohort:
         """Leave out the codes that the rules name, and keep every record."""
@@ -142,6 +153,7 @@ class Preparation:
         """
         layout = self.layout
         columns = {"codes": _listed(layout.codes or ()), "separator": layout.separator}
+        columns |= {"yes": layout.yes}
         columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
         where = {
             "age": self.age and ":".join("" if end is None else _number(end) for end in self.age),
@@ -161,7 +173,7 @@ class Preparation:
             ("--having", self.having),
             ("--without", self.without),
             ("--where", [f"{name}={rule}" for name, rule in where.items() if rule]),
-            ("--at-least", [str(self.at_least)] if self.at_least != 3 else []),
+            ("--at-least", [] if self.at_least is None else [str(self.at_least)]),
             ("--drop-codes", self.drop_codes),
             ("--drop-rare", [str(self.drop_rare)] if self.drop_rare else []),
         ]

@@ -97,7 +97,8 @@ def build_vocabulary(
 
     A code that nothing mentions has no feature. ``system`` is that of the codes without an edition,
     recognised when None; ``coding`` has the levels, each of which gives a feature, or the map, and
-    the scores; ``titles`` are names that the source brings.
+    the scores; ``titles`` are names that the source brings, for
+    codes that have none.
     """
     mentioned = {raw: count for raw, count in counts.items() if count}
     systems, notes = settle_editions(mentioned, system)
@@ -118,7 +119,8 @@ def build_vocabulary(
 
     def name(code: str) -> str:
         plain, key = origins[code]
-        return fits[key].names.get(plain) or titles.get(code) or coding_system(key).name(plain)
+        known = fits[key].names.get(plain) or coding_system(key).name(plain)
+        return titles.get(plain, known) if known == plain else known
 
     conditions = tuple((key, one) for key in coding.scores for one in score(key).conditions)
     number: dict[Any, int] = {name: place for place, name in enumerate((*codes, *conditions))}

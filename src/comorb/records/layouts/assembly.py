@@ -1,4 +1,4 @@
-"""Assembly: (record, feature) keys become a sorted 0/1 matrix, and the records without any go."""
+"""Assembly: (record, feature) keys become a sorted 0/1 matrix, and records without any may go."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Assembly:
     covariates: pa.Table
     ledger: Ledger
 
-    def with_codes(self) -> Assembly:
-        """Return the records that have a code; the ledger says how many there are, and features."""
-        held = with_feature(self.matrix, self.vocabulary)
+    def with_codes(self, keep_empty: bool = False) -> Assembly:
+        """Return the records that have a code, or all; the ledger counts them and the features."""
+        held = keep_empty | with_feature(self.matrix, self.vocabulary)
         ledger = self.ledger.open("records", "read", len(held))
         ledger = ledger.less("records", "without a usable code", int((~held).sum()))
         ledger = ledger.open("features", "read", len(self.vocabulary.codes))

@@ -3,48 +3,60 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
-from importlib import resources
 from typing import Any
 
 from comorb.errors import RecordsError
-from comorb.records.codes.systems import edition
+from comorb.records.codes.recognition import fits, recognise
+from comorb.records.codes.systems import PROCEDURES, coding_system
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.names import (
+    CODE,
+    DIAGNOSIS,
+    NOT_CODE,
+    OUTCOME,
+    PLAIN_CODE,
+    PROCEDURE,
+    ROLES,
+    WEAK_CODE,
+    first_match,
+    named,
+    plain,
+)
+from comorb.records.layouts.neighbours import (
+    Cells,
+    description_column,
+    kind_column,
+    repeating_id,
+    version_column,
+)
 from comorb.records.values import is_missing, yes_no
 
 Sample = dict[str, list[str]]
 
-_NAMES = tomllib.loads(
-    resources.files("comorb.records.layouts").joinpath("columns.toml").read_text(encoding="utf-8")
-)
-_ROLES = {
-    role: [re.compile(pattern, re.VERBOSE) for pattern in patterns]
-    for role, patterns in _NAMES["roles"].items()
-}
-_CODE, _PLAIN_CODE, _NOT_CODE, _OUTCOME = (
-    re.compile(_NAMES[kind], re.VERBOSE) for kind in ("code", "plain_code", "not_code", "outcome")
-)
 _CODE_VALUE = re.compile(r"[^\s,;|/\"]{1,18}")
 _DATE_VALUE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}")
-_ICD_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?|[EV]?\d{2,3}\.\d{1,2}")
+_ICD10_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?")
+_ICD_VALUE = re.compile(rf"{_ICD10_VALUE.pattern}|[EV]?\d{{2,3}}\.\d{{1,2}}")
+_OF_DISEASE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*[;,|/\s]\s*")
+_WITH_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
 
 
 @dataclass(frozen=True)
 class Columns:
     """The columns of a table that is still to be understood, and what the caller knows about it.
 
-    ``load`` returns the values of some rows of each column, as text, null ones left out.
+    ``load`` returns the cells of some rows of each column, as text, None for null ones.
     """
 
     label: str
     names: Sequence[str]
     given: Layout
-    load: Callable[[], Sample]
+    load: Callable[[], Cells]
 
     def check(self) -> None:
         """Refuse a layout that names a column that isn't there."""
@@ -56,38 +68,68 @@ class Columns:
                 )
 
     @cached_property
-    def sample(self) -> Sample:
-        """Some values of each column, missing ones left out."""
+    def cells(self) -> Cells:
+        """The cells of some rows of each column, None where a value is missing."""
         return {
-            name: [value for value in values if not is_missing(value)]
-            for name, values in self.load().items()
+            name: [None if cell is None or is_missing(cell) else cell for cell in cells]
+            for name, cells in self.load().items()
         }
 
     @cached_property
+    def sample(self) -> Sample:
+        """Some values of each column, missing ones left out."""
+        return {name: [cell for cell in cells if cell] for name, cells in self.cells.items()}
+
+    @cached_property
     def codes(self) -> tuple[str, ...]:
-        """The columns that hold codes."""
+        """The columns that hold codes: by their names, or else by the look of their values."""
         self.check()
         if self.given.codes:
             return self.given.codes
         free = [name for name in self.names if name not in self.given.roles.values()]
-        named = [c for c in free if _CODE.search(_plain(c)) and not _NOT_CODE.search(_plain(c))]
-        plain = [c for c in free if _PLAIN_CODE.fullmatch(_plain(c))]
-        icd = [c for c in free if _share(self.sample[c], _ICD_VALUE) > 0.9]
-        for candidates in (named, plain, icd):
-            held = tuple(name for name in candidates if _holds_codes(self.sample[name]))
+        for candidates in (self._called_codes, self._plainly_called, self._looking_like_codes):
+            held = [name for name in candidates(free) if _holds_codes(self.sample[name])]
             if any(self.sample[name] for name in held):
-                return held
+                return tuple(self._surest(held))
         return ()
+
+    def _called_codes(self, free: Sequence[str]) -> list[str]:
+        weak = [c for c in named(free, WEAK_CODE) if self._share_of(c, _ICD10_VALUE) > 0.6]
+        called = {*named(free, CODE), *weak} - set(named(free, NOT_CODE))
+        return [name for name in free if name in called]
+
+    def _plainly_called(self, free: Sequence[str]) -> list[str]:
+        return [name for name in free if PLAIN_CODE.fullmatch(plain(name))]
+
+    def _looking_like_codes(self, free: Sequence[str]) -> list[str]:
+        """Return the columns of ICD codes; without a letter, 38.93 may be any number."""
+        return [
+            name
+            for name in free
+            if self._share_of(name, _ICD_VALUE) > 0.9 and self._share_of(name, _ICD10_VALUE) > 0.02
+        ]
+
+    def _surest(self, names: list[str]) -> list[str]:
+        """Return the columns whose values look like codes of diseases, where some do, or all."""
+        shares = {name: self._share_of(name, _OF_DISEASE) for name in names if self.sample[name]}
+        if not any(share > 0.6 for share in shares.values()):
+            return names
+        return [name for name in names if shares.get(name, 1.0) > 0.3]
+
+    def _share_of(self, name: str, pattern: re.Pattern[str]) -> float:
+        return _share(_parts(self.sample[name]), pattern)
 
     @cached_property
     def flags(self) -> tuple[str, ...]:
-        """The columns that say yes or no of a code each."""
+        """The columns that say yes or no of an item each."""
         self.check()
         if self.given.codes:
             return self.given.codes
         flags = [name for name in self.names if _are_flags(self.sample[name])]
+        one_two = [name for name in self.names if _are_one_and_two(self.sample[name])]
+        flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
-        return tuple(c for c in (coded or flags) if not _OUTCOME.search(_plain(c)))
+        return tuple(name for name in coded or flags if not OUTCOME.search(plain(name)))
 
     @property
     def joined(self) -> bool:
@@ -95,7 +137,11 @@ class Columns:
         if len(self.codes) != 1:
             return False
         values = self.sample[self.codes[0]]
-        several = [value for value in values if _BETWEEN.search(value.strip())]
+        several = [
+            value
+            for value in values
+            if _BETWEEN.search(value.strip()) and not _WITH_COMMA.fullmatch(value.strip())
+        ]
         return len(several) > 0.05 * len(values)
 
     @property
@@ -108,18 +154,63 @@ class Columns:
         """Return the layout of this kind: what was given, and the other roles recognised."""
         layout = replace(self.given, kind=kind, codes=codes)
         roles: dict[str, Any] = dict(layout.roles)
-        for role, patterns in _ROLES.items():
+        for role, patterns in ROLES.items():
             if role not in roles:
-                taken = {*codes, *roles.values()}
-                free = [name for name in self.names if name not in taken]
-                pairs = ((name, pattern) for pattern in patterns for name in free)
-                named = (name for name, pattern in pairs if pattern.fullmatch(_plain(name)))
-                roles[role] = next(named, None)
-        version = roles["version"]
-        if version and not self.given.version:
-            values = self.sample[version]
-            roles["version"] = version if values and all(map(edition, values)) else None
+                roles[role] = first_match(self._beside(codes, roles), patterns)
+        if self.given.version is None:
+            roles["version"] = None
+            roles["version"] = version_column(self.cells, self._beside(codes, roles), codes)
         return replace(layout, **roles)
+
+    def _beside(self, codes: Sequence[str], roles: Mapping[str, str | None]) -> list[str]:
+        """Return the columns that neither hold codes nor have a role."""
+        taken = {*codes, *roles.values()}
+        return [name for name in self.names if name not in taken]
+
+    def repeats(self, name: str | None) -> bool:
+        """Tell whether a column holds the same value in several rows."""
+        values = self.sample[name] if name else []
+        return len(set(values)) < 0.95 * len(values)
+
+    @cached_property
+    def repeating_id(self) -> str | None:
+        """A column that is no known id, but repeats as the ids of records do."""
+        layout = self.layout("long", self.codes)
+        return repeating_id(self.cells, self._beside(self.codes, layout.roles))
+
+    @cached_property
+    def kind_column(self) -> tuple[str, Callable[[str], bool]] | None:
+        """The column that says of each code whether it is a diagnosis, and what tells that."""
+        return kind_column(self.cells, self._beside(self.codes, self.given.roles))
+
+    @cached_property
+    def description(self) -> str | None:
+        """The column that names the codes, where no coding system does."""
+        code, beside = self.codes[0], self._beside(self.codes, self.given.roles)
+        name = description_column(self.cells, beside, code)
+        return name if name and recognise(_parts(self.sample[code])).system == "opaque" else None
+
+    def procedures(self, layout: Layout) -> str | None:
+        """Return the coding system of the codes if they are procedures, None if they are not.
+
+        The codes themselves tell, or the name of the table or of their columns where the codes may
+        be either. Procedures of a system that isn't known are taken as they are written.
+        """
+        names = [self.label, *self.codes]
+        by_name = bool(named(names, PROCEDURE)) and not named(names, DIAGNOSIS)
+        if not by_name and layout.version is None:
+            return None
+        values = [part for name in self.codes for part in _parts(self.sample[name])]
+        seen = recognise(values).system
+        if coding_system(seen).kind == "procedure":
+            return seen
+        if not by_name:
+            return None
+        fit = fits(values)
+        best = max(PROCEDURES.values(), key=lambda key: (fit[key].listed, fit[key].written))
+        if seen in fit and fit[seen].listed > fit[best].listed + 0.2:
+            return None
+        return best if layout.version or fit[best].written > 0.8 else "opaque"
 
     def refusal(self) -> RecordsError:
         """Return the error of a table that no reader understands."""
@@ -137,19 +228,23 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= 12 else f"{shown} and {len(names) - 12:,} more"
 
 
-def _plain(name: str) -> str:
-    spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", name)
-    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
+def _parts(values: Sequence[str]) -> list[str]:
+    """Return the codes of texts that may hold several."""
+    return [part for value in values for part in _BETWEEN.split(value) if part]
 
 
 def _are_flags(values: Sequence[str]) -> bool:
     return bool(values) and all(yes_no(value) is not None for value in values)
 
 
+def _are_one_and_two(values: Sequence[str]) -> bool:
+    return {value.removesuffix(".0") for value in values} == {"1", "2"}
+
+
 def _holds_codes(values: list[str]) -> bool:
     if _are_flags(values):
         return False
-    parts = [part for value in values for part in _BETWEEN.split(value) if part]
+    parts = _parts(values)
     whole = _share(values, _CODE_VALUE) > 0.5 and _share(values, _DATE_VALUE) < 0.5
     with_digits = [part for part in parts if re.search(r"\d", part)]
     return not values or whole or len(with_digits) > 0.8 * len(parts)

@@ -16,10 +16,12 @@ from comorb.records.layouts.rows import Mentions, row_reader, versions_of
 
 
 def _recognise(columns: Columns) -> Layout | None:
-    """Return the layout of a table with one code column and several codes in its texts."""
+    """Return the layout of a table with a row a record, and several codes in one column."""
     if not columns.codes or not (columns.joined or columns.given.kind == "delimited"):
         return None
     layout = columns.layout("delimited", columns.codes)
+    if columns.given.kind is None and columns.repeats(layout.record):
+        return None
     return replace(layout, separator=layout.separator or columns.separator)
 
 
@@ -33,7 +35,7 @@ def _mention(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     versions = versions_of(batch, plan.layout)
     versions = None if versions is None else versions.take(parents)
     flat = pc.list_flatten(lists).dictionary_encode()
-    lookup = mentions.lookup(flat.dictionary.to_pylist(), versions)
+    lookup = mentions.lookup(flat.dictionary.to_pylist(), plan, versions)
     held = np.flatnonzero(flat.indices.is_valid().to_numpy(zero_copy_only=False))
     said: Any = -1
     if versions is not None:

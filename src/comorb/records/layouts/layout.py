@@ -21,7 +21,9 @@ class Layout:
     part : str
         In a wide table, the column that numbers the rows of one record.
     separator : str
-        In a delimited table, what stands between two codes.
+        What stands between two codes of a text.
+    yes : str
+        In a binary table, what stands for yes.
     version : str
         The column that says which edition of the ICD a code is from.
     age, sex, date, weight : str
@@ -35,6 +37,7 @@ class Layout:
     patient: str | None = None
     part: str | None = None
     separator: str | None = None
+    yes: str | None = None
     version: str | None = None
     age: str | None = None
     sex: str | None = None

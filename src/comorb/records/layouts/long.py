@@ -5,7 +5,7 @@ DuckDB numbers the records and the codes; only integers leave it, and NumPy sort
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Indices
-from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.layouts.assembly import Assembly, Encode, build_matrix
 from comorb.records.layouts.columns import Columns
@@ -32,7 +31,7 @@ from comorb.records.layouts.covariates import (
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
-from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quoted
+from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
 from comorb.records.values import TIME
 
 _OWN = (" record", " code", " version")
@@ -57,18 +56,81 @@ class _Codes:
 
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
-    """Return how to read a table with one code column and an id."""
+    """Return how to read a table with one code column and an id; cells may hold several codes."""
     asked = columns.given.kind == READER.kind
-    if not columns.codes or not (asked or (len(columns.codes) == 1 and not columns.joined)):
+    if not columns.codes or not (asked or len(columns.codes) == 1):
         return None
-    layout = replace(columns.layout(READER.kind, columns.codes), part=None)
-    return Plan(READER, table, layout) if asked or layout.ids else None
+    layout, notes = replace(columns.layout(READER.kind, columns.codes), part=None), []
+    if not layout.ids and columns.repeating_id:
+        layout = replace(layout, record=columns.repeating_id)
+        notes.append(
+            f"column {layout.record!r} repeats from row to row, so it was taken as the id of a "
+            "record; name the id if it is another"
+        )
+    if columns.joined and (asked or columns.repeats(layout.record or layout.patient)):
+        layout = replace(layout, separator=layout.separator or columns.separator)
+    if not asked and (not layout.ids or (columns.joined and not layout.separator)):
+        return None
+    return _of_diagnoses(source, Plan(READER, table, layout, notes=tuple(notes)), columns)
+
+
+def _of_diagnoses(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
+    """Return the plan for the diagnoses alone, one a row, with the names that the table has."""
+    table, (code, *_) = plan.table, plan.layout.codes or ("",)
+    if columns.kind_column:
+        name, is_diagnosis = columns.kind_column
+        text = as_text(name, table.columns[name])
+        counts = dict(source.rows(table, f"SELECT {text}, count(*) FROM {table.sql} GROUP BY 1"))
+        kept = [value for value in counts if value is not None and is_diagnosis(value)]
+        if 0 < len(kept) < len(counts):
+            rule = f"{text} IN ({', '.join(map(literal, kept))})"
+            sql = f"SELECT * EXCLUDE ({quoted(name)}) FROM {table.sql} WHERE {rule}"
+            table = source.view(table.label, sql, table.text)
+            others = sum(counts.values()) - sum(counts[value] for value in kept)
+            note = f"column {name!r} says which codes are diagnoses; the others were left out"
+            plan = replace(
+                plan, table=table, removed={"not a diagnosis": others}, notes=(*plan.notes, note)
+            )
+    plan = replace(plan, titles=titles_of(source, table, code, columns.description))
+    return _one_a_row(source, plan, code) if plan.layout.separator else plan
+
+
+def _one_a_row(source: OpenedSource, plan: Plan, code: str) -> Plan:
+    """Return the plan for a table with a row for each code of the cells."""
+    table, mark = plan.table, literal((plan.layout.separator or "").strip() or " ")
+    picks = ", ".join(
+        f"unnest(string_split(coalesce({as_text(name, kind)}, ''), {mark})) AS {quoted(name)}"
+        if name == code
+        else quoted(name)
+        for name, kind in table.columns.items()
+    )
+    ((rows,),) = source.rows(table, f"SELECT count(*) FROM {table.sql}")
+    split = source.view(table.label, f"SELECT {picks} FROM {table.sql}", table.text)
+    note = f"cells of column {code!r} hold several codes: {rows:,} rows were read as one a code"
+    return replace(plan, table=split, notes=(*plan.notes, note))
+
+
+def titles_of(
+    source: OpenedSource, table: SourceTable, code: str, description: str | None
+) -> dict[str, str]:
+    """Return the most common description of each code that has one."""
+    if description is None:
+        return {}
+    picks = [f"trim({as_text(name, table.columns[name])})" for name in (code, description)]
+    return dict(
+        source.rows(
+            table,
+            f"SELECT code, title FROM (SELECT {picks[0]} AS code, {picks[1]} AS title, "
+            f"count(*) AS rows FROM {table.sql} WHERE code <> '' AND title <> '' GROUP BY ALL) "
+            "QUALIFY row_number() OVER (PARTITION BY code ORDER BY rows DESC, title) = 1",
+        )
+    )
 
 
 def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     """Read a table in which a row is one code of a record."""
     base = _base(source, plan)
-    codes = _codes(source, base, plan.removed)
+    codes = _codes(source, base, plan)
     vocabulary = encode(codes.raws)
     ids = _ids(source, base)
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
@@ -85,10 +147,11 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
         ledger = ledger.less("rows", reason, count)
     usable = written - malformed - sum(lost.values())
     ledger = ledger.less("rows", "again in one record", usable - once)
-    own_rows = malformed and plan.reader is READER
+    as_in_file = plan.reader is READER and not plan.removed and not plan.layout.separator
+    own_rows = malformed and as_in_file
     problems = _problems(source, base, codes, vocabulary, plan.layout) if own_rows else ()
     ledger = Ledger(ledger.lines, problems, notes)
-    return Assembly(matrix, ids, vocabulary, covariates, ledger).with_codes()
+    return Assembly(matrix, ids, vocabulary, covariates, ledger).with_codes(plan.keep_empty)
 
 
 def layout_of(kind: str, view: SourceTable) -> Layout:
@@ -99,7 +162,7 @@ def layout_of(kind: str, view: SourceTable) -> Layout:
 
 def count_long(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
     """Return how often each raw code is mentioned."""
-    return _codes(source, _base(source, plan), {}).raws
+    return _codes(source, _base(source, plan), plan).raws
 
 
 def _base(source: OpenedSource, plan: Plan) -> SourceTable:
@@ -124,7 +187,7 @@ def _base(source: OpenedSource, plan: Plan) -> SourceTable:
     return source.view(table.label, sql, table.text)
 
 
-def _codes(source: OpenedSource, base: SourceTable, removed: Mapping[str, int]) -> _Codes:
+def _codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
     rows = source.rows(
         base,
         'SELECT " version", " code", count(*), count(" record") '
@@ -133,8 +196,8 @@ def _codes(source: OpenedSource, base: SourceTable, removed: Mapping[str, int]) 
     total, known = sum(row[2] for row in rows), sum(row[3] for row in rows)
     if not total:
         raise RecordsError(f"{base.label} holds no rows; export it again.")
-    lines = Ledger().open("rows", "read", total + sum(removed.values()))
-    for rule, count in removed.items():
+    lines = Ledger().open("rows", "read", total + sum(plan.removed.values()))
+    for rule, count in plan.removed.items():
         lines = lines.less("rows", rule, count)
     lines = lines.less("rows", "without an id", total - known)
     raws: dict[Raw, int] = {}
@@ -142,7 +205,7 @@ def _codes(source: OpenedSource, base: SourceTable, removed: Mapping[str, int]) 
     written = []
     for version, text, _, count in rows:
         if text is not None and count:
-            raw = (None if version is None else edition(version), text)
+            raw = (plan.edition(version), text)
             raws[raw] = raws.get(raw, 0) + count
             number = numbers.setdefault(raw, len(numbers))
             written.append({"version": version, "code": text, "number": number})

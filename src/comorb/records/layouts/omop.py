@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.long import count_long, layout_of, read_long
+from comorb.records.layouts.long import count_long, layout_of, read_long, titles_of
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
 
@@ -18,7 +18,8 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if code.lower() not in have:
         raise RecordsError(f"{table.label} has no column {code!r}; name another with the codes.")
     visit = "c.visit_occurrence_id" if "visit_occurrence_id" in have else "NULL"
-    start = "c.condition_start_date" if "condition_start_date" in have else "NULL::DATE"
+    days = ("condition_start_date", "condition_start_datetime", "condition_era_start_date")
+    start = next((f"c.{day}" for day in days if day in have), "NULL::DATE")
     persons, join = "", ""
     if "person" in source.openers:
         day = f"TRY_CAST(left(CAST({start} AS VARCHAR), 10) AS DATE)"
@@ -39,7 +40,7 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
         table.text,
     )
     system = "opaque" if code.lower().endswith("concept_id") else None
-    titles = _titles(source, view)
+    titles = _titles(source, view) or _own_titles(source, table, code)
     return Plan(READER, view, layout_of(READER.kind, view), titles=titles, system=system)
 
 
@@ -54,6 +55,14 @@ def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
         f"WHERE CAST(concept_id AS VARCHAR) IN (SELECT code FROM {view.sql})",
     )
     return dict(rows)
+
+
+def _own_titles(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:
+    """Return the names that the table itself has, as exports without a vocabulary do."""
+    columns = {name.lower(): name for name in table.columns}
+    usual = (code.lower().replace("_id", "_name"), "standard_concept_name", "concept_name")
+    name = next((columns[one] for one in usual if one in columns), None)
+    return titles_of(source, table, columns[code.lower()], name)
 
 
 READER = Reader("omop", _understand, read_long, count_long, unit="patient", by_code=True)

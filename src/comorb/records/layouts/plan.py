@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from comorb.errors import RecordsError
 from comorb.records.codes.coding import Coding
+from comorb.records.codes.systems import PROCEDURES, edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Assembly, Encode
@@ -26,7 +27,8 @@ class Plan:
 
     ``removed`` are the rows that were left out of it, by the reason; ``titles`` and ``system`` are
     what the source says of its codes; ``meanings`` are given where what the texts of covariates
-    mean was decided before reading.
+    mean was decided before reading; ``notes`` are for the ledger. Records without a usable code are
+    left out unless ``keep_empty``.
     """
 
     reader: Reader
@@ -37,6 +39,8 @@ class Plan:
     titles: Mapping[str, str] = field(default_factory=dict)
     system: str | None = None
     meanings: Mapping[str, Meanings] | None = None
+    notes: tuple[str, ...] = ()
+    keep_empty: bool = False
 
     @property
     def id_column(self) -> str | None:
@@ -68,7 +72,24 @@ class Plan:
 
     def vocabulary(self, raws: dict[Raw, int], system: str | None, coding: Coding) -> Vocabulary:
         """Return the features that the codes of the source become."""
-        return build_vocabulary(raws, system or self.system, coding, self.titles)
+        vocabulary = build_vocabulary(raws, system or self.system, coding, self.titles)
+        if system or not self.of_procedures:
+            return vocabulary
+        note = (
+            f"the codes of {self.table.label} are procedures, by their names or their values, and "
+            f"were read as {vocabulary.system}; name the coding system where they are diagnoses"
+        )
+        return replace(vocabulary, notes=(note, *vocabulary.notes))
+
+    @property
+    def of_procedures(self) -> bool:
+        """Whether the codes are known to be procedures."""
+        return self.system in PROCEDURES.values()
+
+    def edition(self, text: str | None) -> str | None:
+        """Return the coding system that a text of the version column means, if it says one."""
+        key = edition(text) if text else None
+        return PROCEDURES.get(key, key) if key and self.of_procedures else key
 
     def cohort(self, assembly: Assembly, coding: Coding, kind: type[C]) -> C:
         """Return what was read as a cohort, or a kind of it."""
@@ -88,11 +109,12 @@ class Plan:
             covariates,
             assembly.ledger.noted(*vocabulary.notes),
             weights,
+            least_codes=self.reader.least_codes,
         )
 
     def check_usable(self, assembly: Assembly) -> None:
         """Refuse a source without a usable code."""
-        if not len(assembly.ids):
+        if not len(assembly.ids) or not assembly.vocabulary.codes:
             columns = ", ".join(map(repr, (self.layout.codes or ())[:12]))
             raise RecordsError(
                 f"{self.table.label}: the columns {columns} hold no usable code of "
@@ -107,6 +129,7 @@ class Reader:
     ``understand`` returns the plan for a table, or None when it isn't laid out so; ``count`` how
     often each raw code is mentioned. ``unit`` is what a record is when nothing is said; with
     ``by_code``, a row is one code and not a record; ``of_json`` is for objects, not for columns.
+    ``least_codes`` is how many codes a record needs to be of use.
     """
 
     kind: str
@@ -116,3 +139,4 @@ class Reader:
     unit: str = "visit"
     by_code: bool = False
     of_json: bool = False
+    least_codes: int = 3

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from comorb.errors import RecordsError
 from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
-from comorb.records.layouts.columns import Columns, Sample
+from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import settled
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.neighbours import Cells
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.databases import is_query
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
@@ -25,12 +26,19 @@ _SAMPLE_ROWS = 1000
 
 
 def plan_reading(
-    source: OpenedSource, table: str | None, layout: Layout, unit: str | None, whole: bool = False
+    source: OpenedSource,
+    table: str | None,
+    layout: Layout,
+    unit: str | None,
+    *,
+    whole: bool = False,
+    keep_empty: bool = False,
 ) -> Plan:
     """Find out how to read a source; what is said about it stands.
 
     A table that will be read ``whole`` decides the types of its covariates as it is read; one
-    that will be read in parts is looked through for that first.
+    that will be read in parts is looked through for that first. With ``keep_empty``, records
+    without a code are read, too.
     """
     if unit not in (None, "visit", "patient"):
         raise RecordsError(f"Expected a unit of 'visit' or 'patient'; got {unit!r}.")
@@ -45,7 +53,10 @@ def plan_reading(
             chosen = flatten(source, chosen)
             columns = _columns(source, chosen, layout)
     plan = plan or plan_table(source, chosen, columns)
-    plan = replace(plan, unit=unit or plan.reader.unit)
+    keep_empty = keep_empty or not plan.reader.least_codes
+    plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty)
+    if plan.reader is binary.READER:
+        plan = binary.settle_items(source, plan)
     if whole:
         return plan
     return replace(plan, meanings=settled(source, plan.table, plan.layout))
@@ -56,6 +67,8 @@ def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Pl
     plan = _first_plan(source, table, columns, of_json=False)
     if plan is None:
         raise columns.refusal()
+    if plan.reader in (wide.READER, long.READER, delimited.READER):
+        return replace(plan, system=columns.procedures(plan.layout))
     return plan
 
 
@@ -84,8 +97,13 @@ def _choose(source: OpenedSource, asked: str | None) -> SourceTable:
             f"{source.label} has no table {asked!r}; the nearest are {', '.join(near)}. A query "
             "must begin with SELECT or WITH."
         )
-    for standard in ("condition_occurrence", "condition"):
+    for standard in ("condition_occurrence", "condition_era", "condition"):
         if standard in names:
+            if standard == "condition_era" and len(names) > 1:
+                source.note(
+                    "no table was named, and there is no condition_occurrence: condition_era was "
+                    "read, in which the conditions of a time are united"
+                )
             return source.table(standard)
     if (usual := source.usual_table()) is not None:
         return usual
@@ -99,7 +117,7 @@ def _choose(source: OpenedSource, asked: str | None) -> SourceTable:
 
 
 def _columns(source: OpenedSource, table: SourceTable, given: Layout) -> Columns:
-    def load() -> Sample:
+    def load() -> Cells:
         names = list(table.columns)
         rows = min(_SAMPLE_ROWS, 50 + 500_000 // len(names))
         picks = ", ".join(f"{as_text(n, table.columns[n])} AS {quoted(n)}" for n in names)
@@ -107,6 +125,6 @@ def _columns(source: OpenedSource, table: SourceTable, given: Layout) -> Columns
         if not batches:
             raise RecordsError(f"{table.label} holds no rows; export it again.")
         whole = pa.Table.from_batches(batches)
-        return {name: whole[name].drop_null().to_pylist() for name in names}
+        return {name: whole[name].to_pylist() for name in names}
 
     return Columns(table.label, list(table.columns), given, load)

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Indices, Ints, Mask
-from comorb.records.codes.systems import edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.layouts.assembly import (
     Assembly,
@@ -87,13 +86,15 @@ class Mentions:
         ]
         return sorted(cells, key=lambda cell: cell[0])[:PROBLEM_LIMIT]
 
-    def lookup(self, values: list[str], versions: pa.DictionaryArray | None) -> Indices:
+    def lookup(
+        self, values: list[str], plan: Plan, versions: pa.DictionaryArray | None = None
+    ) -> Indices:
         """Return the numbers of a batch's codes, a row for each version and one for none."""
         texts = [] if versions is None else versions.dictionary.to_pylist()
         numbers = self.numbers
         table = [
             [numbers.setdefault((system, value), len(numbers)) for value in values]
-            for system in (*map(edition, texts), None)
+            for system in (*map(plan.edition, texts), None)
         ]
         return np.array(table, dtype=np.int32)
 
@@ -102,7 +103,10 @@ Mention = Callable[[Mentions, pa.RecordBatch, Plan], None]
 
 
 def row_reader(
-    kind: str, recognise: Callable[[Columns], Layout | None], mention: Mention
+    kind: str,
+    recognise: Callable[[Columns], Layout | None],
+    mention: Mention,
+    least_codes: int = 3,
 ) -> Reader:
     """Return the reader of a layout in which a row is a record, or, by patient, a part of one.
 
@@ -114,7 +118,8 @@ def row_reader(
         layout = recognise(columns)
         return None if layout is None else Plan(reader, table, layout)
 
-    reader = Reader(kind, understand, partial(_read, mention), partial(_count, mention))
+    read, count = partial(_read, mention), partial(_count, mention)
+    reader = Reader(kind, understand, read, count, least_codes=least_codes)
     return reader
 
 
@@ -132,7 +137,8 @@ def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) ->
     else:
         blocks = ((known.place[rows], raws) for rows, raws, _ in mentions.blocks)
         matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
-    ledger = _ledger(known, with_feature(matrix, vocabulary), vocabulary, counts, once)
+    held = plan.keep_empty | with_feature(matrix, vocabulary)
+    ledger = _ledger(known, held, vocabulary, counts, once)
     if vocabulary.malformed.any():
         reason = f"not a code of {vocabulary.system}"
         mentions.flatten(names)
@@ -141,7 +147,8 @@ def _read(mention: Mention, source: OpenedSource, plan: Plan, encode: Encode) ->
         problems = tuple(Problem(row + first, name, reason) for row, name in cells)
         ledger = replace(ledger, problems=problems)
     covariates, notes = _covariates(plan, others, known)
-    return Assembly(matrix, known.ids, vocabulary, covariates, ledger.noted(*notes)).with_codes()
+    assembly = Assembly(matrix, known.ids, vocabulary, covariates, ledger.noted(*notes))
+    return assembly.with_codes(plan.keep_empty)
 
 
 def _count(mention: Mention, source: OpenedSource, plan: Plan) -> dict[Raw, int]:

@@ -17,7 +17,7 @@ def _recognise(columns: Columns) -> Layout | None:
     if not columns.codes:
         return None
     layout = columns.layout("wide", columns.codes)
-    alone = len(columns.codes) == 1 and (columns.joined or layout.ids)
+    alone = len(columns.codes) == 1 and (columns.joined or layout.ids or columns.repeating_id)
     return None if alone and columns.given.kind is None else layout
 
 
@@ -27,7 +27,7 @@ def _mention(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     texts = pa.chunked_array([batch.column(name) for name in names], pa.string())
     encoded = texts.dictionary_encode()
     versions = versions_of(batch, plan.layout)
-    lookup = mentions.lookup(encoded.chunk(0).dictionary.to_pylist(), versions)
+    lookup = mentions.lookup(encoded.chunk(0).dictionary.to_pylist(), plan, versions)
     lookup = np.pad(lookup, ((0, 0), (0, 1)), constant_values=-1)
     grid = np.empty((batch.num_rows, len(names)), dtype=np.int32)
     for j, column in enumerate(encoded.chunks):

@@ -33,7 +33,7 @@ class Rules(BaseModel):
     age: tuple[float | None, float | None] | None = None
     sex: list[Code] = Field(default=[], max_length=20)
     dates: tuple[Code | None, Code | None] | None = None
-    at_least: int = Field(default=3, ge=1, le=100)
+    at_least: int | None = Field(default=None, ge=1, le=100)
     level: list[Code] = Field(default=["category"], min_length=1, max_length=3)
     drop_codes: list[Code] = Field(default=[], max_length=500)
     drop_rare: int = Field(default=0, ge=0)
@@ -152,7 +152,7 @@ def size(
 
 def plain_rules(rules: Rules) -> dict[str, Any]:
     """Return rules as a task takes them."""
-    return rules.model_dump(exclude_defaults=True) | {"at_least": rules.at_least}
+    return rules.model_dump(exclude_defaults=True)
 
 
 def understood(jobs: Jobs, row: Row) -> Row:

@@ -18,7 +18,7 @@ export async function cohortForm(row) {
   const bounds = { age_from: text("age_from", { type: "number", min: 0, max: 130 }), age_to: text("age_to", { type: "number", min: 0, max: 130 }) };
   const dates = { date_from: text("date_from", { type: "date" }), date_to: text("date_to", { type: "date" }) };
   const sexes = about.sexes.map((sex) => h("input", { type: "checkbox", value: sex, checked: wanted.getAll("sex").includes(sex), change: changed }));
-  const least = h("input", { id: "at-least", type: "number", min: 1, max: 100, value: wanted.get("at_least") ?? 3, input: changed });
+  const least = h("input", { id: "at-least", type: "number", min: Math.min(about.least_codes, 1), max: 100, value: wanted.get("at_least") ?? about.least_codes, input: changed });
   const k = h("input", { type: "number", min: 1, max: 50, value: Number(wanted.get("k")) || 5, "aria-label": t("cohort.k"), input: () => { chosen.checked = true; changed(); } });
   const automatic = h("input", { type: "radio", name: "k", checked: !Number(wanted.get("k")), change: changed });
   const chosen = h("input", { type: "radio", name: "k", checked: Boolean(Number(wanted.get("k"))), change: changed });
@@ -30,7 +30,8 @@ export async function cohortForm(row) {
   for (const [name, one] of Object.entries(pickers)) await one.set(wanted.getAll(name));
 
   function rules() {
-    const found = { at_least: Number(least.value) || 1, level: [level.value] };
+    const found = { level: [level.value] };
+    if (about.least_codes || Number(least.value)) found.at_least = Number(least.value) || 1;
     for (const [name, one] of Object.entries(pickers)) found[name] = one.codes();
     found.sex = sexes.filter((box) => box.checked).map((box) => box.value);
     const age = [bounds.age_from.value, bounds.age_to.value];

@@ -36,7 +36,7 @@ export function addressOf(data, rules, k) {
     if (from ?? false) address.set(`${name}_from`, from);
     if (to ?? false) address.set(`${name}_to`, to);
   }
-  if (rules.at_least !== 3) address.set("at_least", rules.at_least);
+  if (rules.at_least) address.set("at_least", rules.at_least);
   if (rules.level && rules.level[0] !== "category") address.set("level", rules.level[0]);
   if (k !== "auto") address.set("k", k);
   return `/data/${data}?${address}`;

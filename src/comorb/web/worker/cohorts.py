@@ -113,6 +113,7 @@ def understand(task: Understand) -> Plain:
         "records": len(cohort),
         "features": len(cohort.codes),
         "mentions": int(cohort.matrix.nnz),
+        "least_codes": cohort.least_codes,
         "common": [
             {
                 "code": cohort.codes[i],

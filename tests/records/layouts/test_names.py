@@ -1,0 +1,62 @@
+"""Names of columns, as eight languages write them."""
+
+import pytest
+
+from comorb.records.layouts.names import (
+    CODE,
+    DESCRIPTION,
+    NOT_CODE,
+    PROCEDURE,
+    ROLES,
+    first_match,
+    plain,
+)
+
+CALLED = {
+    "record": "Fallnummer|Fall-Nr|Fall_ID|num_sejour|N° séjour|id_episodio|Número de episodio|"
+    "Ricovero ID|codice ricovero|opnamenummer|hadm_id|CLM_ID|patientunitstayid|KEY_NIS|"
+    "Núm. episodi",
+    "patient": "Patientennummer|Pat-Nr|patid|subject_id|DESYNPUF_ID|NHC|Número de historia|"
+    "id_paciente|ID pacient|codice paziente|patiëntnummer|person_id|IPP",
+    "age": "Alter|Âge|Edad|Edat|Età|Idade|Leeftijd|age_at_admission",
+    "sex": "Geschlecht|Sexe|SEXO|Sesso|Geslacht|gender",
+    "date": "Aufnahmedatum|date d'entrée|Date_entree|Fecha de ingreso|data d'ingrés|Data ricovero|"
+    "data_admissao|opnamedatum|admittime|CLM_ADMSN_DT|ADMISSION_DATE",
+    "version": "icdv|icd_version|ICD Version|code_type|vocabulary_id",
+}
+CODES = (
+    "ICD|icd9code|ICD-10-GM|Hauptdiagnose|Nebendiagnose 1|CIE10|Diagnóstico principal|cid10_1|dx1|"
+    "ICD9_DGNS_CD_1|icd_code|Diagnosi|Diagnose|I10_DX1|primary_diagnosis|CIM10"
+)
+OTHERS = (
+    "diagnosisid|diagnosisstring|diagnosispriority|diagnosisoffset|icd_version|diag_desc|"
+    "diagnosis_date|ADMTNG_ICD9_DGNS_CD|procedure_code|Diagnosesicherheit_typ|dx_count"
+)
+
+
+@pytest.mark.parametrize(
+    ("role", "name"), [(role, name) for role, names in CALLED.items() for name in names.split("|")]
+)
+def test_a_role_is_known_by_its_name(role, name):
+    assert first_match(["x", name, "y"], ROLES[role]) == name
+
+
+def test_codes_are_told_from_what_stands_beside_them():
+    def holds_codes(name):
+        return bool(CODE.search(plain(name))) and not NOT_CODE.search(plain(name))
+
+    assert [name for name in CODES.split("|") if not holds_codes(name)] == []
+    assert [name for name in OTHERS.split("|") if holds_codes(name)] == []
+
+
+def test_procedures_and_descriptions():
+    assert PROCEDURE.search(plain("PROCEDURES_ICD"))
+    assert PROCEDURE.search(plain("OPS-Kode"))
+    assert not PROCEDURE.search(plain("Diagnosen"))
+    assert DESCRIPTION.search(plain("diagnosisString"))
+    assert not DESCRIPTION.search(plain("icd_code"))
+
+
+def test_the_surest_pattern_wins():
+    assert first_match(["id", "hadm_id"], ROLES["record"]) == "hadm_id"
+    assert first_match(["nothing"], ROLES["record"]) is None
