@@ -157,6 +157,23 @@ def cohort_options(command: Callable[..., None]) -> Callable[..., None]:
     return asked
 
 
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE",
+        help="age=65:90, age=18:, sex=F, sex=F,U or dates=2010-01-01:2010-06-30. Repeatable.",
+    ),
+]
+AtLeast = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Keep the records with N distinct codes or more: 3 when left out, and 0 where a "
+        "table has a column for each item.",
+    ),
+]
+
+
 def preparation(  # noqa: PLR0913 - one parameter for each option
     *,
     having: Annotated[
@@ -167,21 +184,8 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="CODE", help="Keep the records with none of these. Repeatable."),
     ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RULE",
-            help="age=65:90, age=18:, sex=F, sex=F,U or dates=2010-01-01:2010-06-30. Repeatable.",
-        ),
-    ] = None,
-    at_least: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Keep the records with N distinct codes or more: 3 when left out, and 0 where a "
-            "table has a column for each item.",
-        ),
-    ] = None,
+    where: Where = None,
+    at_least: AtLeast = None,
     drop_codes: Annotated[
         list[str] | None,
         typer.Option(metavar="CODE", help="Leave out this code. Repeatable."),

@@ -97,8 +97,7 @@ def build_vocabulary(
 
     A code that nothing mentions has no feature. ``system`` is that of the codes without an edition,
     recognised when None; ``coding`` has the levels, each of which gives a feature, or the map, and
-    the scores; ``titles`` are names that the source brings, for
-    codes that have none.
+    the scores; ``titles`` are the source's names for codes that have none.
     """
     mentioned = {raw: count for raw, count in counts.items() if count}
     systems, notes = settle_editions(mentioned, system)
