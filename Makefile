@@ -14,7 +14,7 @@ demo: $(READY)
 	$(BIN)/comorb demo
 
 test: $(DEV) programs
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The tests start a PostgreSQL server, a browser and Spark; as root what is missing is installed.
 programs:

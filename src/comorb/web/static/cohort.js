@@ -26,6 +26,7 @@ export async function cohortForm(row) {
   const run = h("button", { type: "button", class: "primary", click: doing(start) }, t("cohort.run"));
   let timer = 0;
   let turn = 0;
+  let levelled = Promise.resolve(); // done when the codes are those of the level
 
   for (const [name, one] of Object.entries(pickers)) await one.set(wanted.getAll(name));
 
@@ -50,8 +51,12 @@ export async function cohortForm(row) {
   }
 
   // Codes of another level mean nothing at this one.
-  async function relevel() {
-    window.clearTimeout(timer);
+  function relevel() {
+    levelled = levelled.catch(() => {}).then(keepKnown);
+    return levelled;
+  }
+
+  async function keepKnown() {
     const gone = [];
     for (const one of Object.values(pickers)) {
       const named = one.names();
@@ -66,6 +71,8 @@ export async function cohortForm(row) {
     turn += 1;
     const mine = turn;
     try {
+      await levelled;
+      if (mine !== turn) return;
       const found = await call("POST", `/api/v1/data/${row.id}/size`, { rules: rules() });
       if (mine !== turn) return;
       run.disabled = found.records === null;
@@ -78,6 +85,7 @@ export async function cohortForm(row) {
   }
 
   async function start() {
+    await levelled;
     const names = pickers.having.names();
     const title = names.length ? `${names.slice(0, 3).join(", ")} · ${row.title}` : row.title;
     const made = await call("POST", "/api/v1/runs", { data: row.id, k: chosen.checked ? Number(k.value) : "auto", rules: rules(), title });
