@@ -101,8 +101,8 @@ def _contradicted(codes: Mapping[str, int], said: str) -> dict[str, str]:
         return {}
     moved: dict[str, str] = {}
     for other in _rivals(said):
-        higher, _ = _compared(codes, said, other)
-        listed = [code for code, gain in higher.items() if gain > 0 and _standing(other)(code) == 2]
+        known, here = _standing(other), _standing(said)
+        listed = [code for code in codes if known(code) == 2 and here(code) < 2]
         moved |= dict.fromkeys(listed, other)
     if not moved:
         return {}

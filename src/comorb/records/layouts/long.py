@@ -61,8 +61,8 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if not columns.codes or not (asked or len(columns.codes) == 1):
         return None
     layout, notes = replace(columns.layout(READER.kind, columns.codes), part=None), []
-    if not layout.ids and columns.repeating_id:
-        layout = replace(layout, record=columns.repeating_id)
+    if not layout.ids and (key := _repeating_id(source, table, columns)):
+        layout = replace(layout, record=key)
         notes.append(
             f"column {layout.record!r} repeats from row to row, so it was taken as the id of a "
             "record; name the id if it is another"
@@ -72,6 +72,19 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if not asked and (not layout.ids or (columns.joined and not layout.separator)):
         return None
     return _of_diagnoses(source, Plan(READER, table, layout, notes=tuple(notes)), columns)
+
+
+def _repeating_id(source: OpenedSource, table: SourceTable, columns: Columns) -> str | None:
+    """Return the column of no known name that repeats as the ids of records do.
+
+    Where the rows of a record lie far apart, only the whole table tells.
+    """
+    if columns.repeating_id or not columns.unique_ids:
+        return columns.repeating_id
+    picks = ", ".join(f"count(DISTINCT {quoted(name)})" for name in columns.unique_ids)
+    ((rows, *different),) = source.rows(table, f"SELECT count(*), {picks} FROM {table.sql}")
+    pairs = zip(different, columns.unique_ids, strict=True)
+    return max((pair for pair in pairs if pair[0] < 0.8 * rows), default=(0, None))[1]
 
 
 def _of_diagnoses(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
