@@ -195,7 +195,7 @@ def _base(source: OpenedSource, plan: Plan) -> SourceTable:
         picks.append(f"{value} AS {quoted(shown)}")
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
     if table.text:
-        source.rows(table, f"CREATE TEMP TABLE base AS {sql}")
+        source.rows(table, f"CREATE OR REPLACE TEMP TABLE base AS {sql}")
         sql = "SELECT * FROM base"
     return source.view(table.label, sql, table.text)
 
@@ -228,7 +228,7 @@ def _codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
 def _ids(source: OpenedSource, base: SourceTable) -> pa.Array:
     source.rows(
         base,
-        'CREATE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
+        'CREATE OR REPLACE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
         f"FROM {base.sql} WHERE id IS NOT NULL ORDER BY id",
     )
     batches = source.batches(base, "SELECT CAST(id AS VARCHAR) AS id FROM ids ORDER BY rowid")
