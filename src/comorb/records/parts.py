@@ -21,6 +21,7 @@ from comorb.records.codes.coding import Coding
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Encode
+from comorb.records.layouts.dating import dated
 from comorb.records.layouts.identity import NO_UNIQUE_ID
 from comorb.records.layouts.plan import Plan
 from comorb.records.ledger import Ledger
@@ -55,6 +56,9 @@ def open_parts(
         begun = begun.noted(*plan.notes, *opened.notes, *plan.doubts(opened))
         raws = plan.reader.count(opened, plan)
         vocabulary = plan.vocabulary(raws, preparation.system, preparation.coding)
+        if vocabulary.undecided and (by_date := dated(opened, plan)):
+            plan, raws = by_date, by_date.reader.count(opened, by_date)
+            vocabulary = plan.vocabulary(raws, preparation.system, preparation.coding)
         encode = _encoder(raws, vocabulary)
         yield _cohorts(opened, plan, begun, encode, preparation.coding)
 

@@ -13,6 +13,7 @@ from comorb.errors import RecordsError
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.own_map import CodeMap
 from comorb.records.cohort import Cohort, Interval, Period
+from comorb.records.layouts.dating import dated
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
@@ -75,6 +76,8 @@ class Preparation:
             plan = self.plan(opened, whole=True)
             encode = partial(plan.vocabulary, system=self.system, coding=coding)
             assembly = plan.reader.read(opened, plan, encode)
+            if assembly.vocabulary.undecided and (by_date := dated(opened, plan)):
+                assembly = by_date.reader.read(opened, by_date, encode)
             plan.check_usable(assembly)
             cohort = plan.cohort(assembly, coding, Cohort)
             notes = (*plan.notes, *cohort.ledger.notes, *opened.notes, *plan.doubts(opened))

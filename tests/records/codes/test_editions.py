@@ -57,3 +57,10 @@ def test_what_fits_two_systems_is_told():
         "the codes fit icd9proc as well as icd9cm, as which they were read; name the coding system",
     )
     assert settle_editions(counts, "icd9proc")[1] == ()
+
+
+def test_a_code_that_is_none_of_what_is_said_is_of_the_list_that_has_it():
+    counts = {("icd9cm", "4280"): 90, ("icd9cm", "25000"): 9, ("icd9cm", "E02"): 1}
+    systems, notes = settle_editions(counts, None)
+    assert systems["icd9cm", "E02"] == "icd10cm"
+    assert "1 mentions are said to be icd9cm" in notes[0]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from comorb.records.codes.recognition import recognise
 from comorb.records.codes.systems import coding_system, families
 
 Raw = tuple[str | None, str]
+# Ends an edition that isn't said of a code, but for which the day of its row speaks.
+PROBABLY = "?"
 
 _COMMON = 2000
 _MIXED_SHARE = 0.01
 _IN_FULL = 0.8
+_AGREE = 0.9
 
 
 def settle_editions(
@@ -22,24 +26,29 @@ def settle_editions(
     Parameters
     ----------
     counts : mapping of (system or None, raw code) to count
-        The distinct codes as they are written.
+        The distinct codes as they are written. A system that ends in `PROBABLY` counts where a code
+        may be of either edition, and if it is right of nine in ten of the others.
     system : str, optional
         The coding system of those of which nothing is said; recognised when None.
     """
-    loose = {code: count for (edition, code), count in counts.items() if edition is None}
+    loose: Counter[str] = Counter()
+    for raw, count in counts.items():
+        if not _said(raw):
+            loose[raw[1]] += count
     usual = sorted(loose, key=lambda code: (-loose[code], code))[:_COMMON]
     seen = None if system else recognise({code: loose[code] for code in usual})
     main = system or (seen.system if seen else "opaque")
-    systems = {raw: raw[0] or main for raw in counts}
+    systems = {raw: _said(raw) or main for raw in counts}
     notes = [
         f"the codes fit {rival} as well as {main}, as which they were read; name the coding system"
         for rival in (seen.rivals if seen else ())
     ]
     if system is None and loose and coding_system(main).family:
-        others, note = _strays(loose, main)
-        systems.update({(None, code): key for code, key in others.items()})
-        notes += [note] if note else []
-    for said in sorted({edition for edition, _ in counts if edition}):
+        others = _strays(loose, main)
+        systems |= {raw: others[raw[1]] for raw in counts if not _said(raw) and raw[1] in others}
+        systems |= _by_date(counts, systems)
+        notes += [_told(loose, main, others, counts, systems)] if others else []
+    for said in sorted({key for raw in counts if (key := _said(raw))}):
         codes = {code: count for (edition, code), count in counts.items() if edition == said}
         moved = _contradicted(codes, said)
         systems.update({(said, code): key for code, key in moved.items()})
@@ -52,14 +61,66 @@ def settle_editions(
     return systems, tuple(notes)
 
 
+def _told(
+    loose: Mapping[str, int],
+    main: str,
+    others: Mapping[str, str],
+    counts: Mapping[Raw, int],
+    systems: Mapping[Raw, str],
+) -> str:
+    """Return what the ledger says of two editions in a column without versions."""
+    other = next(iter(others.values()))
+    higher, both = _compared(loose, main, other)
+    listed = sum(loose[code] for code in both if higher[code])
+    doubtful = sum(loose[code] for code in both) - listed
+    dated = sum(counts[raw] for raw in _by_date(counts, systems))
+    note = (
+        f"{main} and {other} are mixed and no column says which is which: {doubtful - dated:,} "
+        f"mentions fit both and were taken as {main}"
+    )
+    note += f", {listed:,} by the list that has them" if listed else ""
+    note += f", {dated:,} by their dates" if dated else ""
+    return f"{note}; name the column with the version"
+
+
+def undecided(counts: Mapping[Raw, int], systems: Mapping[Raw, str]) -> int:
+    """Return how many mentions, of which nothing is said, fit two editions that are mixed."""
+    return sum(counts[raw] for raw in _undecided(systems) if raw[0] is None)
+
+
+def _said(raw: Raw) -> str | None:
+    return None if raw[0] is None or raw[0].endswith(PROBABLY) else raw[0]
+
+
+def _undecided(systems: Mapping[Raw, str]) -> list[Raw]:
+    """Return the raw codes that two editions know equally well, where both occur."""
+    loose = [raw for raw in systems if not _said(raw)]
+    keys = sorted({systems[raw] for raw in loose if coding_system(systems[raw]).family})
+    if len(keys) < 2:
+        return []
+    higher, _ = _compared({code for _, code in loose}, keys[0], keys[1])
+    return [raw for raw in loose if higher.get(raw[1]) == 0]
+
+
+def _by_date(counts: Mapping[Raw, int], systems: Mapping[Raw, str]) -> dict[Raw, str]:
+    """Return the edition of the undecided codes whose rows have a day, if such days tell others."""
+    undecided = set(_undecided(systems))
+    dated = {raw: raw[0].removesuffix(PROBABLY) for raw in systems if raw[0] and not _said(raw)}
+    others = [raw for raw in dated if raw not in undecided]
+    right = sum(counts[raw] for raw in others if dated[raw] == systems[raw])
+    if right < _AGREE * sum(counts[raw] for raw in others):
+        return {}
+    return {raw: key for raw, key in dated.items() if raw in undecided}
+
+
 def _rivals(key: str) -> list[str]:
     """Return the first system of each other family."""
     own = coding_system(key).family
     return [some[0].key for name, some in families().items() if name != own]
 
 
-def _strays(loose: Mapping[str, int], main: str) -> tuple[dict[str, str], str]:
-    """Return the codes of another edition in a column without versions, and a note.
+def _strays(loose: Mapping[str, int], main: str) -> dict[str, str]:
+    """Return the codes of another edition in a column without versions.
 
     The column is mixed when one mention in a hundred is none of the main system; then a code that
     fits both is of the edition that lists it.
@@ -76,19 +137,10 @@ def _strays(loose: Mapping[str, int], main: str) -> tuple[dict[str, str], str]:
     }
     other = max(strays, key=lambda key: mentions(strays[key]))
     if mentions(strays[other]) < _MIXED_SHARE * mentions(loose):
-        return {}, ""
-    higher, both = _compared(loose, main, other)
+        return {}
+    higher, _ = _compared(loose, main, other)
     listed = [code for code, gain in higher.items() if gain > 0]
-    doubtful = mentions(code for code, gain in higher.items() if gain == 0)
-    settled = mentions(both) - doubtful
-    note = (
-        f"{main} and {other} are mixed and no column says which is which: {doubtful:,} mentions "
-        f"fit both and were taken as {main}"
-    )
-    note += f", {settled:,} by the list that has them" if settled else ""
-    return dict.fromkeys(
-        [*strays[other], *listed], other
-    ), f"{note}; name the column with the version"
+    return dict.fromkeys([*strays[other], *listed], other)
 
 
 def _contradicted(codes: Mapping[str, int], said: str) -> dict[str, str]:
@@ -101,8 +153,8 @@ def _contradicted(codes: Mapping[str, int], said: str) -> dict[str, str]:
         return {}
     moved: dict[str, str] = {}
     for other in _rivals(said):
-        higher, _ = _compared(codes, said, other)
-        listed = [code for code, gain in higher.items() if gain > 0 and _standing(other)(code) == 2]
+        known, here = _standing(other), _standing(said)
+        listed = [code for code in codes if known(code) == 2 and here(code) < 2]
         moved |= dict.fromkeys(listed, other)
     if not moved:
         return {}

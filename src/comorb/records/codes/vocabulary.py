@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from comorb.model.arrays import Indices, Ints, Mask
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.coverage import check_usable, ledger_notes
-from comorb.records.codes.editions import Raw, settle_editions
+from comorb.records.codes.editions import Raw, settle_editions, undecided
 from comorb.records.codes.features import Features, featurise
 from comorb.records.codes.scores import is_scored, score
 from comorb.records.codes.systems import coding_system
@@ -30,7 +30,8 @@ class Vocabulary:
     ``places`` has a row for each raw code: the numbers of its features, one a level or one a
     group of a map, then those of the conditions of scores, which are numbered after the features;
     -1 for none. ``malformed`` and ``missing`` mark raw codes that have none, ``left_out`` those
-    that were left out on purpose, by the reason; ``notes`` are for the ledger.
+    that were left out on purpose, by the reason; ``notes`` are for the ledger. So many mentions as
+    ``undecided`` may be of either of two editions.
     """
 
     codes: tuple[str, ...]
@@ -42,6 +43,7 @@ class Vocabulary:
     notes: tuple[str, ...]
     left_out: Mapping[str, Mask] = field(default_factory=dict)
     conditions: tuple[tuple[str, str], ...] = ()
+    undecided: int = 0
 
     @property
     def width(self) -> int:
@@ -146,6 +148,7 @@ def build_vocabulary(
         (*notes, *ledger_notes(mentioned, systems, fits, coding)),
         {reason: marked(partial(_left_out, reason)) for reason in reasons},
         conditions,
+        undecided(mentioned, systems),
     )
 
 

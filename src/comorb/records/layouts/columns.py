@@ -17,7 +17,7 @@ from comorb.records.layouts.names import (
     CODE,
     DIAGNOSIS,
     NOT_CODE,
-    OUTCOME,
+    NOT_ITEM,
     PLAIN_CODE,
     PROCEDURE,
     ROLES,
@@ -31,6 +31,7 @@ from comorb.records.layouts.neighbours import (
     description_column,
     kind_column,
     repeating_id,
+    unique_ids,
     version_column,
 )
 from comorb.records.values import is_missing, yes_no
@@ -129,7 +130,7 @@ class Columns:
         one_two = [name for name in self.names if _are_one_and_two(self.sample[name])]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
-        return tuple(name for name in coded or flags if not OUTCOME.search(plain(name)))
+        return tuple(name for name in coded or flags if not NOT_ITEM.search(plain(name)))
 
     @property
     def joined(self) -> bool:
@@ -175,8 +176,16 @@ class Columns:
     @cached_property
     def repeating_id(self) -> str | None:
         """A column that is no known id, but repeats as the ids of records do."""
-        layout = self.layout("long", self.codes)
-        return repeating_id(self.cells, self._beside(self.codes, layout.roles))
+        return repeating_id(self.cells, self._beside_long)
+
+    @cached_property
+    def _beside_long(self) -> list[str]:
+        return self._beside(self.codes, self.layout("long", self.codes).roles)
+
+    @cached_property
+    def unique_ids(self) -> list[str]:
+        """The columns that look like ids, of which these rows can't tell whether they repeat."""
+        return unique_ids(self.cells, self._beside_long)
 
     @cached_property
     def kind_column(self) -> tuple[str, Callable[[str], bool]] | None:
@@ -234,7 +243,10 @@ def _parts(values: Sequence[str]) -> list[str]:
 
 
 def _are_flags(values: Sequence[str]) -> bool:
-    return bool(values) and all(yes_no(value) is not None for value in values)
+    """Tell a column of yes and no; a cross stands alone, or it may be any letter."""
+    different = {value.strip().lower() for value in values}
+    known = all(yes_no(value) is not None for value in different)
+    return bool(different) and known and ("x" not in different or len(different) == 1)
 
 
 def _are_one_and_two(values: Sequence[str]) -> bool:

@@ -61,8 +61,8 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if not columns.codes or not (asked or len(columns.codes) == 1):
         return None
     layout, notes = replace(columns.layout(READER.kind, columns.codes), part=None), []
-    if not layout.ids and columns.repeating_id:
-        layout = replace(layout, record=columns.repeating_id)
+    if not layout.ids and (key := _repeating_id(source, table, columns)):
+        layout = replace(layout, record=key)
         notes.append(
             f"column {layout.record!r} repeats from row to row, so it was taken as the id of a "
             "record; name the id if it is another"
@@ -72,6 +72,19 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if not asked and (not layout.ids or (columns.joined and not layout.separator)):
         return None
     return _of_diagnoses(source, Plan(READER, table, layout, notes=tuple(notes)), columns)
+
+
+def _repeating_id(source: OpenedSource, table: SourceTable, columns: Columns) -> str | None:
+    """Return the column of no known name that repeats as the ids of records do.
+
+    Where the rows of a record lie far apart, only the whole table tells.
+    """
+    if columns.repeating_id or not columns.unique_ids:
+        return columns.repeating_id
+    picks = ", ".join(f"count(DISTINCT {quoted(name)})" for name in columns.unique_ids)
+    ((rows, *different),) = source.rows(table, f"SELECT count(*), {picks} FROM {table.sql}")
+    pairs = zip(different, columns.unique_ids, strict=True)
+    return max((pair for pair in pairs if pair[0] < 0.8 * rows), default=(0, None))[1]
 
 
 def _of_diagnoses(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
@@ -182,7 +195,7 @@ def _base(source: OpenedSource, plan: Plan) -> SourceTable:
         picks.append(f"{value} AS {quoted(shown)}")
     sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
     if table.text:
-        source.rows(table, f"CREATE TEMP TABLE base AS {sql}")
+        source.rows(table, f"CREATE OR REPLACE TEMP TABLE base AS {sql}")
         sql = "SELECT * FROM base"
     return source.view(table.label, sql, table.text)
 
@@ -215,7 +228,7 @@ def _codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
 def _ids(source: OpenedSource, base: SourceTable) -> pa.Array:
     source.rows(
         base,
-        'CREATE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
+        'CREATE OR REPLACE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
         f"FROM {base.sql} WHERE id IS NOT NULL ORDER BY id",
     )
     batches = source.batches(base, "SELECT CAST(id AS VARCHAR) AS id FROM ids ORDER BY rowid")

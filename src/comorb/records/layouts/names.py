@@ -9,7 +9,7 @@ from collections.abc import Sequence
 _ID = r"_?(id|ids|no|nr|nbr|num|number|key|sk|identifier|nummer|numero|kennung)"
 _OF = r"(de_|del_|do_|da_|di_|du_|der_|des_|la_|el_|l_|d_)*"
 _BEFORE = (
-    rf"(id|num|no|nr|n|numero|nummer|codigo|codice|codi|code|identifiant|identificador)_?{_OF}"
+    rf"(id|num|no|nr|n|numero|nummer|codigo|codice|codi|cod|code|identifiant|identificador)_?{_OF}"
 )
 _VISIT = (
     r"(hadm|encounter|enc|visit|visit_occurrence|claim|clm|record|rec|stay|admission|adm|episode|"
@@ -69,9 +69,10 @@ ROLES = {
 # A name such as 'nd' or 'cid' may mean something else, so its values have to be ICD-10 codes.
 CODE = re.compile(
     r"(^|_)(p|s)?(dx|dgns|dgn|diag\w*|\w*diagnos\w*|icd(_?(9|10))?(_?(cm|gm))?|i9|i10|snomed|"
-    r"condition|comorbidity|comorbidities|problem|(cie|cim|cid)_?(9|10)(_?m?c)?)s?(_|\d|$)"
+    r"condition|comorbidity|comorbidities|problem|(cie|cim)(_?(9|10))?(_?m?c)?|cid_?(9|10))s?"
+    r"(_|\d|$)"
 )
-WEAK_CODE = re.compile(r"(^|_)(cie|cim|cid|hd|nd|dp|dr|das)(_|\d|$)")
+WEAK_CODE = re.compile(r"(^|_)(cid|hd|nd|dp|dr|das)(_|\d|$)")
 PLAIN_CODE = re.compile(r"(codes?|codigos?|codis?|codice|codici|kode)(_?\d+)?")
 NOT_CODE = re.compile(
     r"(^|_)(proc\w*|prcdr|pr|px|cpt|hcpcs|drg|adm\w*|aufnahme\w*|einweisung\w*|date|dt|time|poa|"
@@ -87,9 +88,9 @@ PROCEDURE = re.compile(
     r"intervent\w*|intervenc\w*|operat\w*|verrichting\w*|acte|actes|ccam|pcs|(icd_?)?9_?proc)"
     r"(_|\d|$)"
 )
-OUTCOME = re.compile(
+NOT_ITEM = re.compile(
     r"(^|_)(sex\w*|gender|male|female|died|dead|death|deceased|expired?|mort\w*|readm\w*|newborn|"
-    r"emergency|urgent|elective|survived|icu|outcome|geschlecht|weiblich|mannlich|verstorben|gestorben|tod|"
+    r"emergency|urgent|elective|survived|icu|outcome|id|geschlecht|weiblich|mannlich|verstorben|gestorben|tod|"
     r"notfall|wiederaufnahme|deces|decede|exitus|fallecid\w*|muerte|muert\w*|urgen\w*|reingres\w*|"
     r"sesso|decesso|dece[sd]ut\w*|obito|geslacht|overleden|heropname|spoed\w*)(_|$)"
 )

@@ -21,6 +21,7 @@ _IS_DIAGNOSIS = re.compile(
     r"(is_)?(dx|diag|diagnos(is|e|i|tic|tico))(_?(flag|ind\w*|yn|code|row))?"
 )
 _IS_PROCEDURE = re.compile(r"(is_)?(px|proc|procedure|prozedur)(_?(flag|ind\w*|yn|code|row))?")
+_UNIQUE = 0.95
 _KIND = re.compile(
     r"((code|record|item|entry|row|event|icd|tipo|tipus|type)_?)?(de_)?"
     r"(type|kind|class|typ|tipo|tipus|art|soort|domain|code|codigo|codi)"
@@ -66,19 +67,39 @@ def repeating_id(cells: Cells, free: Sequence[str]) -> str | None:
     isn't as short as a number of days. Of several such columns, the finest is taken.
     """
     finest: tuple[bool, int, str] | None = None
-    for name in free:
-        values = [text for text in cells[name] if text]
-        different, rows = len(set(values)), len(cells[name])
-        if len(values) < rows or not 0.02 * rows < different < 0.95 * rows:
-            continue
-        if _PLACE.fullmatch(plain(name)) or not all(map(_KEY.fullmatch, values)):
+    for name in _like_ids(cells, free):
+        values, rows = cells[name], len(cells[name])
+        different = len(set(values))
+        if not 0.02 * rows < different < _UNIQUE * rows:
             continue
         together = 1 + sum(one != two for one, two in pairwise(values)) <= 1.02 * different
-        if not together and (different < 0.2 * rows or min(map(len, values)) < 4):
+        if not together and (different < 0.2 * rows or _is_short(values)):
             continue
         if finest is None or (together, different) > finest[:2]:
             finest = (together, different, name)
     return finest[2] if finest else None
+
+
+def unique_ids(cells: Cells, free: Sequence[str]) -> list[str]:
+    """Return the columns that look like ids and hardly repeat in these rows: others may do so."""
+    return [
+        name
+        for name in _like_ids(cells, free)
+        if len(set(cells[name])) >= _UNIQUE * len(cells[name]) and not _is_short(cells[name])
+    ]
+
+
+def _like_ids(cells: Cells, free: Sequence[str]) -> list[str]:
+    return [
+        name
+        for name in free
+        if all(text and _KEY.fullmatch(text) for text in cells[name])
+        and not _PLACE.fullmatch(plain(name))
+    ]
+
+
+def _is_short(values: Sequence[str | None]) -> bool:
+    return min((len(text or "") for text in values), default=0) < 4
 
 
 def kind_column(cells: Cells, free: Sequence[str]) -> tuple[str, Callable[[str], bool]] | None:

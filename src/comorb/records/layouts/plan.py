@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from comorb.errors import RecordsError
 from comorb.records.codes.coding import Coding
+from comorb.records.codes.editions import PROBABLY
 from comorb.records.codes.systems import PROCEDURES, edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
@@ -88,6 +89,8 @@ class Plan:
 
     def edition(self, text: str | None) -> str | None:
         """Return the coding system that a text of the version column means, if it says one."""
+        if text and text.endswith(PROBABLY):
+            return text
         key = edition(text) if text else None
         return PROCEDURES.get(key, key) if key and self.of_procedures else key
 
