@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from comorb.cli import options
+from comorb.cli.sources import kinds_of, sources_of
 
 
 def assign(  # noqa: PLR0913 - one parameter for each option
@@ -26,6 +27,8 @@ def assign(  # noqa: PLR0913 - one parameter for each option
         bool,
         typer.Option("--all", help="Also assign records that the model's rules would leave out."),
     ] = False,
+    beside: options.With = None,
+    kinds: options.Kinds = None,
     table: options.Table = None,
     layout: options.LayoutKind = None,
     column: options.Columns = None,
@@ -47,14 +50,19 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     from comorb.insight.runs.assign import assign_records
     from comorb.records.preparation import Preparation
 
-    asked = table or layout or column
-    reading = Preparation(table=table, layout=options.layout_of(layout, column)) if asked else None
+    asked = table or layout or column or kinds
+    reading = Preparation(
+        table=table,
+        layout=options.layout_of(layout, column),
+        kinds=kinds_of(kinds),
+        layouts=options.layouts_of(column),
+    )
     with shown_progress(quiet) as tell:
         tally = assign_records(
             model,
-            records,
+            sources_of(records, beside, reading.kinds),
             output,
-            reading,
+            reading if asked else None,
             every=every,
             memory=memory,
             engine=engine,

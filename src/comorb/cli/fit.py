@@ -57,16 +57,18 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     """
     from comorb.cli.output import show_run, shown_progress
     from comorb.insight.runs.run import Request, fit_records
+    from comorb.records.beside import main_and_beside
 
-    source = _without_secrets(records)
+    main, beside = main_and_beside(records)
     request = Request(
         options.number_of_clusters(clusters),
         preparation,
-        title=title or Path(source).name,
+        title=title or Path(_without_secrets(main)).name,
         outcomes=None if outcome is None else tuple(outcome),
         repeats=3 if stable else 0,
     )
-    request = replace(request, command=request.words(source))
+    named = {kind: _without_secrets(source) for kind, source in beside.items()}
+    request = replace(request, command=request.words(_without_secrets(main), named))
     with shown_progress(quiet) as tell:
         profile = fit_records(
             records, output, request, memory=memory, engine=engine, force=force, tell=tell

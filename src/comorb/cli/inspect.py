@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comorb.cli import options
+from comorb.cli.sources import kinds_of, sources_of
 
 if TYPE_CHECKING:
     from comorb.records.reading import Inspection
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 def inspect(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
+    beside: options.With = None,
+    kinds: options.Kinds = None,
     table: options.Table = None,
     layout: options.LayoutKind = None,
     column: options.Columns = None,
@@ -30,14 +33,17 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
     """
     from comorb.cli.output import show, shown_progress
     from comorb.insight.runs.progress import Progress
+    from comorb.records.beside import MAIN
     from comorb.records.reading import inspect_records
 
     with shown_progress() as tell:
         tell(Progress("reading", "Reading the records"))
+        asked = kinds_of(kinds)
         inspection = inspect_records(
-            records,
+            sources_of(records, beside, asked),
+            kinds=asked,
             table=table,
-            layout=options.layout_of(layout, column),
+            layout=dict(options.layouts_of(column)) | {MAIN: options.layout_of(layout, column)},
             unit=unit,
             system=system,
             level=level,

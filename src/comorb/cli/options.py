@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from comorb.cli.sources import kinds_of, sources_of
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
 
@@ -74,11 +75,28 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="ROLE=NAME",
-        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas. Recognised when "
-        "left out.",
+        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas; drug.codes=NAME "
+        "of what is read beside RECORDS. Recognised when left out.",
     ),
 ]
 
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="KIND=FILE",
+        help="Also read codes of another kind, such as drug=FILE or procedure=FILE, or a table "
+        "with a row for each visit=FILE or patient=FILE. A table of RECORDS may stand for the "
+        "file. Repeatable.",
+    ),
+]
+Kinds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND,KIND",
+        help="The tables of RECORDS to read together: diagnosis, drug, procedure, visit, patient.",
+    ),
+]
 Levels = Annotated[
     list[str],
     typer.Option(
@@ -95,7 +113,8 @@ System = Annotated[
     str | None,
     typer.Option(
         metavar="SYSTEM",
-        help=" or".join(", ".join(SYSTEMS).rsplit(",", 1)) + "; recognised when left out.",
+        help=" or".join(", ".join(SYSTEMS).rsplit(",", 1)) + "; recognised when left out. "
+        "'icd9cm drug:atc' says it of another kind too.",
     ),
 ]
 Map = Annotated[
@@ -138,18 +157,27 @@ Workspace = Annotated[
 
 
 def cohort_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `preparation` in place of its parameter ``preparation``."""
+    """Give a command the options of `preparation` in place of its parameter ``preparation``.
+
+    What is to be read beside its ``records`` becomes a part of them; see `sources_of`.
+    """
     late = {"Preparation": object}
     own = inspect.signature(command, eval_str=True, locals=late).parameters
     shared = inspect.signature(preparation, eval_str=True, locals=late).parameters
+    beside = inspect.Parameter(
+        "beside", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=With
+    )
 
     @wraps(command)
     def asked(**given: Any) -> None:
-        chosen = {name: given.pop(name) for name in shared}
-        command(preparation=preparation(**chosen), **given)
+        chosen = preparation(**{name: given.pop(name) for name in shared})
+        others = given.pop("beside")
+        if "records" in given:
+            given["records"] = sources_of(given["records"], others, chosen.kinds)
+        command(preparation=chosen, **given)
 
     parameters = [one for name, one in own.items() if name != "preparation"]
-    parameters += shared.values()
+    parameters += [beside, *shared.values()]
     parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
     keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
     asked.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
@@ -202,6 +230,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     weights: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
     ] = None,
+    kinds: Kinds = None,
     table: Table = None,
     layout: LayoutKind = None,
     column: Columns = None,
@@ -224,6 +253,8 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
         code_map=opened_map(code_map),
         chronic=chronic,
         scores=tuple(score or ()),
+        kinds=kinds_of(kinds),
+        layouts=layouts_of(column),
         **_bounds(where or []),
     )
 
@@ -232,16 +263,30 @@ def layout_of(kind: str | None, columns: list[str] | None, weights: str | None =
     """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
     from comorb.records.layouts.layout import Layout
 
-    given: dict[str, Any] = {}
+    return Layout(kind=kind, weight=weights, **_roles(columns).get("", {}))
+
+
+def layouts_of(columns: list[str] | None) -> tuple[tuple[str, Layout], ...]:
+    """Return what ``--column KIND.ROLE=NAME`` says of the sources beside the records."""
+    from comorb.records.layouts.layout import Layout
+
+    return tuple((kind, Layout(**roles)) for kind, roles in _roles(columns).items() if kind)
+
+
+def _roles(columns: list[str] | None) -> dict[str, dict[str, Any]]:
+    """Return the columns of each kind by their roles, those of the records under ''."""
+    given: dict[str, dict[str, Any]] = {}
     for text in columns or []:
-        role, _, name = text.partition("=")
+        before, _, name = text.partition("=")
+        kind, _, role = before.rpartition(".")
         if role not in ROLES or not name:
             raise typer.BadParameter(
                 f"expected ROLE=NAME with a role out of {', '.join(ROLES)}, got {text!r}",
                 param_hint="--column",
             )
-        given[role] = (*given.get(role, ()), *next(csv.reader([name]))) if role == "codes" else name
-    return Layout(kind=kind, weight=weights, **given)
+        roles = given.setdefault(kind, {})
+        roles[role] = (*roles.get(role, ()), *next(csv.reader([name]))) if role == "codes" else name
+    return given
 
 
 def number_of_clusters(text: str) -> int | Literal["auto"]:

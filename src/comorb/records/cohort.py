@@ -5,7 +5,7 @@ Every operation returns a new cohort and writes what it did into the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from comorb.errors import InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
 from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
+from comorb.records.codes.systems import systems_by_kind
 from comorb.records.ledger import Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
@@ -97,7 +98,9 @@ class Cohort:
     def having(self, *codes: str) -> Cohort:
         """Keep the records that have at least one of the codes.
 
-        A code is matched whole; on full codes it also matches all that begin with it.
+        A code is matched whole; on full codes it also matches all that begin with it. What stands
+        before a colon, as in 'drug:A10B' or 'icd9cm:428', may be left out when no code is meant
+        without it.
         """
         return self._keep(self._has(codes), f"having {' or '.join(codes)}")
 
@@ -178,6 +181,11 @@ class Cohort:
         """Drop the codes that every record has: they can't tell records apart."""
         return self._drop(self.counts() == len(self), "in every record")
 
+    def drop_unused(self) -> Cohort:
+        """Drop the codes that no record has."""
+        gone = self.counts() == 0
+        return self._drop(gone, "in no record that is left") if gone.any() else self
+
     def split(self, by: str) -> dict[str, Cohort]:
         """Return one cohort for each value of a covariate, in the order of the values."""
         column = pc.cast(self._covariate(by), pa.string())
@@ -214,14 +222,27 @@ class Cohort:
                 "expected codes as texts, one after the other, such as ('428', '585'), got "
                 + ", ".join(type(code).__name__ for code in codes)
             )
-        by_prefix = "full" in self.level.split("+") and self.system != "opaque"
-        meets: Callable[[str, str], bool] = str.startswith if by_prefix else str.__eq__
-        known = [(_plain(code), _plain(code).rpartition(":")[2]) for code in self.codes]
+        systems = systems_by_kind(self.system)
+        own = [systems.get(code.partition(":")[0]) or systems.get("") for code in self.codes]
+        full = "full" in self.level.split("+")
+        wholes = [_plain(code) for code in self.codes]
+        bare = [whole.rpartition(":")[2] for whole in wholes]
+
+        def hits(forms: list[str], code: str) -> Mask:
+            return np.array(
+                [
+                    form.startswith(code) if full and system != "opaque" else form == code
+                    for form, system in zip(forms, own, strict=True)
+                ],
+                dtype=bool,
+            )
+
         matching = np.zeros(len(self.codes), dtype=bool)
         for code in codes:
-            hits = [any(meets(form, _plain(code)) for form in forms) for forms in known]
-            matching |= hits
-            if not any(hits):
+            found = hits(wholes, _plain(code))
+            found = found if found.any() else hits(bare, _plain(code))
+            matching |= found
+            if not found.any():
                 near = get_close_matches(code, self.codes, 3)
                 hint = f" The nearest are {', '.join(near)}." if near else ""
                 raise RecordsError(
@@ -246,9 +267,7 @@ class Cohort:
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         if not mask.any():
             raise RecordsError(f"No record is left after the rule '{rule}'.")
-        smaller = self._take(mask, rule)
-        gone = smaller.counts() == 0
-        return smaller._drop(gone, "in no record that is left") if gone.any() else smaller
+        return self._take(mask, rule).drop_unused()
 
     def _take(self, mask: Mask, rule: str) -> Cohort:
         rows = np.flatnonzero(mask)

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.model.arrays import Mask
 from comorb.records.codes.coding import Coding
-from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.layouts.assembly import Encode
+from comorb.records.joining import open_joining
+from comorb.records.layouts.assembly import Encode, encoder
 from comorb.records.layouts.dating import dated
 from comorb.records.layouts.identity import NO_UNIQUE_ID
 from comorb.records.layouts.plan import Plan
@@ -49,18 +49,24 @@ def open_parts(
 ) -> Iterator[Iterator[Part]]:
     """Open a source as parts of one cohort, before any rule; all of them have the same codes.
 
-    ``memory`` is about the most to hold, such as '2GB'; a quarter of it is for DuckDB.
+    ``memory`` is about the most to hold, such as '2GB'; a quarter of it is for DuckDB, of which
+    each source has an equal share.
     """
-    with open_source(source, _share(memory)) as opened:
-        plan, begun = _with_id(opened, preparation.plan(opened))
-        begun = begun.noted(*plan.notes, *opened.notes, *plan.doubts(opened))
-        raws = plan.reader.count(opened, plan)
-        vocabulary = plan.vocabulary(raws, preparation.system, preparation.coding)
-        if vocabulary.undecided and (by_date := dated(opened, plan)):
-            plan, raws = by_date, by_date.reader.count(opened, by_date)
-            vocabulary = plan.vocabulary(raws, preparation.system, preparation.coding)
-        encode = _encoder(raws, vocabulary)
-        yield _cohorts(opened, plan, begun, encode, preparation.coding)
+    kind, records, besides = preparation.sources(source)
+    share = _share(memory, 4 * (1 + len(besides)))
+    with open_source(records, share) as opened:
+        read = preparation.plan(opened, kind)
+        with open_joining(records, opened, read, besides, preparation.level, share) as joining:
+            plan, begun = _with_id(opened, read)
+            begun = begun.noted(*plan.notes, *opened.notes, *plan.doubts(opened))
+            raws = plan.reader.count(opened, plan)
+            vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
+            if vocabulary.undecided and (by_date := dated(opened, plan)):
+                plan, raws = by_date, by_date.reader.count(opened, by_date)
+                vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
+            encode = encoder(raws, vocabulary)
+            parts = _cohorts(opened, plan, begun, encode, preparation.coding)
+            yield (joining.join(part) for part in parts)
 
 
 def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
@@ -143,16 +149,6 @@ def _cohorts(
         plan.check_usable(assembly)
 
 
-def _encoder(raws: dict[Raw, int], vocabulary: Vocabulary) -> Encode:
-    """Return what finds the raw codes of a part in the vocabulary of all."""
-    number = {raw: place for place, raw in enumerate(raws)}
-
-    def encode(some: dict[Raw, int]) -> Vocabulary:
-        return vocabulary.at([number.get(raw, -1) for raw in some])
-
-    return encode
-
-
-def _share(memory: str | None) -> str | None:
+def _share(memory: str | None, among: int) -> str | None:
     size = _SIZE.fullmatch(memory or "")
-    return f"{float(size[1]) / 4}{size[2]}" if size else memory
+    return f"{float(size[1]) / among}{size[2]}" if size else memory

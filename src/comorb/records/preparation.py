@@ -10,9 +10,12 @@ from functools import partial
 from typing import Any
 
 from comorb.errors import RecordsError
+from comorb.records.beside import COVARIATES, Beside, arranged, table_of
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.own_map import CodeMap
+from comorb.records.codes.systems import systems_by_kind
 from comorb.records.cohort import Cohort, Interval, Period
+from comorb.records.joining import open_joining
 from comorb.records.layouts.dating import dated
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
@@ -41,6 +44,10 @@ class Preparation:
     by default 3 (the paper's rule), and none where a table has a column for each item. With 0,
     records without a code are read, too. Then ``drop_codes`` go, and those of fewer than
     ``drop_rare`` records. ``code_map`` is the map itself, not its file, so that a model has it.
+
+    ``kinds`` are tables of the records' source that are read together, such as 'diagnosis' and
+    'drug'; ``layouts`` are those of sources that are read beside the records, by their kinds. A
+    ``system`` such as 'icd9cm drug:atc' is that of the records, and of a kind beside them.
     """
 
     table: str | None = None
@@ -59,6 +66,8 @@ class Preparation:
     code_map: CodeMap | None = None
     chronic: bool = False
     scores: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    layouts: tuple[tuple[str, Layout], ...] = ()
 
     @property
     def coding(self) -> Coding:
@@ -72,9 +81,10 @@ class Preparation:
     def open(self, source: Any, memory: str | None = None) -> Reading:
         """Read every record of a source, with what was understood of it."""
         coding = self.coding
-        with open_source(source, memory) as opened:
-            plan = self.plan(opened, whole=True)
-            encode = partial(plan.vocabulary, system=self.system, coding=coding)
+        kind, records, besides = self.sources(source)
+        with open_source(records, memory) as opened:
+            plan = self.plan(opened, kind, whole=True)
+            encode = partial(plan.vocabulary, system=self.own_system, coding=coding)
             assembly = plan.reader.read(opened, plan, encode)
             if assembly.vocabulary.undecided and (by_date := dated(opened, plan)):
                 assembly = by_date.reader.read(opened, by_date, encode)
@@ -82,14 +92,34 @@ class Preparation:
             cohort = plan.cohort(assembly, coding, Cohort)
             notes = (*plan.notes, *cohort.ledger.notes, *opened.notes, *plan.doubts(opened))
             cohort = replace(cohort, ledger=replace(cohort.ledger, notes=notes))
+            if besides:
+                with open_joining(records, opened, plan, besides, self.level, memory) as joining:
+                    cohort = joining.join(cohort).drop_unused()
             return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
 
-    def plan(self, source: OpenedSource, whole: bool = False) -> Plan:
-        """Find out how to read a source, ``whole`` or in parts."""
-        keep_empty = self.at_least == 0
+    def sources(self, source: Any) -> tuple[str, Any, tuple[Beside, ...]]:
+        """Return the kind of the records, their own source, and what is read beside them."""
+        return arranged(source, self.kinds, dict(self.layouts), self.system)
+
+    def plan(self, opened: OpenedSource, kind: str, whole: bool = False) -> Plan:
+        """Find out how to read the records, which are of a kind, ``whole`` or in parts."""
+        table = self.table
+        if table is None and self.kinds:
+            table = table_of(opened, kind)
         return plan_reading(
-            source, self.table, self.layout, self.unit, whole=whole, keep_empty=keep_empty
+            opened,
+            table,
+            self.layout,
+            self.unit,
+            whole=whole,
+            keep_empty=self.at_least == 0,
+            kind=kind,
         )
+
+    @property
+    def own_system(self) -> str | None:
+        """The coding system of the records' own codes, if it is said."""
+        return systems_by_kind(self.system or "").get("")
 
     def select(self, cohort: Cohort) -> Cohort:
         """Keep the records that the rules ask for, with all their codes."""
@@ -126,20 +156,27 @@ class Preparation:
     ) -> Preparation:
         """Return how to prepare new records for a model of this preparation.
 
-        They are in the model's coding system, whatever they look like, unless its features are
+        They are in the model's coding systems, whatever they look like, unless its features are
         those of several; they need no weights and no scores and keep all their codes. ``reading``
         says in which table and layout they are, when it isn't the same; ``every`` keeps also the
         records that the rules would leave out.
         """
         same = reading or self
         chosen = Preparation(at_least=0) if every else self
-        shared = "+" in system or "common" in self.level or self.code_map is not None
+        layouts = tuple(one for one in self.layouts if one[0] not in COVARIATES)
+        systems = systems_by_kind(system)
+        own = systems.pop("", "")
+        shared = "+" in own or "common" in self.level or self.code_map is not None
+        words = [(self.own_system or "") if shared else own]
+        words += [f"{kind}:{keys}" for kind, keys in systems.items()]
         return replace(
             chosen,
             table=same.table,
             layout=replace(same.layout, weight=None),
+            kinds=same.kinds or self.kinds,
+            layouts=same.layouts if reading else layouts,
             unit=self.unit,
-            system=self.system if shared else system,
+            system=" ".join(filter(None, words)) or None,
             level=self.level,
             drop_codes=(),
             drop_rare=0,
@@ -155,18 +192,19 @@ class Preparation:
         ['--having', '428', '--where', 'age=65:']
         """
         layout = self.layout
-        columns = {"codes": _listed(layout.codes or ()), "separator": layout.separator}
-        columns |= {"yes": layout.yes}
-        columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
+        columns = _columns(layout)
+        for kind, own in self.layouts:
+            columns |= {f"{kind}.{role}": name for role, name in _columns(own).items()}
         where = {
             "age": self.age and ":".join("" if end is None else _number(end) for end in self.age),
             "sex": _listed(self.sex),
             "dates": self.dates and ":".join("" if end is None else str(end) for end in self.dates),
         }
         options: list[tuple[str, Sequence[str]]] = [
+            ("--kinds", [",".join(self.kinds)] if self.kinds else []),
             ("--table", [self.table] if self.table else []),
             ("--layout", [layout.kind] if layout.kind else []),
-            ("--column", [f"{role}={name}" for role, name in columns.items() if name]),
+            ("--column", [f"{role}={name}" for role, name in columns.items()]),
             ("--weights", [layout.weight] if layout.weight else []),
             ("--unit", [self.unit] if self.unit else []),
             ("--system", [self.system] if self.system else []),
@@ -188,6 +226,11 @@ class Preparation:
         plain, usual = asdict(self), asdict(Preparation())
         plain["layout"] = {key: value for key, value in plain["layout"].items() if value}
         usual["layout"] = {}
+        plain["layouts"] = {
+            kind: {key: value for key, value in asdict(own).items() if value}
+            for kind, own in self.layouts
+        }
+        usual["layouts"] = {}
         plain["code_map"] = self.code_map and self.code_map.to_dict()
         plain["dates"] = self.dates and [end and str(end) for end in self.dates]
         return {key: value for key, value in plain.items() if value != usual[key]}
@@ -196,13 +239,29 @@ class Preparation:
     def from_dict(cls, plain: dict[str, Any]) -> Preparation:
         """Return the preparation that ``to_dict`` made plain."""
         lists = {key: tuple(value) for key, value in plain.items() if isinstance(value, list)}
-        layout = plain.get("layout", {})
-        if "codes" in layout:
-            layout = layout | {"codes": tuple(layout["codes"])}
-        given = plain | lists | {"layout": Layout(**layout)}
+        given = plain | lists | {"layout": _layout(plain.get("layout", {}))}
+        given["layouts"] = tuple(
+            (kind, _layout(own)) for kind, own in plain.get("layouts", {}).items()
+        )
         if "code_map" in plain:
             given["code_map"] = CodeMap.from_dict(plain["code_map"])
         return replace(cls(), **given)
+
+
+def _columns(layout: Layout) -> dict[str, str]:
+    """Return the columns that a layout names, by their roles, and what it says of its texts."""
+    columns = {
+        "codes": _listed(layout.codes or ()),
+        "separator": layout.separator or "",
+        "yes": layout.yes or "",
+    }
+    columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
+    return {role: name for role, name in columns.items() if name}
+
+
+def _layout(plain: dict[str, Any]) -> Layout:
+    codes = {"codes": tuple(plain["codes"])} if "codes" in plain else {}
+    return Layout(**(plain | codes))
 
 
 def _listed(names: Sequence[str]) -> str:

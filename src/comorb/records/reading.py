@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from comorb.records.beside import MAIN
 from comorb.records.codes.own_map import CodeMap, opened_map
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
@@ -43,8 +44,9 @@ class Inspection:
 def read_records(  # noqa: PLR0913 - one parameter for each option
     source: Any,
     *,
+    kinds: str | Sequence[str] = (),
     table: str | None = None,
-    layout: Layout | str | None = None,
+    layout: Layout | str | Mapping[str, Layout] | None = None,
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
@@ -57,19 +59,19 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
 
     Parameters
     ----------
-    source : path, str, or a pandas, polars or Arrow table
-        A file of text, Parquet, Arrow, JSON, DuckDB, SQLite, a spreadsheet, SAS, SPSS or Stata, a
-        zip archive, a folder, a glob of Parquet files, a ``postgresql://`` URL, or a table in
-        memory.
+    source : path, str, or a pandas, polars or Arrow table, or a mapping of kinds to such
+        A file, a folder, a glob, a ``postgresql://`` URL, or a table in memory. 'diagnosis' or the
+        first has the records; 'visit' and 'patient' have a row each; other kinds have codes.
+    kinds : str or sequence of str
+        Tables of the source to read together: 'diagnosis', 'drug', 'procedure', 'visit', 'patient'.
     table : str, optional
         Which table of a database or a folder to read, or a query that selects.
-    layout : Layout or str, optional
-        What is known about the layout; the rest is recognised.
+    layout : Layout, str or mapping, optional
+        What is known about the layout, or those of several kinds; the rest is recognised.
     unit : 'visit' or 'patient', optional
-        What a record is; the codes of a patient are united. A visit where nothing is said, a
-        patient in OMOP and FHIR.
+        What a record is: a visit where nothing is said, a patient, united, in OMOP and FHIR.
     system : str, optional
-        The coding system, such as 'icd10cm' or 'opaque'; recognised where nothing is said.
+        The coding system, such as 'icd10cm', or 'icd10cm drug:atc' of two kinds; else recognised.
     level : str or sequence of str, default 'category'
         'category', 'full', 'group', 'chapter' or 'common', or several of them.
     code_map : CodeMap, path or str, optional
@@ -98,15 +100,16 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
     >>> read_records(rows).codes
     ('250', '428')
     """
-    preparation = _preparation(table, layout, unit, system, level, code_map, chronic, scores)
+    preparation = _preparation(kinds, table, layout, unit, system, level, code_map, chronic, scores)
     return preparation.read(source, memory)
 
 
 def inspect_records(  # noqa: PLR0913 - one parameter for each option
     source: Any,
     *,
+    kinds: str | Sequence[str] = (),
     table: str | None = None,
-    layout: Layout | str | None = None,
+    layout: Layout | str | Mapping[str, Layout] | None = None,
     unit: str | None = None,
     system: str | None = None,
     level: str | Sequence[str] = "category",
@@ -122,7 +125,7 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
     Inspection
         The layout, the coding system, counts and problems.
     """
-    preparation = _preparation(table, layout, unit, system, level, code_map, chronic, scores)
+    preparation = _preparation(kinds, table, layout, unit, system, level, code_map, chronic, scores)
     read = preparation.open(source, memory)
     cohort = read.cohort
     counts = cohort.counts()
@@ -144,8 +147,9 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
 
 
 def _preparation(  # noqa: PLR0913 - one parameter for each option
+    kinds: str | Sequence[str],
     table: str | None,
-    layout: Layout | str | None,
+    layout: Layout | str | Mapping[str, Layout] | None,
     unit: str | None,
     system: str | None,
     level: str | Sequence[str],
@@ -153,13 +157,17 @@ def _preparation(  # noqa: PLR0913 - one parameter for each option
     chronic: bool,
     scores: str | Sequence[str],
 ) -> Preparation:
+    layouts = dict(layout) if isinstance(layout, Mapping) else {}
+    own = layouts.pop(MAIN, Layout()) if isinstance(layout, Mapping) else layout
     return Preparation(
         table,
-        layout if isinstance(layout, Layout) else Layout(kind=layout),
+        own if isinstance(own, Layout) else Layout(kind=own),
         unit,
         system,
         (level,) if isinstance(level, str) else tuple(level),
         code_map=opened_map(code_map),
         chronic=chronic,
         scores=(scores,) if isinstance(scores, str) else tuple(scores),
+        kinds=(kinds,) if isinstance(kinds, str) else tuple(kinds),
+        layouts=tuple(layouts.items()),
     )

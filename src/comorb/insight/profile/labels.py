@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import resources
 
-from comorb.records.codes.systems import SYSTEMS
+from comorb.records.codes.systems import SYSTEMS, systems_by_kind
 
 _ASIDE = re.compile(r"\s*[\(\[][^\)\]]*[\)\]]")
 _TAIL = re.compile(
@@ -33,7 +33,7 @@ def label(code: str, name: str, system: str) -> str:
     >>> label("733", "Other disorders of bone and cartilage", "icd9cm")
     'Disorders of bone and cartilage'
     """
-    everyday = _everyday().get((system.removesuffix("cm"), code))
+    everyday = _everyday().get((_own(system).removesuffix("cm"), code))
     if everyday:
         return everyday
     text = _ASIDE.sub("", name).strip()
@@ -68,9 +68,9 @@ def automatic_names(
 ) -> tuple[str, ...]:
     """Name each cluster after its two most relevant diseases, and no two alike.
 
-    ``ranked`` has the codes of each cluster, by its number, from the most relevant on. Symptoms and
-    statuses are used when a cluster has too few diseases; a disease that repeats a word of the
-    first, such as kidney, makes room for the next.
+    ``ranked`` has the codes of each cluster, by its number, from the most relevant on. Symptoms,
+    statuses and codes of other kinds, such as drugs, are used when a cluster has too few diseases;
+    a disease that repeats a word of the first, such as kidney, makes room for the next.
     """
     names: list[str] = []
     for number, order in ranked.items():
@@ -88,11 +88,21 @@ def automatic_names(
 
 
 def _is_circumstance(code: str, system: str) -> bool:
-    """Tell a symptom, circumstance or external cause; a code may name its coding system itself."""
+    """Tell a symptom, circumstance, external cause, or a code of another kind than diagnoses.
+
+    A code may name its kind or its coding system itself.
+    """
+    if code.partition(":")[0] in systems_by_kind(system):
+        return True
     said, _, plain = code.rpartition(":")
-    keys = [said] if said else system.split("+")
+    keys = [said] if said else _own(system).split("+")
     patterns = [SYSTEMS[key].not_diseases for key in keys if key in SYSTEMS]
     return any(pattern is not None and pattern.match(plain) for pattern in patterns)
+
+
+def _own(system: str) -> str:
+    """Return the coding system of the records' own codes."""
+    return systems_by_kind(system).get("", "")
 
 
 def _joined(picks: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import Mixture
 from comorb.records.codes.features import featurise
 from comorb.records.codes.system import LEVELS
-from comorb.records.codes.systems import SYSTEMS
+from comorb.records.codes.systems import SYSTEMS, systems_by_kind
 
 FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
 
@@ -220,8 +220,9 @@ class Profile:
             )
         levels = self.source.level.split("+")
         features: Mapping[str, tuple[str, ...]] = {}
-        if self.source.system in SYSTEMS and set(levels) <= set(LEVELS):
-            features = featurise(codes, self.source.system, levels).of
+        own = systems_by_kind(self.source.system).get("")
+        if own in SYSTEMS and set(levels) <= set(LEVELS):
+            features = featurise(codes, own, levels).of
         given = [feature for code in codes for feature in features.get(code) or (code,)]
         return explain(Mixture(self.weights / self.weights.sum(), self.means), self.codes, given)
 

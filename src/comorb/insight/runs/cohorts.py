@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from comorb.errors import RecordsError, StorageError
 from comorb.insight.runs.progress import Progress, Tell, silent
 from comorb.model.blocks import Blocks
 from comorb.records.archive import CohortFile, load_cohort
+from comorb.records.beside import main_and_beside
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
@@ -89,6 +90,12 @@ def open_cohort(
         yield preparation.apply(records)
         return
     tell(Progress("reading", "Reading the records"))
+    main, beside = main_and_beside(records)
+    if beside and (isinstance(main, Cohort) or is_cohort_file(main)):
+        raise RecordsError(
+            "A cohort is read already, and nothing can be joined to it; give the records that it "
+            "was made of."
+        )
     stands, inside = is_cohort_file(records), not (memory or outside)
     if stands and preparation == Preparation():
         yield load_cohort(records) if inside else CohortFile.open(records)
@@ -117,7 +124,7 @@ def is_cohort_file(records: Any) -> bool:
 
 
 @contextmanager
-def workshop(directory: Path, records: str | Path, preparation: Preparation) -> Iterator[Path]:
+def workshop(directory: Path, records: Any, preparation: Preparation) -> Iterator[Path]:
     """Yield the hidden folder of a run, removed when the run ends well or has made nothing yet.
 
     What lies there from other records, or from other rules, is removed at once.
@@ -138,8 +145,13 @@ def workshop(directory: Path, records: str | Path, preparation: Preparation) -> 
     shutil.rmtree(folder)
 
 
-def stamps(records: str | Path) -> list[list[Any]]:
-    """Return the name, size and time of every file of a source; other sources by name alone."""
+def stamps(records: Any) -> list[list[Any]]:
+    """Return the name, size and time of every file of a source; other sources by name alone.
+
+    Those of several sources come with their kinds.
+    """
+    if isinstance(records, Mapping):
+        return [[kind, *stamp] for kind in records for stamp in stamps(records[kind])]
     path = Path(records)
     if "://" in str(records):
         return [[str(records)]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -52,9 +52,11 @@ class Request:
     repeats: int = 3  # pairs of overlapping parts that stability is measured on; 0 leaves it out
     earlier: tuple[Profile, ...] = ()  # the last one first; what goes on keeps number and name
 
-    def words(self, records: str) -> str:
-        """Return the command that does the same with some records."""
-        words = ["comorb", "fit", records, "-k", str(self.k), *self.preparation.words()]
+    def words(self, records: str, beside: Mapping[str, str] | None = None) -> str:
+        """Return the command that does the same with some records, and sources beside them."""
+        words = ["comorb", "fit", records]
+        words += [word for one in (beside or {}).items() for word in ("--with", "=".join(one))]
+        words += ["-k", str(self.k), *self.preparation.words()]
         words += [word for name in self.outcomes or () for word in ("--outcome", name)]
         return shlex.join(words)
 

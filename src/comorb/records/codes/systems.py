@@ -32,13 +32,24 @@ def coding_system(key: str) -> CodingSystem:
     return SYSTEMS[key]
 
 
-def title_of(keys: str) -> str:
+def systems_by_kind(text: str) -> dict[str, str]:
+    """Return the systems of the records' own codes, under '', and of each kind beside them.
+
+    >>> systems_by_kind("icd9cm drug:atc")
+    {'': 'icd9cm', 'drug': 'atc'}
+    """
+    words = [word.rpartition(":") for word in text.split()]
+    return {kind: keys for kind, _, keys in words}
+
+
+def title_of(text: str) -> str:
     """Return what a reader calls one system or several; nothing for codes that are of none.
 
-    >>> title_of("icd10cm+icd9cm")
-    'ICD-10-CM + ICD-9-CM'
+    >>> title_of("icd10cm+icd9cm drug:atc")
+    'ICD-10-CM + ICD-9-CM + ATC'
     """
-    known = [SYSTEMS[key] for key in keys.split("+") if key in SYSTEMS]
+    keys = [key for some in systems_by_kind(text).values() for key in some.split("+")]
+    known = [SYSTEMS[key] for key in dict.fromkeys(keys) if key in SYSTEMS]
     return " + ".join(system.title for system in known if system.fit)
 
 

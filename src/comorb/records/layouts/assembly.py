@@ -53,6 +53,16 @@ class Assembly:
         )
 
 
+def encoder(raws: Iterable[Raw], vocabulary: Vocabulary) -> Encode:
+    """Return what finds some raw codes, of a part of the rows, in the vocabulary of all."""
+    number = {raw: place for place, raw in enumerate(raws)}
+
+    def encode(some: dict[Raw, int]) -> Vocabulary:
+        return vocabulary.at([number.get(raw, -1) for raw in some])
+
+    return encode
+
+
 def build_matrix(
     vocabulary: Vocabulary, records: int, mentions: int, pairs: Iterable[Pairs]
 ) -> tuple[csr_array[np.uint8], int]:

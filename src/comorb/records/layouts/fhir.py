@@ -1,6 +1,8 @@
-"""FHIR: Condition resources in NDJSON files, Patient resources joined."""
+"""FHIR: Condition, MedicationRequest or Procedure resources, Patient resources joined."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from comorb.errors import RecordsError
 from comorb.records.codes.systems import of_url
@@ -10,40 +12,99 @@ from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.duck import OpenedSource, SourceTable, literal
 
 _PREFERRED = ("icd-10-cm", "icd-10", "icd-9-cm", "snomed")
-_VOID = "('refuted', 'entered-in-error')"
-_STATUS = "json_extract_string(json, '$.verificationStatus.coding[0].code')"
 _CODINGS = "CAST(json_extract(json, '$.code.coding[*]') AS JSON[])"
-_ONSET = (
-    "coalesce(json_extract_string(json, '$.onsetDateTime'), "
-    "json_extract_string(json, '$.recordedDate'))"
-)
+
+
+@dataclass(frozen=True)
+class _Resource:
+    """Where a type of resource has its status and dates, and which statuses are no records."""
+
+    status: str
+    void: tuple[str, ...]
+    rule: str
+    dates: tuple[str, ...]
+
+    @property
+    def is_void(self) -> str:
+        """The SQL that tells a resource that is no record."""
+        status = f"coalesce(json_extract_string(json, {literal(self.status)}), '')"
+        return f"{status} IN ({', '.join(map(literal, self.void))})"
+
+    @property
+    def date(self) -> str:
+        """The SQL of its date."""
+        paths = [f"json_extract_string(json, {literal(path)})" for path in self.dates]
+        return f"coalesce({', '.join(paths)})"
+
+
+_RESOURCES = {
+    "Condition": _Resource(
+        "$.verificationStatus.coding[0].code",
+        ("refuted", "entered-in-error"),
+        "refuted or entered in error",
+        ("$.onsetDateTime", "$.recordedDate"),
+    ),
+    "MedicationRequest": _Resource(
+        "$.status",
+        ("cancelled", "entered-in-error"),
+        "cancelled or entered in error",
+        ("$.authoredOn",),
+    ),
+    "Procedure": _Resource(
+        "$.status",
+        ("not-done", "entered-in-error"),
+        "not done or entered in error",
+        ("$.performedDateTime", "$.performedPeriod.start", "$.occurrenceDateTime"),
+    ),
+}
 
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
-    """Return how to read the conditions, or None when the objects aren't of FHIR."""
+    """Return how to read resources of one type, or None when the objects aren't of FHIR."""
     first = f"SELECT json_extract_string(json, '$.resourceType') FROM {table.sql} LIMIT 1"
-    resource = next((kind for (kind,) in source.rows(table, first)), None)
-    if resource is None:
+    kind = next((kind for (kind,) in source.rows(table, first)), None)
+    if kind is None:
         return None
-    if resource != "Condition":
+    if kind not in _RESOURCES:
         raise RecordsError(
-            f"{table.label} holds FHIR resources of type {resource}; records are read from "
-            "Condition resources."
+            f"{table.label} holds FHIR resources of type {kind}; records are read from "
+            f"{', '.join(_RESOURCES)} resources."
         )
+    resource = _RESOURCES[kind]
+    if kind == "MedicationRequest":
+        table = _with_medications(source, table)
     url = _usual_system(source, table)
     same = f"IS NOT DISTINCT FROM {literal(url) if url else 'NULL'}"
     coding = f"list_filter({_CODINGS}, lambda c: json_extract_string(c, '$.system') {same})[1]"
-    view = _view(source, table, coding)
-    ((void,),) = source.rows(table, f"SELECT count(*) FROM {table.sql} WHERE {_STATUS} IN {_VOID}")
-    removed = {"refuted or entered in error": void} if void else {}
+    view = _view(source, table, coding, resource)
+    count = f"SELECT count(*) FROM {table.sql} WHERE {resource.is_void}"
+    ((void,),) = source.rows(table, count)
+    removed = {resource.rule: void} if void else {}
     system = of_url(url)
     titles = _titles(source, table, coding) if system == "opaque" else {}
     layout = layout_of(READER.kind, view)
     return Plan(READER, view, layout, removed=removed, titles=titles, system=system)
 
 
+def _with_medications(source: OpenedSource, table: SourceTable) -> SourceTable:
+    """Return requests with what they are for as their code, which may be a resource of its own."""
+    own = "coalesce(json_extract(json, '$.medicationCodeableConcept'), "
+    own += "json_extract(json, '$.medication.concept'))"
+    named, join = own, ""
+    if "medication" in source.openers:
+        named = f"coalesce({own}, m.code)"
+        join = (
+            " LEFT JOIN (SELECT json_extract_string(json, '$.id') AS id, any_value("
+            f"json_extract(json, '$.code')) AS code FROM {source.table('medication').sql} "
+            f"GROUP BY 1) m ON m.id = coalesce({_reference('medicationReference')}, "
+            f"{_reference('medication.reference')})"
+        )
+    sql = f"SELECT json_merge_patch(json, json_object('code', {named})) AS json FROM {table.sql}"
+    return source.view(table.label, f"{sql}{join}", text=True)
+
+
 def _usual_system(source: OpenedSource, table: SourceTable) -> str | None:
-    """Return the URL of the coding system that most conditions use."""
+    """Return the URL of the coding system that most resources use."""
     counts = source.rows(
         table,
         "SELECT json_extract_string(coding, '$.system') AS system, count(DISTINCT place) "
@@ -61,7 +122,9 @@ def _preference(url: str | None) -> int:
     return max(ranks, default=0)
 
 
-def _view(source: OpenedSource, table: SourceTable, coding: str) -> SourceTable:
+def _view(
+    source: OpenedSource, table: SourceTable, coding: str, resource: _Resource
+) -> SourceTable:
     persons, join = "", ""
     if "patient" in source.openers:
         born = "TRY_CAST(json_extract_string(p.json, '$.birthDate') AS DATE)"
@@ -77,8 +140,8 @@ def _view(source: OpenedSource, table: SourceTable, coding: str) -> SourceTable:
         table.label,
         f"SELECT c.*{persons} FROM (SELECT "
         f"{_reference('encounter')} AS visit, {_reference('subject')} AS patient, "
-        f"json_extract_string({coding}, '$.code') AS code, {_ONSET} AS date FROM {table.sql} "
-        f"WHERE coalesce({_STATUS}, '') NOT IN {_VOID}) c{join}",
+        f"json_extract_string({coding}, '$.code') AS code, {resource.date} AS date "
+        f"FROM {table.sql} WHERE NOT {resource.is_void}) c{join}",
         text=True,
     )
 

@@ -1,4 +1,4 @@
-"""OMOP: the table condition_occurrence of a common data model, persons and concepts joined."""
+"""OMOP: conditions, drugs or procedures of a common data model, persons and concepts joined."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from comorb.records.layouts.long import count_long, layout_of, read_long, titles
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
 
+_DOMAINS = ("condition", "drug", "procedure", "measurement", "observation", "device")
+
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
-    """Return how to read the conditions, or None when the table isn't of OMOP."""
+    """Return how to read a table of one domain, or None when the table isn't of OMOP."""
     have = {name.lower() for name in table.columns}
-    if not {"person_id", "condition_concept_id"} <= have:
+    domain = next((one for one in _DOMAINS if f"{one}_concept_id" in have), None)
+    if domain is None or "person_id" not in have:
         return None
-    code = (columns.given.codes or ("condition_concept_id",))[0]
+    code = (columns.given.codes or (f"{domain}_concept_id",))[0]
     if code.lower() not in have:
         raise RecordsError(f"{table.label} has no column {code!r}; name another with the codes.")
     visit = "c.visit_occurrence_id" if "visit_occurrence_id" in have else "NULL"
-    days = ("condition_start_date", "condition_start_datetime", "condition_era_start_date")
+    ends = ("start_date", "start_datetime", "era_start_date", "exposure_start_date", "date")
+    days = [f"{domain}_{end}" for end in ends]
     start = next((f"c.{day}" for day in days if day in have), "NULL::DATE")
     persons, join = "", ""
     if "person" in source.openers:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from comorb.errors import RecordsError
 from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
+from comorb.records.layouts.coded import with_codes_of
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import settled
 from comorb.records.layouts.layout import Layout
@@ -33,26 +34,28 @@ def plan_reading(
     *,
     whole: bool = False,
     keep_empty: bool = False,
+    kind: str = "diagnosis",
 ) -> Plan:
     """Find out how to read a source; what is said about it stands.
 
     A table that will be read ``whole`` decides the types of its covariates as it is read; one
     that will be read in parts is looked through for that first. With ``keep_empty``, records
-    without a code are read, too.
+    without a code are read, too; ``kind`` is what the codes are of, such as 'drug'.
     """
     if unit not in (None, "visit", "patient"):
         raise RecordsError(f"Expected a unit of 'visit' or 'patient'; got {unit!r}.")
     if layout.kind is not None and layout.kind not in READERS:
         raise RecordsError(f"Expected a layout out of {', '.join(READERS)}; got {layout.kind!r}.")
     chosen = _choose(source, table)
-    columns = _columns(source, chosen, layout)
     plan = None
     if list(chosen.columns) == ["json"]:
+        columns = _columns(source, chosen, layout)
         plan = _first_plan(source, chosen, columns, of_json=True)
-        if plan is None:
-            chosen = flatten(source, chosen)
-            columns = _columns(source, chosen, layout)
-    plan = plan or plan_table(source, chosen, columns)
+    if plan is None:
+        chosen, columns = open_columns(source, chosen, layout)
+        if kind != "diagnosis":
+            columns = with_codes_of(columns, kind)
+        plan = plan_table(source, chosen, columns)
     keep_empty = keep_empty or not plan.reader.least_codes
     plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty)
     if plan.reader is binary.READER:
@@ -60,6 +63,16 @@ def plan_reading(
     if whole:
         return plan
     return replace(plan, meanings=settled(source, plan.table, plan.layout))
+
+
+def open_columns(
+    source: OpenedSource, table: SourceTable | str | None, layout: Layout
+) -> tuple[SourceTable, Columns]:
+    """Return a table of rows and columns, or what was asked for as one, and its columns."""
+    chosen = table if isinstance(table, SourceTable) else _choose(source, table)
+    if list(chosen.columns) == ["json"]:
+        chosen = flatten(source, chosen)
+    return chosen, _columns(source, chosen, layout)
 
 
 def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan:
