@@ -52,6 +52,8 @@ def files(tmp_path, monkeypatch):
             codes = [cohort.codes[one] for one in ones][: len(columns)]
             codes += [""] * (len(columns) - len(codes))
             table.writerow([f"v{row}", 60 + row % 30, 1 + row % 3, *codes])
+    drugs = [f"v{row},{('A10BA02', 'C07AB02')[row % 2]}" for row in range(700)]
+    Path("medications.csv").write_text("\n".join(["visit,atc", *drugs]) + "\n")
     with Path("visits.csv").open("rb") as plain, gzip.open("discharges.csv.gz", "wb") as packed:
         shutil.copyfileobj(plain, packed)
 

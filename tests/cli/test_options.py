@@ -44,7 +44,7 @@ preparations = st.builds(
         weight=st.none() | word,
     ),
     unit=st.sampled_from([None, "visit", "patient"]),
-    system=st.sampled_from([None, "icd9cm", "opaque"]),
+    system=st.sampled_from([None, "icd9cm", "opaque", "icd9cm drug:atc"]),
     level=st.sampled_from([("category",), ("full",), ("group", "chapter"), ("common",)]),
     chronic=st.booleans(),
     scores=st.sampled_from([(), ("charlson",), ("charlson2011", "elixhauser")]),
@@ -56,6 +56,15 @@ preparations = st.builds(
     at_least=st.integers(0, 9),
     drop_codes=words,
     drop_rare=st.integers(0, 9),
+    kinds=st.sampled_from([(), ("diagnosis", "drug"), ("drug",)]),
+    layouts=st.lists(
+        st.tuples(
+            st.sampled_from(["drug", "visit"]),
+            st.builds(Layout, codes=st.lists(word, min_size=1, max_size=2).map(tuple), record=word),
+        ),
+        max_size=2,
+        unique_by=lambda one: one[0],
+    ).map(tuple),
 )
 
 
@@ -93,6 +102,7 @@ def test_code_columns_may_be_named_one_by_one_or_together():
     [
         ("--column", "shoe=size", "expected ROLE=NAME with a role out of codes, record"),
         ("--column", "age", "expected ROLE=NAME"),
+        ("--column", "drug.shoe=size", "expected ROLE=NAME with a role out of codes, record"),
         ("--where", "age=old", "expected age=LOW:HIGH, sex=VALUE or dates=FIRST:LAST"),
         ("--where", "dates=2010-13-01:", "expected age=LOW:HIGH"),
         ("--where", "sex=", "expected age=LOW:HIGH"),

@@ -213,7 +213,7 @@ def test_drugs_of_patients_go_to_all_their_visits():
         "named otherwise",
         "as numbers",
         "with blanks",
-        "beside a row number",
+        "beside a number",
     ],
 )
 def test_ids_are_found_by_names_and_values(change):
@@ -231,6 +231,19 @@ def test_a_name_that_is_taken_gets_its_kind():
         "visit: the records have a column 'died' already; this one is called 'visit.died'"
         in cohort.ledger.notes
     )
+
+
+def test_a_name_is_taken_whatever_a_part_of_the_records_keeps(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "PART_ROWS", 2)
+    conditions = CONDITIONS.assign(ward=["x", "y", "z", "z", "z", "z"])
+    given = {"diagnosis": conditions, "visit": VISITS.assign(ward=["a", "b", "c", "d"])}
+    rules = Preparation(at_least=1)
+    whole = rules.cohort(given)
+    write_cohort(given, tmp_path / "cohort.parquet", rules)
+    read = load_cohort(tmp_path / "cohort.parquet")
+    for cohort in (whole, read):
+        assert cohort.covariates["visit.ward"].to_pylist() == ["a", "b", "c", None]
+    assert read.ledger.notes == whole.ledger.notes
 
 
 def test_a_birth_without_a_visit_s_date_gives_no_age():
@@ -293,7 +306,8 @@ def test_parts_give_the_cohort_of_memory(unit, by, tmp_path, monkeypatch):
     assert (read.codes, read.names, read.system) == (whole.codes, whole.names, whole.system)
     assert read.ids.equals(whole.ids)
     assert np.array_equal(read.matrix.toarray(), whole.matrix.toarray())
-    assert read.covariates.equals(whole.covariates)
+    joined = ["date", "ward"]
+    assert read.covariates.select(joined).equals(whole.covariates.select(joined))
     assert read.ledger.notes == whole.ledger.notes
     assert read.ledger.adds_up
     assert whole.ledger.adds_up
@@ -415,3 +429,49 @@ def test_a_named_column_is_the_id_and_has_the_codes():
     layouts = {"drug": Layout(record="came", codes=("given",))}
     cohort = read_records({"diagnosis": CONDITIONS, "drug": drugs}, layout=layouts)
     assert sets(cohort) == BY_VISIT
+
+
+def test_a_synthea_folder(tmp_path):
+    pd.DataFrame(
+        {
+            "START": ["2010-01-01", "2010-01-01", "2011-05-05"],
+            "PATIENT": ["a-1", "a-1", "b-2"],
+            "ENCOUNTER": ["e-1", "e-1", "e-2"],
+            "CODE": ["44054006", "59621000", "44054006"],
+            "DESCRIPTION": ["Diabetes", "Hypertension", "Diabetes"],
+        }
+    ).to_csv(tmp_path / "conditions.csv", index=False)
+    pd.DataFrame(
+        {
+            "START": ["2010-01-02", "2011-05-05"],
+            "PATIENT": ["a-1", "b-2"],
+            "ENCOUNTER": ["e-1", "e-2"],
+            "CODE": ["860975", "860975"],
+            "DESCRIPTION": ["Metformin", "Metformin"],
+            "REASONCODE": ["44054006", "44054006"],
+        }
+    ).to_csv(tmp_path / "medications.csv", index=False)
+    pd.DataFrame(
+        {
+            "Id": ["e-1", "e-2", "e-3"],
+            "START": ["2010-01-01T08:00:00Z", "2011-05-05T08:00:00Z", "2012-01-01T08:00:00Z"],
+            "PATIENT": ["a-1", "b-2", "b-2"],
+            "ENCOUNTERCLASS": ["inpatient", "wellness", "wellness"],
+            "CODE": ["1", "2", "2"],
+        }
+    ).to_csv(tmp_path / "encounters.csv", index=False)
+    pd.DataFrame(
+        {"Id": ["a-1", "b-2"], "BIRTHDATE": ["1950-01-02", "1960-05-05"], "GENDER": ["F", "M"]}
+    ).to_csv(tmp_path / "patients.csv", index=False)
+    kinds = ("diagnosis", "drug", "visit", "patient")
+    cohort = read_records(tmp_path, kinds=kinds, system="opaque")
+    assert sets(cohort) == {
+        "e-1": {"44054006", "59621000", "drug:860975"},
+        "e-2": {"44054006", "drug:860975"},
+    }
+    assert cohort.names[-1] == "Metformin"
+    assert cohort.covariates["sex"].to_pylist() == ["F", "M"]
+    assert cohort.covariates["ENCOUNTERCLASS"].to_pylist() == ["inpatient", "wellness"]
+    united = read_records(tmp_path, kinds=kinds, unit="patient", system="opaque")
+    assert united.ids.to_pylist() == ["a-1", "b-2"]
+    assert united.covariates["ENCOUNTERCLASS"].to_pylist()[0] == "inpatient"

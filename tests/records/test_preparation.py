@@ -93,6 +93,8 @@ def test_a_preparation_survives_json():
         code_map=CodeMap("m.csv", "abc", (Line("428", "hf", "icd9cm", True),), (("hf", "HF"),)),
         chronic=True,
         scores=("charlson",),
+        kinds=("diagnosis", "drug"),
+        layouts=(("drug", Layout(codes=("ndc",), record="stay")),),
     )
     plain = json.loads(json.dumps(asked.to_dict()))
     assert Preparation.from_dict(plain) == asked
@@ -111,3 +113,15 @@ def test_new_records_are_in_the_model_s_system_unless_it_has_several():
     assert Preparation().for_new_records("icd9cm").system == "icd9cm"
     assert Preparation(level=("common",)).for_new_records("icd9cm").system is None
     assert Preparation().for_new_records("icd10cm+icd9cm").system is None
+
+
+def test_new_records_have_the_model_s_kinds_and_systems():
+    drugs, visits = ("drug", Layout(codes=("ndc",))), ("visit", Layout(date="came"))
+    asked = Preparation(kinds=("diagnosis", "drug"), layouts=(drugs, visits))
+    new = asked.for_new_records("icd9cm drug:atc")
+    assert (new.system, new.kinds, new.layouts) == ("icd9cm drug:atc", asked.kinds, (drugs,))
+    new = asked.for_new_records("icd10cm+icd9cm drug:atc", Preparation(table="new"))
+    assert (new.system, new.layouts, new.table) == ("drug:atc", (drugs,), "new")
+    assert new.own_system is None
+    other = Preparation(layouts=(visits,))
+    assert asked.for_new_records("icd9cm", other).layouts == (visits,)

@@ -50,7 +50,6 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     from comorb.insight.runs.assign import assign_records
     from comorb.records.preparation import Preparation
 
-    asked = table or layout or column or kinds
     reading = Preparation(
         table=table,
         layout=options.layout_of(layout, column),
@@ -62,7 +61,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
             model,
             sources_of(records, beside, reading.kinds),
             output,
-            reading if asked else None,
+            reading if reading != Preparation() else None,
             every=every,
             memory=memory,
             engine=engine,

@@ -136,6 +136,12 @@ Scores = Annotated[
     ),
 ]
 
+Weights = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
+]
+DropRare = Annotated[
+    int, typer.Option(metavar="N", help="Leave out the codes of fewer than N records.")
+]
 Directory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Where the results go.")
 ]
@@ -218,18 +224,14 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="CODE", help="Leave out this code. Repeatable."),
     ] = None,
-    drop_rare: Annotated[
-        int, typer.Option(metavar="N", help="Leave out the codes of fewer than N records.")
-    ] = 0,
+    drop_rare: DropRare = 0,
     level: Levels = ["category"],  # noqa: B006 - Typer copies it
     unit: Unit = None,
     system: System = None,
     code_map: Map = None,
     chronic: Chronic = False,
     score: Scores = None,
-    weights: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
-    ] = None,
+    weights: Weights = None,
     kinds: Kinds = None,
     table: Table = None,
     layout: LayoutKind = None,

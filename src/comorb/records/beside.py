@@ -28,7 +28,8 @@ _TABLES = {
     "drug": (
         "drug_exposure",
         "drug_era",
-        r"medicationrequests?|prescriptions?|medications?|drugs?|medikamente|rx",
+        "medicationrequest",
+        r"prescriptions?|medications?|drugs?|medikamente|rx",
     ),
     "procedure": ("procedure_occurrence", r"procedures?(_?icd)?|prozeduren"),
     "visit": ("visit_occurrence", r"admissions?|encounters?|visits?|stays?"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -25,7 +25,7 @@ from comorb.records.layouts.readers import open_columns
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
 from comorb.records.values import Meanings, read_dates
 
-BIRTH, BIRTH_YEAR = " birth", " birth year"
+BIRTHS = BIRTH, BIRTH_YEAR = " birth", " birth year"
 
 _BIRTH_DATE = re.compile(
     r"dob|datebirth|dateofbirth|birth(date|day|datetime)?|birthdt|geburts(datum|tag)|geboortedatum"
@@ -42,7 +42,8 @@ _BIRTH_YEAR = re.compile(
 class CovariatesBeside:
     """A table with a row for each visit or patient that is joined to the records by a key.
 
-    ``patients`` is the key of patients that it brings to records that have none.
+    ``names`` are what its covariates are called beside those of the records; ``patients`` is the
+    key of patients that it brings to records that have none.
     """
 
     kind: str
@@ -53,19 +54,20 @@ class CovariatesBeside:
     layout: Layout
     meanings: Mapping[str, Meanings]
     birth: Meanings | None
+    names: Mapping[str, str]
     patients: Key | None
 
     def columns(self, keys: pa.Array) -> pa.Table:
         """Return the covariates of the records with these keys, a row each, missing for some."""
         table, layout = self.table, self.layout
-        free = [name for name in table.columns if name not in (RECORD, BIRTH, BIRTH_YEAR)]
+        free = [name for name in table.columns if name not in (RECORD, *BIRTHS)]
         picks = [
             f"{as_read(name, table, layout)} AS {quoted(shown)}"
             for name, shown in shown_names(free, layout).items()
         ]
         own = [quoted(name) for name in table.columns if name not in free]
         rows = rows_of(self.source, table, keys, ", ".join([*own, *picks]))
-        named = [name for name in rows.column_names if name not in (RECORD, BIRTH, BIRTH_YEAR)]
+        named = [name for name in rows.column_names if name not in (RECORD, *BIRTHS)]
         columns = {name: rows[name] for name in (RECORD, BIRTH_YEAR) if name in rows.column_names}
         if named:
             read = typed(rows.select(named), layout, self.meanings)
@@ -81,8 +83,13 @@ class CovariatesBeside:
         return whole.drop_columns([RECORD]).take(places)
 
 
-def open_covariates(source: OpenedSource, beside: Beside, keys: Sequence[Key]) -> CovariatesBeside:
-    """Find out how a table of visits or patients is read and joined."""
+def open_covariates(
+    source: OpenedSource, beside: Beside, keys: Sequence[Key], taken: Collection[str]
+) -> CovariatesBeside:
+    """Find out how a table of visits or patients is read and joined.
+
+    A covariate with a name that is ``taken`` gets its kind before it.
+    """
     table, columns = open_columns(source, beside.table, beside.layout)
     columns.check()
     layout = replace(columns.layout("long", ()), kind=None, codes=None, part=None, version=None)
@@ -93,15 +100,22 @@ def open_covariates(source: OpenedSource, beside: Beside, keys: Sequence[Key]) -
     patient = None if patient == found.column else patient
     table, birth = _joined(source, table, layout, found, patient)
     own = replace(layout, record=RECORD, patient=patient, weight=None)
-    free = {name: kind for name, kind in table.columns.items() if name not in (BIRTH, BIRTH_YEAR)}
+    free = {name: kind for name, kind in table.columns.items() if name not in BIRTHS}
     meanings = settled(source, replace(table, columns=free), own)
+    shown = shown_names([name for name in free if name != RECORD], own).values()
+    names = {name: f"{beside.kind}.{name}" if name in taken else name for name in shown}
     notes = [found.told(beside.kind)]
     others = [*source.notes, *notes_of(meanings), *(birth.notes if birth else ())]
     others += _repeated(source, table, beside, found, own)
+    others += [
+        f"the records have a column {name!r} already; this one is called {new!r}"
+        for name, new in names.items()
+        if name != new
+    ]
     notes += [f"{beside.kind}: {note}" for note in others]
     patients = patient_key(found, source, table, patient) if patient else None
     return CovariatesBeside(
-        beside.kind, found.key, tuple(notes), source, table, own, meanings, birth, patients
+        beside.kind, found.key, tuple(notes), source, table, own, meanings, birth, names, patients
     )
 
 

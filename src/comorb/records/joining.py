@@ -13,15 +13,10 @@ from scipy.sparse import hstack, vstack
 
 from comorb.records.beside import Beside, in_the_records, refuse_the_same_twice, table_of
 from comorb.records.beside_codes import CodesBeside, open_codes
-from comorb.records.beside_covariates import (
-    BIRTH,
-    BIRTH_YEAR,
-    CovariatesBeside,
-    ages,
-    open_covariates,
-)
+from comorb.records.beside_covariates import BIRTHS, CovariatesBeside, ages, open_covariates
 from comorb.records.cohort import Cohort, as_matrix
 from comorb.records.keys import keys_of
+from comorb.records.layouts.covariates import shown_names
 from comorb.records.layouts.plan import Plan
 from comorb.records.ledger import Ledger
 from comorb.records.sources.duck import OpenedSource
@@ -55,23 +50,16 @@ class Joining:
 
     def _with_covariates(self, cohort: C) -> C:
         columns = dict(zip(cohort.covariates.column_names, cohort.covariates.columns, strict=True))
+        births: dict[str, pa.ChunkedArray] = {}
         notes: list[str] = []
         for one in self.tables:
             notes += one.notes
-            parts = [one.columns(keys) for keys in _slices(one.key.values(cohort))]
-            table = pa.concat_tables(parts)
-            for name in table.column_names:
-                shown = f"{one.kind}.{name}" if name in columns else name
-                columns[shown] = table[name]
-                if shown != name:
-                    notes.append(
-                        f"{one.kind}: the records have a column {name!r} already; this one is "
-                        f"called {shown!r}"
-                    )
+            table = pa.concat_tables(one.columns(keys) for keys in _slices(one.key.values(cohort)))
+            columns |= {shown: table[name] for name, shown in one.names.items()}
+            births |= {name: table[name] for name in BIRTHS if name in table.column_names}
             cohort = replace(cohort, covariates=pa.table(columns))
-        columns = {name: columns[name] for name in columns if name not in (BIRTH, BIRTH_YEAR)}
-        if cohort.covariates.num_columns > len(columns) and "age" not in columns:
-            known = ages(dict(zip(cohort.covariates.column_names, cohort.covariates, strict=True)))
+        if births and "age" not in columns:
+            known = ages(columns | births)
             notes.append(NO_AGE_NOTE if known is None else AGE_NOTE)
             columns |= {} if known is None else {"age": known}
         ledger = cohort.ledger.noted(*notes)
@@ -118,6 +106,7 @@ def open_joining(
     features.
     """
     keys = keys_of(opened, plan) if besides else ()
+    taken = set(shown_names(list(plan.table.columns), plan.layout).values())
     tables: list[CovariatesBeside] = []
     codes: list[CodesBeside] = []
     only = next(iter(opened.openers)) if len(opened.openers) == 1 else None
@@ -130,9 +119,10 @@ def open_joining(
             refuse_the_same_twice(places)
             found = replace(beside, table=table)
             if beside.of_covariates:
-                tables.append(open_covariates(source, found, keys))
-                if tables[-1].patients is not None:
-                    keys = (*keys, tables[-1].patients)
+                one = open_covariates(source, found, keys, taken)
+                tables.append(one)
+                taken.update(one.names.values())
+                keys = (*keys, one.patients) if one.patients else keys
             else:
                 codes.append(open_codes(source, found, keys, levels))
         yield Joining(

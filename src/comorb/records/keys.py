@@ -18,11 +18,12 @@ from comorb.records.beside import Beside
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
-from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
+from comorb.records.sources.duck import OpenedSource, SourceTable, guarded, quoted
 from comorb.records.sources.incoming import copy_reader
 
 ID, RECORD = " id", " record"  # in copies of keys: an id, and the key of the record that has it
 
+_ROWS = 1 << 16
 _NUMBER = r"\.0$"
 _WEAK = re.compile(r"id|key|uid|identifier|rowid")
 
@@ -198,9 +199,12 @@ def rows_of(source: OpenedSource, table: SourceTable, keys: pa.Array, picks: str
         f"SELECT {picks} FROM {table.sql} WHERE {quoted(RECORD)} IN "
         "(SELECT wanted FROM wanted_keys) ORDER BY ALL"
     )
-    batches = list(source.batches(table, sql))
-    source.connection.unregister("wanted_keys")
-    return pa.Table.from_batches(batches)
+    try:
+        return guarded(
+            table.label, lambda: source.connection.sql(sql).to_arrow_reader(_ROWS).read_all()
+        )
+    finally:
+        source.connection.unregister("wanted_keys")
 
 
 def patient_key(match: Match, source: OpenedSource, table: SourceTable, column: str) -> Key:

@@ -174,7 +174,7 @@ class Preparation:
             table=same.table,
             layout=replace(same.layout, weight=None),
             kinds=same.kinds or self.kinds,
-            layouts=same.layouts if reading else layouts,
+            layouts=(reading.layouts if reading else ()) or layouts,
             unit=self.unit,
             system=" ".join(filter(None, words)) or None,
             level=self.level,

@@ -60,8 +60,7 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
     Parameters
     ----------
     source : path, str, or a pandas, polars or Arrow table, or a mapping of kinds to such
-        A file, a folder, a glob, a ``postgresql://`` URL, or a table in memory. 'diagnosis' or the
-        first has the records; 'visit' and 'patient' have a row each; other kinds have codes.
+        Of kinds, 'diagnosis' has the records, 'visit' and 'patient' covariates, others more codes.
     kinds : str or sequence of str
         Tables of the source to read together: 'diagnosis', 'drug', 'procedure', 'visit', 'patient'.
     table : str, optional

@@ -22,6 +22,13 @@ from comorb.insight.profile.labels import automatic_names, label, shorten
         ("V10", "Pedal cyclist injured", "icd10", "Pedal cyclist injured"),
         ("E11", "Type 2 diabetes mellitus", "icd10cm", "Type 2 diabetes"),
         ("428", "A word of one's own", "opaque", "A word of one's own"),
+        ("E11", "Type 2 diabetes mellitus", "icd10cm drug:atc", "Type 2 diabetes"),
+        (
+            "drug:A10B",
+            "Blood glucose lowering drugs",
+            "icd9cm drug:atc",
+            "Blood glucose lowering drugs",
+        ),
         ("Q1", "Other", "opaque", "Other"),
         ("Q2", "", "opaque", "Q2"),
     ],
@@ -59,6 +66,13 @@ def test_symptoms_stand_in_when_there_are_too_few_diseases() -> None:
         "Chronic kidney disease, general symptoms",
         "General symptoms",
     )
+
+
+def test_drugs_stand_in_when_there_are_too_few_diseases() -> None:
+    codes, labels = ("drug:A10B", *CODES), ("Metformin", *LABELS)
+    named = automatic_names({1: [0, 1, 2], 2: [0]}, codes, labels, "icd9cm drug:atc")
+    assert "Metformin" not in named[0]
+    assert named[1] == "Metformin"
 
 
 def test_acronyms_keep_their_capitals() -> None:

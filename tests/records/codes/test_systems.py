@@ -11,6 +11,7 @@ from comorb.records.codes.systems import (
     edition,
     families,
     of_url,
+    systems_by_kind,
     title_of,
 )
 
@@ -70,6 +71,13 @@ def test_a_system_is_whole(key):
 def test_the_title_of_several_systems():
     assert title_of("icd9cm") == "ICD-9-CM"
     assert title_of("icd10cm+icd9cm") == "ICD-10-CM + ICD-9-CM"
+    assert title_of("icd9cm drug:atc procedure:opaque") == "ICD-9-CM + ATC"
+
+
+def test_a_system_may_be_that_of_a_kind():
+    assert systems_by_kind("icd10cm+icd9cm drug:atc") == {"": "icd10cm+icd9cm", "drug": "atc"}
+    assert systems_by_kind("drug:icd10pcs+icd9proc") == {"drug": "icd10pcs+icd9proc"}
+    assert systems_by_kind("") == {}
     assert title_of("opaque") == title_of("klingon") == ""
 
 

@@ -17,7 +17,7 @@ TABLES = {
     ("drug", "medication"): {"visit_id": ["1"], "medication": ["Metformin 500 mg"], "dose": ["1"]},
     ("drug", "medication_code"): {"medication_id": ["9"], "medication_code": ["M1"]},
     ("procedure", "icd9_code"): {"row_id": ["1"], "seq_num": ["1"], "icd9_code": ["3893"]},
-    ("procedure", "procedure_code"): {"procedure_code": ["99213"], "procedure_date": ["2010-1-1"]},
+    ("procedure", "procedure_code"): {"procedure_code": ["99213"], "procedure_dt": ["2010-01-01"]},
     ("procedure", "CPT"): {"id": ["1"], "CPT": ["99213"], "diagnosis_code": ["I10"]},
     ("lab", "loinc_code"): {"lab_date": ["2010-01-01"], "loinc_code": ["4548-4"], "value": ["7"]},
     ("allergy", "allergy"): {"id": ["1"], "allergy": ["peanut"]},

@@ -106,3 +106,78 @@ def test_fhir_dates_that_are_no_days_are_counted(tmp_path):
     assert cohort.ledger.notes == (
         "1 values of column 'date' can't be read as a date and are missing",
     )
+
+
+RXNORM = "http://www.nlm.nih.gov/research/umls/rxnorm"
+METFORMIN = {"coding": [{"system": RXNORM, "code": "860975", "display": "Metformin"}]}
+ASPIRIN = {"coding": [{"system": RXNORM, "code": "1191", "display": "Aspirin"}]}
+
+
+def request(patient, encounter, status="active", **what):
+    return {
+        "resourceType": "MedicationRequest",
+        "id": f"{encounter}-{status}",
+        "status": status,
+        "subject": {"reference": f"Patient/{patient}"},
+        "encounter": {"reference": f"Encounter/{encounter}"},
+        "authoredOn": "2012-02-04",
+        **what,
+    }
+
+
+def procedure(patient, encounter, status="completed"):
+    return {
+        "resourceType": "Procedure",
+        "id": f"{patient}{status}",
+        "status": status,
+        "subject": {"reference": f"Patient/{patient}"},
+        "encounter": {"reference": f"Encounter/{encounter}"},
+        "code": {"coding": [snomed("19490002", "Ankle X-ray")]},
+        "performedPeriod": {"start": "2012-02-04T10:00:00Z"},
+    }
+
+
+REQUESTS = [
+    request("p1", "e1", medicationCodeableConcept=METFORMIN),
+    request("p1", "e2", medicationReference={"reference": "Medication/m1"}),
+    request("p2", "e3", medication={"concept": ASPIRIN}),
+    request("p2", "e3", "cancelled", medicationCodeableConcept=METFORMIN),
+    request("p3", "e9", medicationCodeableConcept=METFORMIN),
+]
+MEDICATIONS = [{"resourceType": "Medication", "id": "m1", "code": ASPIRIN}]
+PROCEDURES = [procedure("p1", "e1"), procedure("p2", "e3", "not-done")]
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["bulk", "bundle"])
+def test_all_kinds_of_fhir(bulk, together):
+    more = {"MedicationRequest": REQUESTS, "Medication": MEDICATIONS, "Procedure": PROCEDURES}
+    if together:
+        entries = [{"resource": one} for some in more.values() for one in some]
+        bundle = {"resourceType": "Bundle", "type": "collection", "entry": entries}
+        (bulk / "more.json").write_text(json.dumps(bundle))
+    else:
+        for name, resources in more.items():
+            write_ndjson(bulk / f"{name}.ndjson", resources)
+    kinds = ("diagnosis", "drug", "procedure")
+    cohort = read_records(bulk, kinds=kinds)
+    assert sets(cohort) == {
+        "p1": {"I50", "E11", "drug:860975", "drug:1191", "procedure:19490002"},
+        "p2": {"I50", "drug:1191"},
+    }
+    names = dict(zip(cohort.codes, cohort.names, strict=True))
+    assert (names["drug:1191"], names["procedure:19490002"]) == ("Aspirin", "Ankle X-ray")
+    assert cohort.system == "icd10cm drug:opaque procedure:opaque"
+    assert cohort.ledger.notes[-4:] == (
+        "drug: 3 of 4 rows matched a record by patient id (patient); 1 have none",
+        "drug: 1 rows cancelled or entered in error",
+        "procedure: 1 of 1 rows matched a record by patient id (patient)",
+        "procedure: 1 rows not done or entered in error",
+    )
+    by_visit = sets(read_records(bulk, kinds=kinds, unit="visit"))
+    assert by_visit["e2"] == {"E11", "drug:1191"}
+
+
+def test_fhir_of_drugs_alone(tmp_path):
+    write_ndjson(tmp_path / "export.ndjson", REQUESTS)
+    cohort = read_records({"drug": tmp_path / "export.ndjson"})
+    assert sets(cohort) == {"p1": {"860975"}, "p2": {"1191"}, "p3": {"860975"}}

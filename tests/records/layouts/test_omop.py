@@ -104,3 +104,59 @@ def test_a_table_that_is_said_to_be_omop_and_is_not():
     table = pa.table({"id": ["1"], "icd_code": ["I10"]})
     with pytest.raises(RecordsError, match="doesn't have the columns of the layout 'omop'"):
         read_records(table, layout="omop")
+
+
+MORE = {
+    "drug_exposure": pa.table(
+        {
+            "drug_exposure_id": [1, 2, 3],
+            "person_id": [7, 8, 9],
+            "drug_concept_id": [1503297, 1503297, 5],
+            "drug_exposure_start_date": ["2010-05-02", "2011-01-02", "2011-01-02"],
+            "visit_occurrence_id": [70, 80, 90],
+        }
+    ),
+    "procedure_occurrence": pa.table(
+        {
+            "person_id": [7, 7],
+            "procedure_concept_id": [4143316, 0],
+            "procedure_date": ["2010-03-01", "2010-03-01"],
+            "visit_occurrence_id": [71, 71],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("write", [as_parquet, as_csv, as_duckdb, as_sqlite])
+@pytest.mark.parametrize("unit", ["patient", "visit"])
+def test_all_kinds_of_omop(write, unit, tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.records.layouts.test_omop.OMOP", OMOP | MORE)
+    cohort = read_records(write(tmp_path), kinds=("diagnosis", "drug", "procedure"), unit=unit)
+    if unit == "patient":
+        assert sets(cohort) == {
+            "7": {"316139", "201826", "drug:1503297", "procedure:4143316"},
+            "8": {"316139", "drug:1503297"},
+        }
+    else:
+        assert {one.removesuffix(".0"): some for one, some in sets(cohort).items()} == {
+            "70": {"316139", "drug:1503297"},
+            "71": {"201826", "procedure:4143316"},
+            "80": {"316139", "drug:1503297"},
+        }
+    word = "visit id (visit)" if unit == "visit" else "patient id (patient)"
+    assert cohort.ledger.notes[-3:] == (
+        f"drug: 2 of 3 rows matched a record by {word}; 1 have none",
+        f"procedure: 2 of 2 rows matched a record by {word}",
+        "procedure: 1 rows that matched have no code",
+    )
+
+
+def test_drugs_of_omop_by_their_source_value_and_alone():
+    drugs = MORE["drug_exposure"].append_column(
+        "drug_source_value", pa.array(["A10BA02", "C07AB02", "C03CA01"])
+    )
+    layouts = {"drug": Layout(codes=("drug_source_value",))}
+    given = {"diagnosis": OMOP["condition_occurrence"], "drug": drugs}
+    cohort = read_records(given, layout=layouts)
+    assert sets(cohort)["8"] == {"316139", "drug:C07A"}
+    assert sets(read_records({"drug": drugs}))["9"] == {"5"}
