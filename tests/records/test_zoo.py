@@ -166,16 +166,22 @@ def test_a_folder_of_fhir_resources():
         ("mimic3demo/ADMISSIONS.csv.gz", "no column was recognised as holding diagnosis codes"),
         ("mimic3demo/PATIENTS.csv.gz", "no column was recognised as holding diagnosis codes"),
         ("mimic3demo/PRESCRIPTIONS.csv.gz", "no column was recognised as holding diagnosis codes"),
-        ("eunomia/DRUG_ERA.csv.gz", "no column was recognised as holding diagnosis codes"),
         ("eunomia/PERSON.csv.gz", "no column was recognised as holding diagnosis codes"),
         ("eunomia/CONCEPT.csv.gz", "no column was recognised as holding diagnosis codes"),
         ("fhir/Patient.000.ndjson.gz", "resources of type Patient; records are read from"),
-        ("fhir/MedicationRequest.000.ndjson.gz", "resources of type MedicationRequest"),
     ],
 )
 def test_tables_without_diagnoses_are_refused(file, message):
     with pytest.raises(RecordsError, match=message):
         inspect_records(ZOO / file)
+
+
+@pytest.mark.parametrize(
+    "file", ["eunomia/DRUG_ERA.csv.gz", "fhir/MedicationRequest.000.ndjson.gz"]
+)
+def test_drugs_alone_are_read_with_a_note(file):
+    (note,) = (note for note in inspect_records(ZOO / file).ledger.notes if "not diagnoses" in note)
+    assert note.endswith("holds drugs, not diagnoses; they are read as what they are")
 
 
 def test_every_file_of_the_zoo_is_tried_here():

@@ -80,7 +80,7 @@ def open_codes(
     (code, *more) = plan.layout.codes or ("",)
     if not titles and not more and plan.reader.kind != "binary":
         titles = titles_of(source, table, code)
-    doubts = [*source.notes, *plan.doubts(source)]
+    doubts = [*plan.notes, *source.notes, *plan.doubts(source)]
     plan = _joined(source, replace(plan, table=table), beside.kind, found)
     raws = plan.reader.count(source, plan)
     vocabulary = _vocabulary(plan, raws, beside, levels, titles)

@@ -110,12 +110,8 @@ def build_vocabulary(
     def feature(code: str, key: str) -> str:
         return code if len(keys) == 1 or code in fits[key].names else f"{key}:{code}"
 
-    origins = {
-        feature(code, key): (code, key)
-        for key in keys
-        for several in fits[key].of.values()
-        for code in several
-    }
+    own = [(code, key) for key in keys for several in fits[key].of.values() for code in several]
+    origins = {feature(code, key): (code, key) for code, key in own}
     codes = tuple(sorted(origins))
 
     def name(code: str) -> str:
@@ -127,11 +123,9 @@ def build_vocabulary(
     number: dict[Any, int] = {name: place for place, name in enumerate((*codes, *conditions))}
 
     def numbers(raw: Raw) -> tuple[list[int], list[int]]:
-        if raw not in systems:
-            return [], []
         key, text = systems[raw], raw[1]
-        own = [number[feature(code, key)] for code in fits[key].of[text]]
-        return own, [number[pair] for pair in _conditions(text, key, fits, coding)]
+        features = [number[feature(code, key)] for code in fits[key].of[text]]
+        return features, [number[pair] for pair in _conditions(text, key, fits, coding)]
 
     def marked(which: Callable[[Features], Container[str]]) -> Mask:
         texts = {key: which(features) for key, features in fits.items()}
@@ -142,7 +136,9 @@ def build_vocabulary(
         codes,
         tuple(name(code) for code in codes),
         "+".join(keys) or "opaque",
-        _places([numbers(raw) for raw in counts], len(coding.levels)),
+        _places(
+            [numbers(raw) if raw in systems else ([], []) for raw in counts], len(coding.levels)
+        ),
         marked(lambda features: features.malformed),
         marked(lambda features: features.missing),
         (*notes, *ledger_notes(mentioned, systems, fits, coding)),

@@ -17,12 +17,16 @@ _CODINGS = "CAST(json_extract(json, '$.code.coding[*]') AS JSON[])"
 
 @dataclass(frozen=True)
 class _Resource:
-    """Where a type of resource has its status and dates, and which statuses are no records."""
+    """Where a type of resource has its status and dates, and which statuses are no records.
+
+    ``holds`` says what it is of when it isn't a diagnosis.
+    """
 
     status: str
     void: tuple[str, ...]
     rule: str
     dates: tuple[str, ...]
+    holds: str = ""
 
     @property
     def is_void(self) -> str:
@@ -49,12 +53,14 @@ _RESOURCES = {
         ("cancelled", "entered-in-error"),
         "cancelled or entered in error",
         ("$.authoredOn",),
+        "drugs",
     ),
     "Procedure": _Resource(
         "$.status",
         ("not-done", "entered-in-error"),
         "not done or entered in error",
         ("$.performedDateTime", "$.performedPeriod.start", "$.occurrenceDateTime"),
+        "procedures",
     ),
 }
 
@@ -83,7 +89,9 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     system = of_url(url)
     titles = _titles(source, table, coding) if system == "opaque" else {}
     layout = layout_of(READER.kind, view)
-    return Plan(READER, view, layout, removed=removed, titles=titles, system=system)
+    return Plan(
+        READER, view, layout, removed=removed, titles=titles, system=system, holds=resource.holds
+    )
 
 
 def _with_medications(source: OpenedSource, table: SourceTable) -> SourceTable:

@@ -45,7 +45,9 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     )
     system = "opaque" if code.lower().endswith("concept_id") else None
     titles = _titles(source, view) or _own_titles(source, table, code)
-    return Plan(READER, view, layout_of(READER.kind, view), titles=titles, system=system)
+    holds = "" if domain == "condition" else f"{domain}s"
+    layout = layout_of(READER.kind, view)
+    return Plan(READER, view, layout, titles=titles, system=system, holds=holds)
 
 
 def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:

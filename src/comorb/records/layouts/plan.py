@@ -28,8 +28,9 @@ class Plan:
 
     ``removed`` are the rows that were left out of it, by the reason; ``titles`` and ``system`` are
     what the source says of its codes; ``meanings`` are given where what the texts of covariates
-    mean was decided before reading; ``notes`` are for the ledger. Records without a usable code are
-    left out unless ``keep_empty``.
+    mean was decided before reading; ``notes`` are for the ledger; ``holds`` says what the codes
+    are of when they aren't diagnoses. Records without a usable code are left out unless
+    ``keep_empty``.
     """
 
     reader: Reader
@@ -41,6 +42,7 @@ class Plan:
     system: str | None = None
     meanings: Mapping[str, Meanings] | None = None
     notes: tuple[str, ...] = ()
+    holds: str = ""
     keep_empty: bool = False
 
     @property

@@ -58,6 +58,9 @@ def plan_reading(
         plan = plan_table(source, chosen, columns)
     keep_empty = keep_empty or not plan.reader.least_codes
     plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty)
+    if plan.holds and kind == "diagnosis":
+        note = f"{chosen.label} holds {plan.holds}, not diagnoses; they are read as what they are"
+        plan = replace(plan, notes=(*plan.notes, note))
     if plan.reader is binary.READER:
         plan = binary.settle_items(source, plan)
     if whole:
