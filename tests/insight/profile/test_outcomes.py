@@ -50,6 +50,25 @@ def test_few_whole_numbers_are_categories() -> None:
     assert found.counts.tolist() == [[1, 2, 3], [1, 1, 2], [1, 0, 1]]
 
 
+def test_of_many_labels_the_most_common_ones_and_the_others_are_shown() -> None:
+    wards = [*("a" * 9), *("b" * 8), *("c" * 7), *("d" * 6), *("e" * 5), *("f" * 4), *("g" * 3)]
+    wards = [*wards, "h", "h", "i", "j"]
+    n = len(wards)
+    found = {
+        name: summarise(
+            pa.table({name: pa.array([*wards, None])}), np.zeros(n + 1, int), 1, np.ones(n + 1)
+        )
+        for name in ("ward", "patient_code", "words")
+    }
+    (shown,) = found["ward"]
+    assert shown.values == (*"abcdefg", "other")
+    assert shown.counts[:, 0].tolist() == [9, 8, 7, 6, 5, 4, 3, 4]
+    assert shown.estimate[:, 0].sum() == pytest.approx(1, abs=1e-5)
+    assert found["patient_code"] == found["words"] == ()
+    own = pa.table({"ward": [f"w{row}" for row in range(n)]})
+    assert summarise(own, np.zeros(n, int), 1, np.ones(n)) == ()
+
+
 def test_what_cannot_be_summed_up_is_left_out() -> None:
     n = 20
     table = pa.table(

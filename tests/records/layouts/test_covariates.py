@@ -4,8 +4,12 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
+from comorb.records import parts
+from comorb.records.archive import load_cohort
 from comorb.records.layouts.covariates import shown_names, typed, weights_of
 from comorb.records.layouts.layout import Layout
+from comorb.records.preparation import Preparation
+from comorb.records.streaming import write_cohort
 
 
 def typed_column(values, name="x"):
@@ -33,6 +37,60 @@ def test_dates():
     assert typed_column(["2009-04-12 10:00", "20090412"], "date") == [date(2009, 4, 12)] * 2
     assert typed_column(["12/04/2009"], "date") == ["12/04/2009"]
     assert typed_column(["2009-13-45"], "date") == ["2009-13-45"]
+
+
+@pytest.mark.parametrize("name", ["discharge_disposition_id", "DRG", "Entlassungsgrund", "payer"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.int16(), pa.float64()])
+def test_numbers_that_are_labels_are_text(name, kind):
+    values = pa.array([1, 28, 3, None]).cast(kind)
+    assert typed_column(values, name) == ["1", "28", "3", None]
+
+
+def test_labels_of_a_float_column_lose_their_point():
+    assert typed_column(["1.0", "28.0", "NA"], "discharge_status") == ["1", "28", None]
+
+
+@pytest.mark.parametrize("name", ["days_of_care", "Verweildauer", "cost", "num_visits", "pulse"])
+def test_amounts_stay_numbers(name):
+    assert typed_column(["1", "28", None], name) == [1, 28, None]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.float64()])
+def test_numbers_that_are_days_are_days(kind):
+    values = pa.array([20090412, 20120229, None]).cast(kind)
+    days = [date(2009, 4, 12), date(2012, 2, 29), None]
+    assert typed_column(values, "CLM_FROM_DT") == days
+    assert typed_column(["20090412.0"], "x") == [date(2009, 4, 12)]
+    assert typed_column(values, "total_cost") != days
+    assert typed_column([20090412.5, 20090413.0]) == [20090412.5, 20090413.0]
+    for no_day in (20110229, 20091301, 7, 99999999):
+        others = pa.array([20090412, no_day]).cast(kind)
+        assert typed_column(others, "CLM_FROM_DT") == [20090412, no_day]
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_part_has_the_types_of_the_whole(as_text, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "PART_ROWS", 3)
+    rows = 12
+    columns = {
+        "seen_on": [*[20100101 + row for row in range(rows - 1)], 5],
+        "left_on": [20100101 + row for row in range(rows)],
+        "drg": list(range(rows)),
+        "pulse": [60 + row for row in range(rows)],
+    }
+    plain = {name: list(map(str, some)) if as_text else some for name, some in columns.items()}
+    table = pa.table({"id": [f"v{row:02d}" for row in range(rows)], **plain})
+    table = table.append_column("dx1", pa.array(["428.0"] * rows))
+    table = table.append_column("dx2", pa.array(["250.00"] * rows))
+    write_cohort(table, tmp_path / "c.parquet", Preparation(at_least=1), memory="1GB")
+    whole = Preparation(at_least=1).cohort(table).covariates
+    assert load_cohort(tmp_path / "c.parquet").covariates.equals(whole)
+    assert [str(field.type) for field in whole.schema] == [
+        "int64",
+        "date32[day]",
+        "string",
+        "int64",
+    ]
 
 
 def test_ids_stay_text():

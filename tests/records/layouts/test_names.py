@@ -9,6 +9,9 @@ from comorb.records.layouts.names import (
     PROCEDURE,
     ROLES,
     first_match,
+    is_amount,
+    is_coded,
+    is_label,
     plain,
 )
 
@@ -55,6 +58,15 @@ def test_procedures_and_descriptions():
     assert not PROCEDURE.search(plain("Diagnosen"))
     assert DESCRIPTION.search(plain("diagnosisString"))
     assert not DESCRIPTION.search(plain("icd_code"))
+
+
+def test_labels_amounts_and_ids():
+    labels = "discharge_disposition_id|DRG|payer_code|Fachabteilung|motivo de alta|race|HOSPID"
+    amounts = "length_of_stay|Verweildauer|TOTCHG|survey_weight|num_visits|estancia|service_count"
+    coded = "patient_code|DESYNPUF_ID|AT_PHYSN_NPI"
+    assert [name for name in labels.split("|") if not is_label(name)] == []
+    assert [name for name in amounts.split("|") if not is_amount(name) or is_coded(name)] == []
+    assert [name for name in coded.split("|") if not is_coded(name) or is_label(name)] == []
 
 
 def test_the_surest_pattern_wins():

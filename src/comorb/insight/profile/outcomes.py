@@ -12,9 +12,11 @@ from comorb.errors import InputError
 from comorb.insight.profile.contents import Outcome
 from comorb.insight.profile.intervals import effective, mean, median, wilson
 from comorb.model.arrays import Floats, Ints, Mask
+from comorb.records.layouts.names import is_label
 from comorb.records.values import yes_no
 
 FEW = 8
+OTHER = "other"
 
 
 def summarise(
@@ -23,7 +25,8 @@ def summarise(
     """Return each covariate that can be summed up, per cluster and over all records.
 
     Numbers get a mean and a median; texts, truth values and whole numbers with at most eight
-    different values get shares. Dates and texts of more values are left out.
+    different values get shares. Of labels such as hospitals with more values, the most common ones
+    and the others do; other texts of more values, and dates, are left out.
     """
     missing = set(wanted or ()) - set(table.column_names)
     if missing:
@@ -69,7 +72,9 @@ def _shares(
     plain = pc.cast(column, pa.string())
     kinds = sorted(pc.unique(plain.drop_null()).to_pylist(), key=_as_sorted)
     if len(kinds) > FEW:
-        return None
+        if not is_label(name) or len(kinds) == known.sum():
+            return None
+        plain, kinds = _with_others(plain)
     said = [value for value in kinds if yes_no(value)]
     shown = (said or kinds)[:1] if len(kinds) <= 2 else kinds
     codes = pc.index_in(plain, pa.array(shown, pa.string())).to_numpy(zero_copy_only=False)
@@ -84,6 +89,15 @@ def _shares(
             figures[:, :, place] = share, *wilson(share, np.array(n))
     counted = _counts(known, groups)
     return Outcome(name, "share", tuple(shown), counted, counts, *np.round(figures, 6))
+
+
+def _with_others(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
+    """Return texts of which the most common ones stay, and these, the others last."""
+    counted = pc.value_counts(texts.drop_null()).to_pylist()
+    counted.sort(key=lambda one: (-one["counts"], _as_sorted(one["values"])))
+    common = [one["values"] for one in counted if one["values"] != OTHER][: FEW - 1]
+    rare = pc.and_(pc.is_valid(texts), pc.invert(pc.is_in(texts, pa.array(common))))
+    return pc.if_else(rare, OTHER, texts), [*common, OTHER]
 
 
 def _counts(rows: Mask, groups: list[Mask]) -> Floats:

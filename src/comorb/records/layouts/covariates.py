@@ -1,7 +1,8 @@
 """Covariates: the columns beside the codes, with the types that their values have.
 
-Age, sex and date are read as `comorb.records.values` reads them; any other text becomes a number
-when every value of it is one.
+Age, sex and date are read as `comorb.records.values` reads them; any other column holds numbers
+when every value is one, days when every number is one such as 20090412, and labels where its name
+says that its numbers are none.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.model.arrays import Floats
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.names import is_amount, is_coded
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
 from comorb.records.values import MARKS, TIME, Meanings, read_ages, read_dates, read_sexes
 
@@ -38,6 +40,9 @@ _MARKS = pa.array(
 )
 _WHOLE = r"^-?(0|[1-9][0-9]{0,14})$"
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
+_DAY = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(\.0)?$"
+_DAYS = (19000101, 20991231)
+_NUMBERS = re.compile(r"U?(TINY|SMALL|BIG)?INT(EGER)?|DOUBLE|FLOAT")
 _LABELS = re.compile(r"ENUM")
 _LABELS_AND_NUMBERS = re.compile(r"ENUM|U?\w*INT|DOUBLE|FLOAT|DECIMAL")
 KEPT_WHEN_UNEQUAL = ("age", "sex", "date", "weight")
@@ -91,18 +96,21 @@ def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[st
         return {}
     view = source.view(table.label, f"SELECT {picks} FROM {table.sql}")
     texts = [name for name, kind in view.columns.items() if kind == "VARCHAR"]
-    if not texts:
+    numbers = [name for name, kind in view.columns.items() if _NUMBERS.fullmatch(kind)]
+    if not texts and not numbers:
         return {}
     counts: dict[str, Counter[str]] = {name: Counter() for name in texts if name in _READ}
-    kinds: dict[str, set[type]] = {name: set() for name in texts if name not in _READ}
-    for batch in source.batches(view, f"SELECT {', '.join(map(quoted, texts))} FROM {view.sql}"):
+    free = [name for name in (*texts, *numbers) if name not in _READ]
+    kinds: dict[str, set[type]] = {name: set() for name in free}
+    wanted = ", ".join(map(quoted, (*texts, *numbers)))
+    for batch in source.batches(view, f"SELECT {wanted} FROM {view.sql}"):
         for name, total in counts.items():
             total.update(_distinct(pa.chunked_array([batch.column(name)])))
         for name, seen in kinds.items():
             column = _without_marks(pa.chunked_array([batch.column(name)]))
-            seen |= {_narrowest(column)} if column.null_count < len(column) else set()
+            seen |= {_narrowest(name, column)} if column.null_count < len(column) else set()
     widest = {
-        name: next((kind for kind in (str, float, int) if kind in seen), str)
+        name: next((kind for kind in (str, float, int, date) if kind in seen), str)
         for name, seen in kinds.items()
     }
     meanings = read_roles(texts, layout, lambda name: counts[name])
@@ -192,14 +200,19 @@ def _typed(name: str, column: pa.ChunkedArray, meanings: Meanings | None) -> pa.
         return column.cast(pa.float64(), safe=False)
     if pa.types.is_timestamp(column.type) and name == "date":
         return column.cast(pa.date32(), safe=False)
-    if not pa.types.is_string(column.type):
+    if not (pa.types.is_string(column.type) or _is_number(column.type)):
         return column
     if meanings is not None and meanings.of is not None:
         return _mapped(column, meanings)
     column = _without_marks(column)
-    if meanings is not None:
-        return column.cast(_TYPES[meanings.kind])
-    return column if name in _READ else column.cast(_TYPES[_narrowest(column)])
+    if meanings is None and name in _READ:
+        return column
+    kind = _narrowest(name, column) if meanings is None else meanings.kind
+    if kind is date:
+        return _days(column)
+    if kind is str:
+        return _without_point(column) if is_coded(name) else column
+    return column.cast(_TYPES[kind]) if pa.types.is_string(column.type) else column
 
 
 def _without_time(texts: pa.Array) -> pa.Array:
@@ -228,14 +241,43 @@ def _mapped(column: pa.ChunkedArray, meanings: Meanings) -> pa.ChunkedArray:
 
 
 def _without_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_string(column.type):
+        return column
     return pc.if_else(pc.is_in(column, _MARKS), pa.scalar(None, pa.string()), column)
 
 
-def _narrowest(column: pa.ChunkedArray) -> type:
-    """Return the type that every text of a column has."""
+def _without_point(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts or numbers as texts, whole numbers without the '.0' of their type."""
+    return pc.replace_substring_regex(column.cast(pa.string()), r"^(-?[0-9]+)\.0$", r"\1")
+
+
+def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return numbers such as 20090412, or their texts, as days; null for what is no day."""
+    texts = _without_point(column)
+    days = pc.strptime(texts, format="%Y%m%d", unit="s", error_is_null=True).cast(pa.date32())
+    years = pc.add(pc.multiply(pc.year(days), 10_000), pc.multiply(pc.month(days), 100))
+    same = pc.equal(pc.add(years, pc.day(days)), texts.cast(pa.float64()))
+    return pc.if_else(same, days, pa.scalar(None, pa.date32()))
+
+
+def _narrowest(name: str, column: pa.ChunkedArray) -> type:
+    """Return the type that every value of a column has; numbers that are labels are text."""
+    if is_coded(name):
+        return str
+    number = _is_number(column.type)
+    like_days = _between_days(column) if number else _all_match(column, _DAY)
+    if like_days and not is_amount(name) and _days(column).null_count == column.null_count:
+        return date
+    if number:
+        return int if pa.types.is_integer(column.type) else float
     if _all_match(column, _WHOLE):
         return int
     return float if _all_match(column, _NUMBER) else str
+
+
+def _between_days(column: pa.ChunkedArray) -> bool:
+    ends = pc.min_max(column).as_py()
+    return ends["min"] is not None and _DAYS[0] <= ends["min"] <= ends["max"] <= _DAYS[1]
 
 
 def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:

@@ -98,6 +98,28 @@ DESCRIPTION = re.compile(
     r"(^|_)(desc\w*|names?|title|text|string|label|libelle|bezeichnung|omschrijving|display|term)"
     r"(_|$)"
 )
+# Numbers under these names are labels, such as 1 to 28 for where a patient was discharged to. Those
+# of codes and ids are too, but may be of a person; those of amounts are none.
+_LABEL = re.compile(
+    r"(^|_)(type|typ|tipo|tipus|status|disposition|disp\w*|destination|discharge|"
+    r"source|payer|payor|pay\d|insur\w*|plan|specialt\w*|service|dept|department|ward|unit|hospital|"
+    r"hosp|hospid|provider|prvdr|facility|site|center|centre|clinic|region|division|state|county|"
+    r"country|race|ethnic\w*|(ms|ap|apr|g)?_?drg|ghm|grd|mdc|marital|religion|language|category|"
+    r"class|group|zip\w*|plz|quartile|qrtl|quarter|klinik|krankenhaus|fachabteilung|abteilung|"
+    r"station|entlassungsgrund|aufnahmegrund|aufnahmeanlass|kasse|etablissement|specialite|mode|"
+    r"provenance|servicio|servei|servico|especiali\w*|circunstancia\w*|circumstancia\w*|motivo|"
+    r"motiu|regimen|centro|provincia|comunidad|comunitat|ospedale|reparto|specialita|dimissione|"
+    r"modalita|regione|carater|ziekenhuis|specialisme|afdeling|verzekeraar)(_|\d|$)"
+)
+_CODED = re.compile(r"(^|_)(id|codes?|cd|npi)(_|\d|$)")
+_AMOUNT = re.compile(
+    r"(^|_)(age\w*|los|length\w*|days?|weeks?|months?|years?|hours?|minutes?|time|cost|costs|"
+    r"charges?|totchg|chg|amount|amt|price|paid|pmt|payment\w*|weight|wt|\w*wt|count|counts|num|nr|"
+    r"n|no|number\w*|total|sum|mean|score\w*|rate|ratio|index|level|value|dose|units|visits|alter|"
+    r"tage|dauer|\w*dauer|kosten|anzahl|gewicht|cout|couts|duree|jours|nombre|nb|poids|edad|edat|"
+    r"dias|dies|estancia|estada|coste|importe|numero|peso|eta|giorni|degenza|costo|idade|custo|valor|"
+    r"leeftijd|dagen|ligduur|aantal)(_|\d|$)"
+)
 _WORDS = (
     r"(codes?|id|offset|string|priority|text|name|description|desc|date|time|type|status|version|"
     r"nummer|nr|datum|typ|art|bezeichnung|sicherheit|kode)"
@@ -124,6 +146,25 @@ def first_match(names: Sequence[str], patterns: Sequence[str]) -> str | None:
             if re.fullmatch(pattern, plain(name)):
                 return name
     return None
+
+
+def is_label(name: str) -> bool:
+    """Tell whether the values of a column are labels of some kind: hospitals, payers, groups.
+
+    >>> is_label("discharge_disposition_id"), is_label("DRG"), is_label("length_of_stay")
+    (True, True, False)
+    """
+    return bool(_LABEL.search(plain(name))) and not is_amount(name)
+
+
+def is_coded(name: str) -> bool:
+    """Tell whether the numbers of a column stand for something else than an amount."""
+    return is_label(name) or (bool(_CODED.search(plain(name))) and not is_amount(name))
+
+
+def is_amount(name: str) -> bool:
+    """Tell whether the numbers of a column are amounts: ages, days, costs, weights, counts."""
+    return bool(_AMOUNT.search(plain(name)))
 
 
 def named(names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
