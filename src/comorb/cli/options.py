@@ -14,12 +14,12 @@ import typer
 
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
+from comorb.records.layouts.layout import COVARIATES, LISTS, Layout
 
 if TYPE_CHECKING:
-    from comorb.records.layouts.layout import Layout
     from comorb.records.preparation import Preparation
 
-ROLES = ("codes", "record", "patient", "part", "separator", "yes", "version", "age", "sex", "date")
+ROLES = ("codes", "record", "patient", "part", "separator", "yes", "version", *COVARIATES, *LISTS)
 
 Records = Annotated[
     str,
@@ -74,8 +74,8 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="ROLE=NAME",
-        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas. Recognised when "
-        "left out.",
+        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas, or as dx1-dx9. "
+        "Recognised when left out.",
     ),
 ]
 
@@ -230,18 +230,22 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
 
 def layout_of(kind: str | None, columns: list[str] | None, weights: str | None = None) -> Layout:
     """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
-    from comorb.records.layouts.layout import Layout
-
     given: dict[str, Any] = {}
     for text in columns or []:
         role, _, name = text.partition("=")
+        role = "record" if role == "id" else role
         if role not in ROLES or not name:
             raise typer.BadParameter(
                 f"expected ROLE=NAME with a role out of {', '.join(ROLES)}, got {text!r}",
                 param_hint="--column",
             )
-        given[role] = (*given.get(role, ()), *next(csv.reader([name]))) if role == "codes" else name
-    return Layout(kind=kind, weight=weights, **given)
+        if role == "codes":
+            given[role] = (*given.get(role, ()), *next(csv.reader([name])))
+        else:
+            given[role] = (*given.get(role, ()), name) if role in LISTS else name
+    if weights:
+        given["weight"] = weights
+    return Layout(kind=kind, **given)
 
 
 def number_of_clusters(text: str) -> int | Literal["auto"]:

@@ -13,9 +13,10 @@ from comorb.errors import RecordsError
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.own_map import CodeMap
 from comorb.records.cohort import Cohort, Interval, Period
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.layout import LISTS, Layout
 from comorb.records.layouts.plan import Plan
-from comorb.records.layouts.readers import plan_reading
+from comorb.records.layouts.readers import open_columns, plan_reading
+from comorb.records.layouts.roles import LEAST, ColumnRole, column_roles
 from comorb.records.sources.duck import OpenedSource
 from comorb.records.sources.opening import open_source
 
@@ -29,6 +30,7 @@ class Reading:
     table: str
     layout: Layout
     unit: str
+    columns: tuple[ColumnRole, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,11 @@ class Preparation:
         """Read every record of a source, whatever the rules."""
         return self.open(source, memory).cohort
 
-    def open(self, source: Any, memory: str | None = None) -> Reading:
-        """Read every record of a source, with what was understood of it."""
+    def open(self, source: Any, memory: str | None = None, least: int | None = None) -> Reading:
+        """Read every record of a source, with what was understood of it.
+
+        With ``least``, also with what each column is: values of so many patients are shown.
+        """
         coding = self.coding
         with open_source(source, memory) as opened:
             plan = self.plan(opened, whole=True)
@@ -79,7 +84,24 @@ class Preparation:
             cohort = plan.cohort(assembly, coding, Cohort)
             notes = (*plan.notes, *cohort.ledger.notes, *opened.notes, *plan.doubts(opened))
             cohort = replace(cohort, ledger=replace(cohort.ledger, notes=notes))
-            return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
+            roles: tuple[ColumnRole, ...] = ()
+            if least is not None:
+                table, names = plan.stored or plan.table, cohort.covariates.column_names
+                roles = column_roles(opened, table, plan.layout, names, least)
+            return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit, roles)
+
+    def columns(self, source: Any, least: int = LEAST) -> tuple[ColumnRole, ...]:
+        """Return what each column of a table is that no reader may understand.
+
+        Nothing is returned of a table with fewer than ``least`` rows.
+        """
+        with open_source(source) as opened:
+            table, columns = open_columns(opened, self.table, self.layout)
+            ((rows,),) = opened.rows(table, f"SELECT count(*) FROM {table.sql}")
+            if rows < least:
+                return ()
+            layout = columns.layout("", columns.codes)
+            return column_roles(opened, table, layout, least=least)
 
     def plan(self, source: OpenedSource, whole: bool = False) -> Plan:
         """Find out how to read a source, ``whole`` or in parts."""
@@ -155,6 +177,7 @@ class Preparation:
         columns = {"codes": _listed(layout.codes or ()), "separator": layout.separator}
         columns |= {"yes": layout.yes}
         columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
+        lists = [f"{role}={name}" for role in LISTS for name in getattr(layout, role)]
         where = {
             "age": self.age and ":".join("" if end is None else _number(end) for end in self.age),
             "sex": _listed(self.sex),
@@ -163,7 +186,7 @@ class Preparation:
         options: list[tuple[str, Sequence[str]]] = [
             ("--table", [self.table] if self.table else []),
             ("--layout", [layout.kind] if layout.kind else []),
-            ("--column", [f"{role}={name}" for role, name in columns.items() if name]),
+            ("--column", [*(f"{role}={name}" for role, name in columns.items() if name), *lists]),
             ("--weights", [layout.weight] if layout.weight else []),
             ("--unit", [self.unit] if self.unit else []),
             ("--system", [self.system] if self.system else []),
@@ -194,9 +217,8 @@ class Preparation:
         """Return the preparation that ``to_dict`` made plain."""
         lists = {key: tuple(value) for key, value in plain.items() if isinstance(value, list)}
         layout = plain.get("layout", {})
-        if "codes" in layout:
-            layout = layout | {"codes": tuple(layout["codes"])}
-        given = plain | lists | {"layout": Layout(**layout)}
+        listed = {key: tuple(value) for key, value in layout.items() if isinstance(value, list)}
+        given = plain | lists | {"layout": Layout(**layout | listed)}
         if "code_map" in plain:
             given["code_map"] = CodeMap.from_dict(plain["code_map"])
         return replace(cls(), **given)

@@ -1,7 +1,7 @@
 """Covariates: the columns beside the codes, with the types that their values have.
 
-Age, sex and date are read as `comorb.records.values` reads them; any other text becomes a number
-when every value of it is one.
+Age, sex and date, and what is said to be a number, are read as `comorb.records.values` reads them;
+any other text becomes a number when every value of it is one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,17 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Floats
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.layout import COVARIATES, Layout
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
-from comorb.records.values import MARKS, TIME, Meanings, read_ages, read_dates, read_sexes
+from comorb.records.values import (
+    MARKS,
+    TIME,
+    Meanings,
+    read_ages,
+    read_dates,
+    read_numbers,
+    read_sexes,
+)
 
 _READ: dict[str, Callable[[Mapping[str, int], str], Meanings]] = {
     "age": read_ages,
@@ -36,8 +44,9 @@ _MARKS = pa.array(
         for letters in product(*({letter, letter.lower()} for letter in mark))
     )
 )
-_WHOLE = r"^-?(0|[1-9][0-9]{0,14})$"
-_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
+WHOLE = r"^-?(0|[1-9][0-9]{0,14})$"
+DAY = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
+NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
 _LABELS = re.compile(r"ENUM")
 _LABELS_AND_NUMBERS = re.compile(r"ENUM|U?\w*INT|DOUBLE|FLOAT|DECIMAL")
 KEPT_WHEN_UNEQUAL = ("age", "sex", "date", "weight")
@@ -46,15 +55,16 @@ KEPT_WHEN_UNEQUAL = ("age", "sex", "date", "weight")
 def shown_names(columns: Sequence[str], layout: Layout) -> dict[str, str]:
     """Return the columns that are covariates, each with the name that it gets.
 
-    Age, sex, date and weight get these names; columns that number parts or editions are no
-    covariates.
+    Those with a role, such as age and los, are called by it; columns that number parts or editions
+    are no covariates, nor are those to be ignored.
     """
     roles = {column: role for role, column in layout.roles.items()}
-    given = {column: role for column, role in roles.items() if role in KEPT_WHEN_UNEQUAL}
-    free = [column for column in columns if roles.get(column) not in ("part", "version")]
+    aside = {layout.part, layout.version, *layout.ignored}
+    given = {column: role for column, role in roles.items() if role in COVARIATES}
     return {
         name: given.get(name) or (f"{name} (column)" if name in given.values() else name)
-        for name in free
+        for name in columns
+        if name not in aside
     }
 
 
@@ -68,11 +78,26 @@ def as_read(name: str, table: SourceTable, layout: Layout) -> str:
 
 
 def read_roles(
-    names: Sequence[str], layout: Layout, counts: Callable[[str], Mapping[str, int]]
+    names: Sequence[str],
+    layout: Layout,
+    counts: Callable[[str], Mapping[str, int]],
+    are_numbers: Callable[[str], bool],
 ) -> dict[str, Meanings]:
-    """Return what the values of age, sex and date mean, for those of them that are named."""
+    """Return what the values of those columns mean of which the layout says something.
+
+    ``names`` are those of columns of text; ``are_numbers`` tells whether a column holds nothing
+    else, so that there is nothing to interpret.
+    """
     own = {role: getattr(layout, role) or role for role in _READ if role in names}
-    return {role: _READ[role](counts(role), column) for role, column in own.items()}
+    meanings = {role: _READ[role](counts(role), column) for role, column in own.items()}
+    shown = shown_names([*layout.category, *layout.number], layout)
+    meanings |= {shown[name]: Meanings(str) for name in layout.category}
+    numbers = {"los": layout.los or "los", "cost": layout.cost or "cost"}
+    numbers |= {shown[name]: name for name in layout.number}
+    for name, column in numbers.items():
+        if name in names and not are_numbers(name):
+            meanings[name] = read_numbers(counts(name), column)
+    return meanings
 
 
 def counted(source: OpenedSource, table: SourceTable, column: str) -> dict[str, int]:
@@ -80,6 +105,14 @@ def counted(source: OpenedSource, table: SourceTable, column: str) -> dict[str, 
     text = f"regexp_replace({quoted(column)}, {literal(TIME)}, '')"
     sql = f"SELECT {text} AS text, count(*) FROM {table.sql} WHERE text IS NOT NULL GROUP BY 1"
     return dict(source.rows(table, sql))
+
+
+def are_numbers(source: OpenedSource, table: SourceTable, column: str) -> bool:
+    """Tell whether every text of a column that isn't missing is a number."""
+    text, marks = quoted(column), ", ".join(map(literal, sorted(MARKS)))
+    rule = f"{text} IS NULL OR upper({text}) IN ({marks}) OR regexp_matches({text}, '{NUMBER}')"
+    ((every,),) = source.rows(table, f"SELECT bool_and({rule}) FROM {table.sql}")
+    return every is not False
 
 
 def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[str, Meanings]:
@@ -102,17 +135,25 @@ def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[st
             column = _without_marks(pa.chunked_array([batch.column(name)]))
             seen |= {_narrowest(column)} if column.null_count < len(column) else set()
     widest = {
-        name: next((kind for kind in (str, float, int) if kind in seen), str)
+        name: next((kind for kind in (str, float, int, date) if kind in seen), str)
         for name, seen in kinds.items()
     }
-    meanings = read_roles(texts, layout, lambda name: counts[name])
-    return meanings | {name: Meanings(kind) for name, kind in widest.items()}
+
+    def count(name: str) -> Mapping[str, int]:
+        return counts[name] if name in counts else counted(source, view, name)
+
+    known = read_roles(texts, layout, count, lambda name: widest[name] in (int, float))
+    return {name: Meanings(kind) for name, kind in widest.items()} | known
 
 
 def meanings_of(table: pa.Table, layout: Layout) -> dict[str, Meanings]:
-    """Return what the texts of age, sex and date mean in a table that was read whole."""
+    """Return what the texts of a table that was read whole mean, where the layout says what."""
     texts = [name for name in table.column_names if pa.types.is_string(table[name].type)]
-    return read_roles(texts, layout, lambda name: _distinct(table[name]))
+
+    def are_numbers(name: str) -> bool:
+        return _narrowest(_without_marks(table[name])) in (int, float)
+
+    return read_roles(texts, layout, lambda name: _distinct(table[name]), are_numbers)
 
 
 def notes_of(meanings: Mapping[str, Meanings]) -> tuple[str, ...]:
@@ -131,12 +172,18 @@ def typed(
     if meanings is None:
         meanings = meanings_of(table, layout)
     columns = dict(zip(table.column_names, table.columns, strict=True))
+    said = dict.fromkeys(shown_names(layout.category, layout).values(), pa.string())
+    said |= dict.fromkeys(shown_names(layout.number, layout).values(), pa.float64())
     for name in columns.keys() - layout.ids:
         columns[name] = _typed(name, columns[name], meanings.get(name))
+        if name in said and not pa.types.is_string(columns[name].type):
+            columns[name] = columns[name].cast(said[name])
     return pa.table(columns)
 
 
-def unite(source: OpenedSource, table: SourceTable, key: str) -> tuple[pa.Table, tuple[str, ...]]:
+def unite(
+    source: OpenedSource, table: SourceTable, key: str, layout: Layout
+) -> tuple[pa.Table, tuple[str, ...]]:
     """Return one row for each value of a key, in its order, and a note on columns left out.
 
     A column that differs within a record isn't one of its covariates; of age, sex, date and
@@ -162,7 +209,8 @@ def unite(source: OpenedSource, table: SourceTable, key: str) -> tuple[pa.Table,
     if not batches:
         raise RecordsError(f"{table.label} holds no row with an id; name the column that has it.")
     whole = pa.Table.from_batches(batches)
-    notes = [f"column {name!r} differs within records and isn't a covariate" for name in varying]
+    own = [layout.roles.get(name, name) for name in varying]
+    notes = [f"column {name!r} differs within records and isn't a covariate" for name in own]
     return whole.drop_columns([key, *varying]), tuple(notes)
 
 
@@ -197,9 +245,22 @@ def _typed(name: str, column: pa.ChunkedArray, meanings: Meanings | None) -> pa.
     if meanings is not None and meanings.of is not None:
         return _mapped(column, meanings)
     column = _without_marks(column)
-    if meanings is not None:
-        return column.cast(_TYPES[meanings.kind])
-    return column if name in _READ else column.cast(_TYPES[_narrowest(column)])
+    if meanings is None and name in _READ:
+        return column
+    kind = _narrowest(column) if meanings is None else meanings.kind
+    return _days(column) if kind is date else column.cast(_TYPES[kind])
+
+
+def _days(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.strptime(column, "%Y%m%d", "s").cast(pa.date32())
+
+
+def _are_days(column: pa.ChunkedArray) -> bool:
+    """Tell whether every text is a day such as 20090412, and none is of no calendar."""
+    if not _all_match(column, DAY):
+        return False
+    same = pc.equal(pc.strftime(_days(column), "%Y%m%d"), column)
+    return bool(pc.all(same).as_py())
 
 
 def _without_time(texts: pa.Array) -> pa.Array:
@@ -232,10 +293,12 @@ def _without_marks(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _narrowest(column: pa.ChunkedArray) -> type:
-    """Return the type that every text of a column has."""
-    if _all_match(column, _WHOLE):
+    """Return the type that every text of a column has; a number such as 20090412 is a day."""
+    if _are_days(column):
+        return date
+    if _all_match(column, WHOLE):
         return int
-    return float if _all_match(column, _NUMBER) else str
+    return float if _all_match(column, NUMBER) else str
 
 
 def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:

@@ -28,7 +28,7 @@ class Plan:
     ``removed`` are the rows that were left out of it, by the reason; ``titles`` and ``system`` are
     what the source says of its codes; ``meanings`` are given where what the texts of covariates
     mean was decided before reading; ``notes`` are for the ledger. Records without a usable code are
-    left out unless ``keep_empty``.
+    left out unless ``keep_empty``. ``stored`` is the table with the columns and rows of its source.
     """
 
     reader: Reader
@@ -41,6 +41,7 @@ class Plan:
     meanings: Mapping[str, Meanings] | None = None
     notes: tuple[str, ...] = ()
     keep_empty: bool = False
+    stored: SourceTable | None = None
 
     @property
     def id_column(self) -> str | None:

@@ -44,8 +44,7 @@ def plan_reading(
         raise RecordsError(f"Expected a unit of 'visit' or 'patient'; got {unit!r}.")
     if layout.kind is not None and layout.kind not in READERS:
         raise RecordsError(f"Expected a layout out of {', '.join(READERS)}; got {layout.kind!r}.")
-    chosen = _choose(source, table)
-    columns = _columns(source, chosen, layout)
+    chosen, columns = open_columns(source, table, layout)
     plan = None
     if list(chosen.columns) == ["json"]:
         plan = _first_plan(source, chosen, columns, of_json=True)
@@ -54,12 +53,22 @@ def plan_reading(
             columns = _columns(source, chosen, layout)
     plan = plan or plan_table(source, chosen, columns)
     keep_empty = keep_empty or not plan.reader.least_codes
-    plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty)
+    own = set(plan.layout.codes or ()) <= chosen.columns.keys()
+    stored = chosen if own else plan.table
+    plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty, stored=stored)
     if plan.reader is binary.READER:
         plan = binary.settle_items(source, plan)
     if whole:
         return plan
     return replace(plan, meanings=settled(source, plan.table, plan.layout))
+
+
+def open_columns(
+    source: OpenedSource, table: str | None, layout: Layout
+) -> tuple[SourceTable, Columns]:
+    """Open the table that is meant, with its columns still to be understood."""
+    chosen = _choose(source, table)
+    return chosen, _columns(source, chosen, layout)
 
 
 def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan:
