@@ -219,3 +219,21 @@ def test_the_command_in_the_report_does_the_same_again(comorb, records):
     for name in ("assignments.csv", "model.comorb"):
         assert Path("again", name).read_bytes() == Path("first", name).read_bytes()
     assert load_profile("again").outcomes[0].name == "died"
+
+
+def test_corrected_columns_are_in_the_command_and_change_no_bits(comorb, records):
+    plain = ("-k", "2", "--having", "585", "--no-stability", "-q")
+    said = ("--column", "ignored=sex", "--column", "category=died")
+    assert comorb("fit", records, *plain, "-o", "plain").exit_code == 0
+    assert comorb("fit", records, *plain, *said, "-o", "first").exit_code == 0
+    _, *words = shlex.split(load_profile("first").source.command)
+    assert {"ignored=sex", "category=died"} <= set(words)
+    assert comorb(*words, "-o", "again", "--no-stability").exit_code == 0
+    for name in ("assignments.csv", "model.comorb"):
+        assert Path("again", name).read_bytes() == Path("first", name).read_bytes()
+    assert (
+        Path("plain", "assignments.csv").read_bytes()
+        == Path("first", "assignments.csv").read_bytes()
+    )
+    names = [[one.name for one in load_profile(run).outcomes] for run in ("plain", "first")]
+    assert [name for name in names[0] if name not in names[1]] == ["sex"]

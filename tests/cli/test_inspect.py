@@ -39,3 +39,19 @@ def test_json(wide):
     assert found["ledger"]["problems"] == [
         {"row": 3, "column": "dx1", "reason": "not a code of icd9cm"}
     ]
+
+
+def test_columns_are_one_table(tmp_path):
+    path = tmp_path / "visits.csv"
+    rows = "".join(f"v{i},{'NS'[i % 2]},{i % 2},I10,E11,J44\n" for i in range(40))
+    path.write_text("visit_id,hospital,died,dx1,dx2,dx3\n" + rows)
+    told = CliRunner().invoke(app, [str(path)], env={"COLUMNS": "120"}).output
+    lines = [" ".join(line.replace("│", " ").split()) for line in told.splitlines()]
+    for line in ("visit_id id", "hospital site N, S", "died died 0, 1", "dx1 … dx3 (3) codes I10"):
+        assert line in lines
+    found = CliRunner().invoke(app, [str(path), "--column", "ignored=died", "--json"])
+    columns = {one["name"]: one for one in json.loads(found.stdout)["columns"]}
+    assert columns["died"]["role"] == "ignored"
+    assert columns["died"]["reason"] == "as you said"
+    assert columns["hospital"]["values"] == ["N", "S"]
+    assert "v1" not in str(columns)

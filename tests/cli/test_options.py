@@ -41,6 +41,14 @@ preparations = st.builds(
         patient=st.none() | word,
         separator=st.sampled_from([None, ";", ",", "|"]),
         age=st.none() | word,
+        los=st.none() | word,
+        died=st.none() | word,
+        readmitted=st.none() | word,
+        cost=st.none() | word,
+        site=st.none() | word,
+        category=words,
+        number=words,
+        ignored=words,
         weight=st.none() | word,
     ),
     unit=st.sampled_from([None, "visit", "patient"]),
@@ -95,6 +103,13 @@ def test_code_columns_may_be_named_one_by_one_or_together():
     csv.writer(line, lineterminator="").writerow(["a,b", 'say "so"'])
     CliRunner().invoke(app, ["--column", f"codes={line.getvalue()}"])
     assert asked.pop().layout.codes == ("a,b", 'say "so"')
+
+
+def test_an_id_is_the_record_and_a_weight_is_named_in_two_ways():
+    CliRunner().invoke(app, ["--column", "id=visit", "--column", "weight=copies"])
+    assert asked.pop().layout == Layout(record="visit", weight="copies")
+    CliRunner().invoke(app, ["--weights", "copies"])
+    assert asked.pop().layout == Layout(weight="copies")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,9 @@ def test_the_default_is_said_by_silence():
 def test_a_preparation_survives_json():
     asked = Preparation(
         table="diagnoses",
-        layout=Layout(kind="wide", codes=("dx1", "dx2"), weight="copies"),
+        layout=Layout(
+            kind="wide", codes=("dx1", "dx2"), weight="copies", los="stay", ignored=("a", "b")
+        ),
         unit="patient",
         system="icd9cm",
         level=("category", "chapter"),

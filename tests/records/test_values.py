@@ -8,6 +8,7 @@ from comorb.records.values import (
     is_missing,
     read_ages,
     read_dates,
+    read_numbers,
     read_sexes,
     sexes_of,
     yes_no,
@@ -176,4 +177,39 @@ def test_the_words_of_the_file_are_kept_and_strange_ones_are_said():
     assert sexes.notes == (
         "2 values of column 'sexe' are no sex that is known; a rule about sex must use these very "
         "words",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("3", 3),
+        ("-2.5", -2.5),
+        ("1.234,50", 1234.5),
+        ("1,234.50", 1234.5),
+        ("1 234,5", 1234.5),
+        ("1.234.567", 1234567),
+        ("0,5", 0.5),
+        ("3 days", None),
+        ("", None),
+    ],
+)
+def test_numbers(text, number):
+    assert (read_numbers({text: 1, "7": 3, "0,25": 2}, "x").of or {}).get(text) == number
+
+
+def test_numbers_that_are_none_are_counted():
+    found = read_numbers({"1": 5, "many": 2, "NA": 9}, "cost")
+    assert found.notes == ("2 values of column 'cost' can't be read as a number and are missing",)
+    assert read_numbers({"a": 3, "1": 2}, "cost").notes == (
+        "most values of column 'cost' can't be read as a number, so it stays text",
+    )
+
+
+def test_commas_that_may_be_of_two_kinds_leave_text():
+    found = read_numbers({"1,234": 2, "17": 1}, "cost")
+    assert found.kind is str
+    assert found.notes == (
+        "the commas of column 'cost' may stand before thousands or before decimals, so it stays "
+        "text; write the numbers without",
     )

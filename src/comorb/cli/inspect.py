@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from comorb.cli import options
 from comorb.cli.sources import kinds_of, sources_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from comorb.records.reading import Inspection
 
 
@@ -27,7 +30,7 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
     memory: options.Memory = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what records hold: layout, coding system, counts and problems.
+    """Say what records hold: layout, columns, coding system, counts and problems.
 
     Example: comorb inspect visits.csv
     """
@@ -67,10 +70,8 @@ def _show(inspection: Inspection) -> None:
     rows = {
         "layout": f"{inspection.layout.kind}, a record is a {inspection.unit}",
         "codes": f"{listed}: {inspection.system}, at the level {inspection.level}",
-        **inspection.layout.roles,
         "records": f"{inspection.records:,}",
         "features": f"{inspection.features:,}, {codes_a_record:.1f} a record",
-        "covariates": ", ".join(inspection.covariates) or "none",
     }
     for key, value in rows.items():
         facts.add_row(key, value)
@@ -80,9 +81,24 @@ def _show(inspection: Inspection) -> None:
     common = Table("code", "name", "records", title="Most common", title_justify="left")
     for code, name, count in inspection.most_common:
         common.add_row(code, name, f"{count:,}")
-    for part in (facts, ledger, common):
+    for part in (facts, _columns(inspection), ledger, common):
         console.print(part)
     for problem in inspection.ledger.problems[:10]:
         console.print(f"row {problem.row:,}, column {problem.column}: {problem.reason}")
     for note in inspection.ledger.notes:
         console.print(f"note: {note}")
+
+
+def _columns(inspection: Inspection) -> Table:
+    """Return what each column is; code columns of the same kind are one line."""
+    from rich.table import Table
+
+    headers = ("column", "role", "values", "missing", "remark")
+    table = Table(*headers, title="Columns", title_justify="left")
+    for both, run in groupby(inspection.columns, key=lambda one: (one.role == "codes", one.reason)):
+        columns = list(run)
+        for one in columns[:1] if both[0] else columns:
+            several = f" … {columns[-1].name} ({len(columns):,})" if both[0] and columns[1:] else ""
+            missing = f"{one.missing:.0%}" if one.missing else ""
+            table.add_row(one.name + several, one.role, ", ".join(one.values), missing, one.reason)
+    return table

@@ -15,12 +15,12 @@ import typer
 from comorb.cli.sources import kinds_of, sources_of
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
+from comorb.records.layouts.layout import COVARIATES, LISTS, Layout
 
 if TYPE_CHECKING:
-    from comorb.records.layouts.layout import Layout
     from comorb.records.preparation import Preparation
 
-ROLES = ("codes", "record", "patient", "part", "separator", "yes", "version", "age", "sex", "date")
+ROLES = ("codes", "record", "patient", "part", "separator", "yes", "version", *COVARIATES, *LISTS)
 
 Records = Annotated[
     str,
@@ -75,8 +75,8 @@ Columns = Annotated[
     typer.Option(
         "--column",
         metavar="ROLE=NAME",
-        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas; drug.codes=NAME "
-        "of what is read beside RECORDS. Recognised when left out.",
+        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas, or as dx1-dx9; "
+        "drug.codes=NAME of what is read beside RECORDS. Recognised when left out.",
     ),
 ]
 
@@ -263,15 +263,12 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
 
 def layout_of(kind: str | None, columns: list[str] | None, weights: str | None = None) -> Layout:
     """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
-    from comorb.records.layouts.layout import Layout
-
-    return Layout(kind=kind, weight=weights, **_roles(columns).get("", {}))
+    own = _roles(columns).get("", {})
+    return Layout(kind=kind, **own | ({"weight": weights} if weights else {}))
 
 
 def layouts_of(columns: list[str] | None) -> tuple[tuple[str, Layout], ...]:
     """Return what ``--column KIND.ROLE=NAME`` says of the sources beside the records."""
-    from comorb.records.layouts.layout import Layout
-
     return tuple((kind, Layout(**roles)) for kind, roles in _roles(columns).items() if kind)
 
 
@@ -281,13 +278,17 @@ def _roles(columns: list[str] | None) -> dict[str, dict[str, Any]]:
     for text in columns or []:
         before, _, name = text.partition("=")
         kind, _, role = before.rpartition(".")
+        role = "record" if role == "id" else role
         if role not in ROLES or not name:
             raise typer.BadParameter(
                 f"expected ROLE=NAME with a role out of {', '.join(ROLES)}, got {text!r}",
                 param_hint="--column",
             )
         roles = given.setdefault(kind, {})
-        roles[role] = (*roles.get(role, ()), *next(csv.reader([name]))) if role == "codes" else name
+        if role == "codes":
+            roles[role] = (*roles.get(role, ()), *next(csv.reader([name])))
+        else:
+            roles[role] = (*roles.get(role, ()), name) if role in LISTS else name
     return given
 
 

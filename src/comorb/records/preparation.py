@@ -17,9 +17,10 @@ from comorb.records.codes.systems import systems_by_kind
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.joining import open_joining
 from comorb.records.layouts.dating import dated
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.layout import LISTS, Layout
 from comorb.records.layouts.plan import Plan
-from comorb.records.layouts.readers import plan_reading
+from comorb.records.layouts.readers import open_columns, plan_reading
+from comorb.records.layouts.roles import LEAST, ColumnRole, column_roles
 from comorb.records.sources.duck import OpenedSource
 from comorb.records.sources.opening import open_source
 
@@ -33,6 +34,7 @@ class Reading:
     table: str
     layout: Layout
     unit: str
+    columns: tuple[ColumnRole, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,11 @@ class Preparation:
         """Read every record of a source, whatever the rules."""
         return self.open(source, memory).cohort
 
-    def open(self, source: Any, memory: str | None = None) -> Reading:
-        """Read every record of a source, with what was understood of it."""
+    def open(self, source: Any, memory: str | None = None, least: int | None = None) -> Reading:
+        """Read every record of a source, with what was understood of it.
+
+        With ``least``, also with what each column is: values of so many patients are shown.
+        """
         coding = self.coding
         kind, records, besides = self.sources(source)
         with open_source(records, memory) as opened:
@@ -95,7 +100,24 @@ class Preparation:
             if besides:
                 with open_joining(records, opened, plan, besides, self.level, memory) as joining:
                     cohort = joining.join(cohort).drop_unused()
-            return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit)
+            roles: tuple[ColumnRole, ...] = ()
+            if least is not None:
+                table, names = plan.stored or plan.table, cohort.covariates.column_names
+                roles = column_roles(opened, table, plan.layout, names, least)
+            return Reading(cohort, opened.label, plan.table.label, plan.layout, plan.unit, roles)
+
+    def columns(self, source: Any, least: int = LEAST) -> tuple[ColumnRole, ...]:
+        """Return what each column of a table is that no reader may understand.
+
+        Nothing is returned of a table with fewer than ``least`` rows.
+        """
+        with open_source(source) as opened:
+            table, columns = open_columns(opened, self.table, self.layout)
+            ((rows,),) = opened.rows(table, f"SELECT count(*) FROM {table.sql}")
+            if rows < least:
+                return ()
+            layout = columns.layout("", columns.codes)
+            return column_roles(opened, table, layout, least=least)
 
     def sources(self, source: Any) -> tuple[str, Any, tuple[Beside, ...]]:
         """Return the kind of the records, their own source, and what is read beside them."""
@@ -194,7 +216,7 @@ class Preparation:
         layout = self.layout
         columns = _columns(layout)
         for kind, own in self.layouts:
-            columns |= {f"{kind}.{role}": name for role, name in _columns(own).items()}
+            columns += [f"{kind}.{column}" for column in _columns(own)]
         where = {
             "age": self.age and ":".join("" if end is None else _number(end) for end in self.age),
             "sex": _listed(self.sex),
@@ -204,7 +226,7 @@ class Preparation:
             ("--kinds", [",".join(self.kinds)] if self.kinds else []),
             ("--table", [self.table] if self.table else []),
             ("--layout", [layout.kind] if layout.kind else []),
-            ("--column", [f"{role}={name}" for role, name in columns.items()]),
+            ("--column", columns),
             ("--weights", [layout.weight] if layout.weight else []),
             ("--unit", [self.unit] if self.unit else []),
             ("--system", [self.system] if self.system else []),
@@ -248,20 +270,18 @@ class Preparation:
         return replace(cls(), **given)
 
 
-def _columns(layout: Layout) -> dict[str, str]:
+def _columns(layout: Layout) -> list[str]:
     """Return the columns that a layout names, by their roles, and what it says of its texts."""
-    columns = {
-        "codes": _listed(layout.codes or ()),
-        "separator": layout.separator or "",
-        "yes": layout.yes or "",
-    }
+    columns = {"codes": _listed(layout.codes or ()), "separator": layout.separator}
+    columns |= {"yes": layout.yes}
     columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
-    return {role: name for role, name in columns.items() if name}
+    pairs = [*columns.items(), *((role, name) for role in LISTS for name in getattr(layout, role))]
+    return [f"{role}={name}" for role, name in pairs if name]
 
 
 def _layout(plain: dict[str, Any]) -> Layout:
-    codes = {"codes": tuple(plain["codes"])} if "codes" in plain else {}
-    return Layout(**(plain | codes))
+    lists = {key: tuple(value) for key, value in plain.items() if isinstance(value, list)}
+    return Layout(**(plain | lists))
 
 
 def _listed(names: Sequence[str]) -> str:

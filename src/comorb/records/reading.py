@@ -11,6 +11,7 @@ from comorb.records.beside import MAIN
 from comorb.records.codes.own_map import CodeMap, opened_map
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.roles import LEAST, ColumnRole
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
 
@@ -20,7 +21,8 @@ class Inspection:
     """What reading a source would give: how it is understood, and the cohort in figures.
 
     ``records``, ``features`` and ``mentions`` are the rows, columns and ones of the cohort;
-    ``most_common`` are the ten most common codes, each with its name and its records.
+    ``most_common`` are the ten most common codes, each with its name and its records; ``columns``
+    says of each column what it is.
     """
 
     source: str
@@ -35,6 +37,7 @@ class Inspection:
     most_common: tuple[tuple[str, str, int], ...]
     covariates: tuple[str, ...]
     ledger: Ledger
+    columns: tuple[ColumnRole, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the inspection as plain lists and dictionaries, for JSON."""
@@ -122,10 +125,10 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
     Returns
     -------
     Inspection
-        The layout, the coding system, counts and problems.
+        The layout, what each column is, the coding system, counts and problems.
     """
     preparation = _preparation(kinds, table, layout, unit, system, level, code_map, chronic, scores)
-    read = preparation.open(source, memory)
+    read = preparation.open(source, memory, LEAST)
     cohort = read.cohort
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
@@ -142,6 +145,7 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
         tuple((cohort.codes[i], cohort.names[i], int(counts[i])) for i in top),
         tuple(cohort.covariates.column_names),
         cohort.ledger,
+        read.columns,
     )
 
 

@@ -46,6 +46,9 @@ _AGE_NOTES = {
     "unit": "are in months, weeks, days or hours, read as parts of a year",
 }
 
+_NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+")
+
 _YEAR_FIRST = (
     re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[ T].*)?"),
     re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:\.0)?(?:[ T].*)?"),
@@ -157,6 +160,27 @@ def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
     return Meanings(float, {text: years for text, (years, _) in ages.items()}, tuple(notes))
 
 
+def read_numbers(counts: Mapping[str, int], column: str) -> Meanings:
+    """Read numbers, whether a point or a comma stands before their decimals.
+
+    A column of numbers such as '1,234' stays text, because the comma may be either; so does one in
+    which most values are no numbers.
+    """
+    present = {text: count for text, count in counts.items() if not is_missing(text)}
+    commas = [text.strip() for text in present if "," in text and "." not in text]
+    if commas and all(_THOUSANDS.fullmatch(text) for text in commas):
+        note = (
+            f"the commas of column {column!r} may stand before thousands or before decimals, so it "
+            "stays text; write the numbers without"
+        )
+        return Meanings(str, None, (note,))
+    numbers = {text: _plain_number(text) for text in present}
+    lost = sum(count for text, count in present.items() if numbers[text] is None)
+    if lost * 2 > sum(present.values()):
+        return _left_as_text(column, "a number")
+    return Meanings(float, numbers, tuple(_lost(lost, column, "a number")))
+
+
 def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
     """Read dates in any usual form.
 
@@ -212,6 +236,16 @@ def _age(text: str) -> tuple[float | None, str]:
             years = (years + float(high)) / 2
         return years / in_a_year, "unit" if way == "plain" and in_a_year != 1 else way
     return None, "lost"
+
+
+def _plain_number(text: str) -> float | None:
+    """Return the number of a text: a mark that stands once, and last, is before the decimals."""
+    bare = re.sub(r"[\s'’]", "", text)
+    if not _NUMBER.fullmatch(bare):
+        return None
+    mark = "," if bare.rfind(",") > bare.rfind(".") else "."
+    whole, _, decimals = bare.rpartition(mark) if bare.count(mark) == 1 else (bare, "", "")
+    return float(f"{re.sub('[.,]', '', whole)}.{decimals or 0}")
 
 
 def _date(text: str, day_last: bool) -> date | None:

@@ -91,3 +91,11 @@ def test_wanted_columns_must_be_there() -> None:
     assert [o.name for o in summarise(table, LABELS, 2, WEIGHTS, ["cost"])] == ["cost"]
     with pytest.raises(InputError, match=r"covariates \(age, cost\), got days; name the columns"):
         summarise(table, LABELS, 2, WEIGHTS, ["days"])
+
+
+def test_a_column_with_a_role_is_found_by_its_own_name() -> None:
+    table = pa.table({"los": [1, 10, 2, 2, 1, 1]})
+    (found,) = summarise(table, LABELS, 2, WEIGHTS, ["days_of_care"])
+    assert found.name == "los"
+    with pytest.raises(InputError, match="got ward"):
+        summarise(table, LABELS, 2, WEIGHTS, ["ward"])

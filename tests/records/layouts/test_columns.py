@@ -108,6 +108,51 @@ def test_what_is_given_stands():
     assert layout == Layout("wide", ("x", "y"), weight="w")
 
 
+def test_outcomes_are_known_by_name_and_values():
+    columns = {
+        "id": ["1", "2", "3"],
+        "dx1": ["I10", "E11", "I10"],
+        "dx2": ["I50", "N18", "J44"],
+        "days_of_care": ["3", "4", "x"],
+        "los": ["3", "4", "5"],
+        "died": ["2020-01-01", "", ""],
+        "exitus": ["0", "1", "0"],
+        "hospital": ["A", "B", "C"],
+        "centre": ["A", "A", "A"],
+    }
+    layout = recognise(columns)
+    assert (layout.los, layout.died, layout.site) == ("los", "exitus", "centre")
+
+
+def test_ignored_columns_are_neither_codes_nor_roles():
+    columns = {"id": ["1"], "age": ["70"], "dx1": ["I10"], "dx2": ["E11"], "poa": ["Y"]}
+    layout = recognise(columns, Layout(ignored=("dx2", "age")))
+    assert (layout.codes, layout.age, layout.ignored) == (("dx1",), None, ("dx2", "age"))
+    flags = {"id": ["7"], "gout": ["1"], "asthma": ["0"], "smoker": ["1"]}
+    assert recognise(flags, Layout(ignored=("smoker",))).codes == ("gout", "asthma")
+    assert recognise(flags, Layout(category=("smoker",))).codes == ("gout", "asthma")
+
+
+def test_a_column_is_not_ignored_and_used():
+    with pytest.raises(RecordsError, match="column 'age' is ignored and has a role, too; say one"):
+        recognise({"age": ["1"], "dx1": ["I10"]}, Layout(age="age", ignored=("age",)))
+
+
+def test_an_ignored_column_has_to_be_there():
+    with pytest.raises(RecordsError, match="has no column 'aeg'; the nearest are 'age'"):
+        recognise({"age": ["1"], "dx1": ["I10"]}, Layout(ignored=("aeg",)))
+
+
+def test_spans_of_code_columns_are_spelled_out():
+    columns = {name: ["I10"] for name in ("x", "dx1", "poa1", "dx2", "poa2", "dx3", "last")}
+    assert recognise(columns, Layout(codes=("dx1-dx2",))).codes == ("dx1", "dx2")
+    assert recognise(columns, Layout(codes=("dx3 - last", "x"))).codes == ("dx3", "last", "x")
+    with pytest.raises(RecordsError, match="has no column 'last-dx1'"):
+        recognise(columns, Layout(codes=("last-dx1",)))
+    named = {"a-b": ["I10"], "a": ["I10"], "c": ["I10"], "b": ["I10"]}
+    assert recognise(named, Layout(codes=("a-b",))).codes == ("a-b",)
+
+
 def test_a_single_code_column_without_an_id_is_a_row_a_record():
     assert recognise({"icd": ["I10"]}).kind == "wide"
 

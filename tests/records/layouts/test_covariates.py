@@ -27,6 +27,9 @@ def typed_column(values, name="x"):
         (["", "NULL"], [None, None]),
         (["1", ".", "-", "null"], [1, None, None, None]),
         (["none", "Unknown"], ["none", "Unknown"]),
+        (["20090412", "20081231"], [date(2009, 4, 12), date(2008, 12, 31)]),
+        (["20090412", "20090231"], [20090412, 20090231]),
+        (["20090412", "31"], [20090412, 31]),
     ],
 )
 def test_text_gets_a_type_only_when_nothing_is_lost(values, result):

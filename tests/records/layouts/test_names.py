@@ -8,11 +8,13 @@ from comorb.records.layouts.names import (
     NOT_CODE,
     PROCEDURE,
     ROLES,
+    WEIGHT,
     first_match,
     is_amount,
     is_coded,
     is_label,
     plain,
+    role_of,
 )
 
 CALLED = {
@@ -25,6 +27,19 @@ CALLED = {
     "sex": "Geschlecht|Sexe|SEXO|Sesso|Geslacht|gender",
     "date": "Aufnahmedatum|date d'entrée|Date_entree|Fecha de ingreso|data d'ingrés|Data ricovero|"
     "data_admissao|opnamedatum|admittime|CLM_ADMSN_DT|ADMISSION_DATE",
+    "los": "los|LOS_days|Length of stay|DAYS_OF_CARE|time_in_hospital|CLM_UTLZTN_DAY_CNT|"
+    "Verweildauer|Liegedauer|durée de séjour|nb jours séjour|Estancia|Días de estancia|"
+    "dies d'estada|Estada|giorni di degenza|Degenza|Dias de internamento|tempo de internação|"
+    "Ligduur|Verpleegdagen",
+    "died": "died|Death|hospital_expire_flag|in_hospital_death|Verstorben|Tod|décès|Décédé|Exitus|"
+    "Fallecido|Defunció|mort hospitalaria|Deceduto|Decesso|Óbito|Falecido|Overleden|death_flag",
+    "readmitted": "readmitted|readmission_30d|30_day_readmission|Wiederaufnahme|Réadmission|"
+    "réhospitalisation|Reingreso|Reingrés|Riammissione|Reinternamento|Heropname|unplanned_readmit",
+    "cost": "cost|total_cost|Total Charges|TOTCHG|CLM_PMT_AMT|Gesamtkosten|Kosten|Coût total|"
+    "montant|Coste total|Importe|Cost|Costo|Importo|Custo|Valor total|Bedrag|Opnamekosten",
+    "site": "hospital|Hospital ID|site|facility_id|PRVDR_NUM|HOSP_NIS|Krankenhaus|Klinik|Hôpital|"
+    "établissement|FINESS|Centro|código hospital|Centre|Ospedale|Struttura|codice struttura|"
+    "Instituição|CNES|Ziekenhuis|Instelling",
     "version": "icdv|icd_version|ICD Version|code_type|vocabulary_id",
 }
 CODES = (
@@ -42,6 +57,12 @@ OTHERS = (
 )
 def test_a_role_is_known_by_its_name(role, name):
     assert first_match(["x", name, "y"], ROLES[role]) == name
+
+
+WEIGHTS = (
+    "survey_weight|DISCWT|sample_weight|Hochrechnungsfaktor|Pondération|factor de expansión|"
+    "Ponderació|factor d'expansió|peso campionario|fator de expansão|Wegingsfactor"
+)
 
 
 def test_codes_are_told_from_what_stands_beside_them():
@@ -67,6 +88,24 @@ def test_labels_amounts_and_ids():
     assert [name for name in labels.split("|") if not is_label(name)] == []
     assert [name for name in amounts.split("|") if not is_amount(name) or is_coded(name)] == []
     assert [name for name in coded.split("|") if not is_coded(name) or is_label(name)] == []
+
+
+def test_weights_of_a_survey_are_told_from_those_of_a_body():
+    assert [name for name in WEIGHTS.split("|") if not WEIGHT.fullmatch(plain(name))] == []
+    assert [name for name in ("weight", "Gewicht", "poids", "peso") if WEIGHT.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        *((name, None) for name in ("date_of_death", "mortality_risk", "icu_los", "costume")),
+        *((name, None) for name in ("cost_center", "admission_site")),
+        ("Edad", "age"),
+        ("estancia", "los"),
+    ],
+)
+def test_a_name_has_the_role_of_its_pattern_alone(name, role):
+    assert role_of(name) == role
 
 
 def test_the_surest_pattern_wins():

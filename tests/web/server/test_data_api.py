@@ -127,6 +127,111 @@ def test_what_was_understood_can_be_corrected(client, records):
     ana.delete(f"/api/v1/data/{key}")
 
 
+def upload(client, content: str, name: str = "v.csv") -> dict:
+    told = client.put(f"/api/v1/data?name={name}", content=content.encode())
+    assert told.status_code == 201, told.text
+    return told.json()
+
+
+def visits(names: str = "visit_id,stay,dead,d_a,d_b,d_c,note", n: int = 60) -> str:
+    codes = ("I10,E11.9,I50.9", "N18.3,I10,J44.1")
+    lines = [f"v{i},{i % 5},{i % 2},{codes[i % 2]},said {i}" for i in range(n)]
+    return "\n".join([names, *lines, ""])
+
+
+def test_each_column_is_described_without_what_few_have(client, records):
+    ana = client("ana")
+    row = upload(ana, records.read_text())
+    columns = {one["name"]: one for one in row["about"]["columns"]}
+    assert columns["record_id"]["role"] == "id"
+    assert columns["age"]["role"] == "age"
+    assert columns["died"]["role"] == "died"
+    assert columns["length_of_stay"]["role"] == "los"
+    assert columns["record_id"]["values"] == []
+    assert "los" in row["about"]["covariates"]
+    ana.delete(f"/api/v1/data/{row['id']}")
+
+
+def test_roles_are_corrected_and_forgotten(client):
+    ana = client("ana")
+    key = upload(ana, visits())["id"]
+    layout = {"los": "stay", "died": "dead", "ignored": ["note"], "codes": ["d_a-d_b"]}
+    told = ana.patch(f"/api/v1/data/{key}", json={"layout": layout}).json()
+    assert told["reading"]["layout"] == layout
+    roles = {one["name"]: one["role"] for one in told["about"]["columns"]}
+    assert roles == {
+        "visit_id": "id",
+        "stay": "los",
+        "dead": "died",
+        "d_a": "codes",
+        "d_b": "codes",
+        "d_c": "category",
+        "note": "ignored",
+    }
+    assert {"los", "died"} <= set(told["about"]["covariates"])
+    wrong = ana.patch(f"/api/v1/data/{key}", json={"layout": {"shoe": "size"}})
+    assert wrong.status_code == 422
+    told = ana.patch(f"/api/v1/data/{key}", json={"layout": {}}).json()
+    assert told["reading"] == {}
+    assert "los" not in told["about"]["covariates"]
+    ana.delete(f"/api/v1/data/{key}")
+
+
+def test_a_table_that_is_not_understood_waits_for_its_columns_to_be_named(client):
+    ana = client("ana")
+    strange = visits("a,b,c,d,e,f,g")
+    for code, word in (("I10", "hyp"), ("E11.9", "dia"), ("I50.9", "heart"), ("J44.1", "lung")):
+        strange = strange.replace(code, word)
+    row = upload(ana, strange)
+    key = row["id"]
+    assert "no column was recognised as holding diagnosis codes" in row["refused"]["error"]
+    assert row["refused"]["error"].startswith("v.csv")
+    assert [one["name"] for one in row["refused"]["columns"]] == list("abcdefg")
+    assert "about" not in row
+    assert ana.get(f"/api/v1/data/{key}").json()["refused"] == row["refused"]
+    still = ana.patch(f"/api/v1/data/{key}", json={"layout": {"codes": ["x"]}})
+    assert still.status_code == 422
+    named = {"codes": ["d-f"], "record": "a"}
+    told = ana.patch(f"/api/v1/data/{key}", json={"layout": named, "system": "opaque"}).json()
+    assert told["about"]["records"] == 60
+    assert not ana.get(f"/api/v1/data/{key}").json()["refused"]
+    ana.delete(f"/api/v1/data/{key}")
+
+
+def test_groups_of_an_own_map_are_the_codes(client):
+    ana = client("ana")
+    data = f"/api/v1/data/{mounted(ana)['id']}"
+    content = b"code,group,name\n428,hf,Heart failure\n250,dm,Diabetes\n401,ht,Hypertension\n,x,\n"
+    told = ana.put(f"{data}/maps?name=../my map.csv", content=content)
+    assert told.status_code == 201, told.text
+    found = told.json()
+    assert (found["name"], found["groups"]) == ("my map.csv", 3)
+    assert found["notes"] == ["1 lines of the map my map.csv have no code or no group"]
+    assert ana.get(data).json()["maps"][found["key"]] == found
+    codes = ana.get(f"{data}/codes", params={"q": "", "code_map": found["key"]}).json()
+    assert {code["code"] for code in codes} == {"hf", "dm", "ht"}
+    rules = {"code_map": found["key"], "having": ["hf"], "at_least": 1}
+    some = ana.post(f"{data}/size", json={"rules": rules}).json()
+    assert 11 < some["records"] < 1500
+    wrong = ana.put(f"{data}/maps", content=b"no columns here\n")
+    assert wrong.status_code == 422
+    assert "has no two columns" in wrong.json()["error"]
+    gone = ana.post(f"{data}/size", json={"rules": {"code_map": "0" * 16}})
+    assert "isn't there any more; give it again" in gone.json()["error"]
+    assert ana.post(f"{data}/size", json={"rules": {"code_map": "../../.."}}).status_code == 422
+    assert client("vera").put(f"{data}/maps", content=content).status_code == 403
+
+
+def test_chronic_conditions_alone_are_fewer(client):
+    ana = client("ana")
+    data = f"/api/v1/data/{mounted(ana)['id']}"
+    every, chronic = (
+        ana.post(f"{data}/size", json={"rules": {"at_least": 1, **more}}).json()["features"]
+        for more in ({}, {"chronic": True})
+    )
+    assert 0 < chronic < every
+
+
 def test_mounted_and_built_in_data_stay(client):
     for key in (mounted(client("ana"))["id"], "heart-failure"):
         assert client("ana").delete(f"/api/v1/data/{key}").status_code == 403

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from comorb.cli import group
 from comorb.insight.profile.profile import Profile
+from comorb.insight.runs.folder import load_profile
 from comorb.storage import load_model
 from tests.web.conftest import mounted, new_run, wait
 
@@ -38,13 +39,20 @@ def test_a_run_says_which_command_does_the_same(client):
 def test_the_command_of_a_run_does_the_same_again(client, records, app, tmp_path, monkeypatch):
     eva = client("eva")
     body = eva.put("/api/v1/data", params={"name": "my visits.csv"}, content=records.read_bytes())
-    corrected = {"layout": {"age": "age"}, "unit": "visit", "system": "icd9cm"}
+    said = {"age": "age", "category": ["died"], "ignored": ["sex"], "codes": ["dx1-dx9"]}
+    corrected = {"layout": said, "unit": "visit", "system": "icd9cm", "outcomes": ["age"]}
     data = eva.patch(f"/api/v1/data/{body.json()['id']}", json=corrected).json()
-    rules = {"having": ["428"], "age": [50, None], "drop_codes": ["401"], "drop_rare": 5}
+    groups = b"code,group\n428,hf\n250,dm\n401,ht\n585,ckd\n427,rhythm\n496,copd\n"
+    own = eva.put(f"/api/v1/data/{data['id']}/maps", params={"name": "m.csv"}, content=groups)
+    rules = {"having": ["hf"], "age": [50, None], "drop_codes": ["ht"], "drop_rare": 5}
+    rules |= {"code_map": own.json()["key"], "chronic": True, "scores": ["charlson"]}
+    rules |= {"at_least": 1}
     row = new_run(eva, data=data["id"], rules=rules)
     command = eva.get(f"/api/v1/runs/{row['id']}/profile").json()["source"]["command"]
     monkeypatch.chdir(tmp_path)
     Path("my visits.csv").write_bytes(records.read_bytes())
+    Path("m.csv").write_bytes(groups)
+    assert "--map m.csv --score charlson" in command
     told = CliRunner().invoke(group.app, [*shlex.split(command)[1:], "--no-stability", "-q"])
     assert told.exit_code == 0, told.output
     mine = app.state.store.folder("runs", row["id"])
@@ -53,6 +61,8 @@ def test_the_command_of_a_run_does_the_same_again(client, records, app, tmp_path
     one, two = (load_model(folder / "model.comorb") for folder in (Path("comorb-run"), mine))
     assert one.mixture.key == two.mixture.key
     assert one.data_hash == two.data_hash
+    outcomes = [[each.name for each in load_profile(run).outcomes] for run in ("comorb-run", mine)]
+    assert outcomes[0] == outcomes[1] == ["age", "charlson"]
 
 
 def test_a_run_can_be_watched_until_it_is_done(client, run):

@@ -12,10 +12,10 @@ from comorb.errors import InputError
 from comorb.insight.profile.contents import Outcome
 from comorb.insight.profile.intervals import effective, mean, median, wilson
 from comorb.model.arrays import Floats, Ints, Mask
-from comorb.records.layouts.names import is_label
+from comorb.records.layouts.names import is_label, role_of
+from comorb.records.layouts.roles import FEW
 from comorb.records.values import yes_no
 
-FEW = 8
 OTHER = "other"
 
 
@@ -26,8 +26,11 @@ def summarise(
 
     Numbers get a mean and a median; texts, truth values and whole numbers with at most eight
     different values get shares. Of labels such as hospitals with more values, the most common ones
-    and the others do; other texts of more values, and dates, are left out.
+    and the others do; other texts of more values, and dates, are left out. A column
+    that got the name of its role, such as los, is found by its own name, too.
     """
+    if wanted is not None:
+        wanted = [_present_name(name, table.column_names) for name in wanted]
     missing = set(wanted or ()) - set(table.column_names)
     if missing:
         have = ", ".join(table.column_names) or "none"
@@ -39,6 +42,11 @@ def summarise(
     names = table.column_names if wanted is None else wanted
     outcomes = (_outcome(name, table[name], groups, weights) for name in names)
     return tuple(outcome for outcome in outcomes if outcome is not None)
+
+
+def _present_name(name: str, names: Sequence[str]) -> str:
+    role = role_of(name)
+    return role if role and name not in names and role in names else name
 
 
 def _outcome(

@@ -14,6 +14,7 @@ from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import charts
 from comorb.insight.views.drawing import named
 from comorb.insight.views.palette import colours, palette
+from comorb.insight.views.texts import page_texts
 from comorb.records.ledger import Line
 from comorb.records.values import yes_no
 
@@ -217,7 +218,8 @@ def _outcomes(profile: Profile) -> list[Figure]:
 
 
 def _heading(outcome: Outcome, v: int) -> str:
-    name = outcome.name.replace("_", " ").capitalize()
+    plain = outcome.name.replace("_", " ").capitalize()
+    name = page_texts("en").get(f"outcome.{outcome.name}", plain)
     value = outcome.values[v].replace("_", " ")
     only = len(outcome.values) == 1 and bool(yes_no(value))
     return name if only else f"{name}: {value}"

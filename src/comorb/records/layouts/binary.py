@@ -58,8 +58,8 @@ def settle_items(source: OpenedSource, plan: Plan) -> Plan:
                 "can't be read yet: leave out these columns or rows, or write 0 where it is a no."
             )
         notes.append("no item is written as no: empty cells were read as no")
-    items, others = len(values), len(plan.table.columns) - len(values) - len(plan.layout.roles)
-    if items < others:
+    items = len(values)
+    if items < len(plan.table.columns) - items - len(plan.layout.named):
         shown = ", ".join(map(repr, list(values)[:5])) + (" …" if items > 5 else "")
         notes.append(f"{items:,} columns of yes and no were read as items ({shown}), others not")
     layout = replace(plan.layout, yes=yes)

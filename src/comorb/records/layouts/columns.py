@@ -44,6 +44,7 @@ _ICD10_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?")
 _ICD_VALUE = re.compile(rf"{_ICD10_VALUE.pattern}|[EV]?\d{{2,3}}\.\d{{1,2}}")
 _OF_DISEASE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*[;,|/\s]\s*")
+_NUMBER_VALUE = re.compile(r"-?[0-9]+([.,][0-9]+)*")
 _WITH_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
 
 
@@ -60,8 +61,13 @@ class Columns:
     load: Callable[[], Cells]
 
     def check(self) -> None:
-        """Refuse a layout that names a column that isn't there."""
-        for name in (*(self.given.codes or ()), *self.given.roles.values()):
+        """Refuse a layout that names a column that isn't there, or says two things of one."""
+        named_codes = self.given.code_columns(self.names)
+        for name in (*named_codes, *self.given.named):
+            if name in self.given.ignored and name in (*named_codes, *self.given.roles.values()):
+                raise RecordsError(
+                    f"{self.label}: column {name!r} is ignored and has a role, too; say one."
+                )
             if name not in self.names:
                 near = get_close_matches(name, self.names, 3, 0.5) or self.names
                 raise RecordsError(
@@ -86,8 +92,8 @@ class Columns:
         """The columns that hold codes: by their names, or else by the look of their values."""
         self.check()
         if self.given.codes:
-            return self.given.codes
-        free = [name for name in self.names if name not in self.given.roles.values()]
+            return self.given.code_columns(self.names)
+        free = self._beside((), {})
         for candidates in (self._called_codes, self._plainly_called, self._looking_like_codes):
             held = [name for name in candidates(free) if _holds_codes(self.sample[name])]
             if any(self.sample[name] for name in held):
@@ -125,9 +131,10 @@ class Columns:
         """The columns that say yes or no of an item each."""
         self.check()
         if self.given.codes:
-            return self.given.codes
-        flags = [name for name in self.names if _are_flags(self.sample[name])]
-        one_two = [name for name in self.names if _are_one_and_two(self.sample[name])]
+            return self.given.code_columns(self.names)
+        free = self._beside((), {})
+        flags = [name for name in free if _are_flags(self.sample[name])]
+        one_two = [name for name in free if _are_one_and_two(self.sample[name])]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
         return tuple(name for name in coded or flags if not NOT_ITEM.search(plain(name)))
@@ -157,7 +164,10 @@ class Columns:
         roles: dict[str, Any] = dict(layout.roles)
         for role, patterns in ROLES.items():
             if role not in roles:
-                roles[role] = first_match(self._beside(codes, roles), patterns)
+                free = self._beside(codes, roles)
+                if role in _ROLE_VALUES:
+                    free = [name for name in free if _ROLE_VALUES[role](self.sample[name])]
+                roles[role] = first_match(free, patterns)
         if self.given.version is None:
             roles["version"] = None
             roles["version"] = version_column(self.cells, self._beside(codes, roles), codes)
@@ -165,7 +175,7 @@ class Columns:
 
     def _beside(self, codes: Sequence[str], roles: Mapping[str, str | None]) -> list[str]:
         """Return the columns that neither hold codes nor have a role."""
-        taken = {*codes, *roles.values()}
+        taken = {*codes, *roles.values(), *self.given.named}
         return [name for name in self.names if name not in taken]
 
     def repeats(self, name: str | None) -> bool:
@@ -253,6 +263,24 @@ def _are_one_and_two(values: Sequence[str]) -> bool:
     return {value.removesuffix(".0") for value in values} == {"1", "2"}
 
 
+def _are_numbers(values: Sequence[str]) -> bool:
+    return bool(values) and _share(values, _NUMBER_VALUE) > 0.9
+
+
+def _are_repeated(values: Sequence[str]) -> bool:
+    return len(set(values)) < 0.5 * len(values)
+
+
+# What a column has to hold, beside its name, to have one of these roles.
+_ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
+    "los": _are_numbers,
+    "died": _are_flags,
+    "readmitted": _are_flags,
+    "cost": _are_numbers,
+    "site": _are_repeated,
+}
+
+
 def _holds_codes(values: list[str]) -> bool:
     if _are_flags(values):
         return False
@@ -262,5 +290,5 @@ def _holds_codes(values: list[str]) -> bool:
     return not values or whole or len(with_digits) > 0.8 * len(parts)
 
 
-def _share(values: list[str], pattern: re.Pattern[str]) -> float:
+def _share(values: Sequence[str], pattern: re.Pattern[str]) -> float:
     return sum(bool(pattern.fullmatch(value)) for value in values) / max(1, len(values))

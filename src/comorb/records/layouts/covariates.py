@@ -1,8 +1,8 @@
 """Covariates: the columns beside the codes, with the types that their values have.
 
-Age, sex and date are read as `comorb.records.values` reads them; any other column holds numbers
-when every value is one, days when every number is one such as 20090412, and labels where its name
-says that its numbers are none.
+Age, sex and date, and what is said to be a number, are read as `comorb.records.values` reads them;
+any other column holds numbers when every value is one, days when every number is one such as
+20090412, and labels where its name says that its numbers are none.
 """
 
 from __future__ import annotations
@@ -20,10 +20,18 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Floats
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.layout import COVARIATES, Layout
 from comorb.records.layouts.names import is_amount, is_coded
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
-from comorb.records.values import MARKS, TIME, Meanings, read_ages, read_dates, read_sexes
+from comorb.records.values import (
+    MARKS,
+    TIME,
+    Meanings,
+    read_ages,
+    read_dates,
+    read_numbers,
+    read_sexes,
+)
 
 _READ: dict[str, Callable[[Mapping[str, int], str], Meanings]] = {
     "age": read_ages,
@@ -38,9 +46,9 @@ _MARKS = pa.array(
         for letters in product(*({letter, letter.lower()} for letter in mark))
     )
 )
-_WHOLE = r"^-?(0|[1-9][0-9]{0,14})$"
-_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
-_DAY = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(\.0)?$"
+WHOLE = r"^-?(0|[1-9][0-9]{0,14})$"
+NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
+DAY = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(\.0)?$"
 _DAYS = (19000101, 20991231)
 _NUMBERS = re.compile(r"U?(TINY|SMALL|BIG)?INT(EGER)?|DOUBLE|FLOAT")
 _LABELS = re.compile(r"ENUM")
@@ -51,15 +59,16 @@ KEPT_WHEN_UNEQUAL = ("age", "sex", "date", "weight")
 def shown_names(columns: Sequence[str], layout: Layout) -> dict[str, str]:
     """Return the columns that are covariates, each with the name that it gets.
 
-    Age, sex, date and weight get these names; columns that number parts or editions are no
-    covariates.
+    Those with a role, such as age and los, are called by it; columns that number parts or editions
+    are no covariates, nor are those to be ignored.
     """
     roles = {column: role for role, column in layout.roles.items()}
-    given = {column: role for column, role in roles.items() if role in KEPT_WHEN_UNEQUAL}
-    free = [column for column in columns if roles.get(column) not in ("part", "version")]
+    aside = {layout.part, layout.version, *layout.ignored}
+    given = {column: role for column, role in roles.items() if role in COVARIATES}
     return {
         name: given.get(name) or (f"{name} (column)" if name in given.values() else name)
-        for name in free
+        for name in columns
+        if name not in aside
     }
 
 
@@ -73,11 +82,26 @@ def as_read(name: str, table: SourceTable, layout: Layout) -> str:
 
 
 def read_roles(
-    names: Sequence[str], layout: Layout, counts: Callable[[str], Mapping[str, int]]
+    names: Sequence[str],
+    layout: Layout,
+    counts: Callable[[str], Mapping[str, int]],
+    are_numbers: Callable[[str], bool],
 ) -> dict[str, Meanings]:
-    """Return what the values of age, sex and date mean, for those of them that are named."""
+    """Return what the values of those columns mean of which the layout says something.
+
+    ``names`` are those of columns of text; ``are_numbers`` tells whether a column holds nothing
+    else, so that there is nothing to interpret.
+    """
     own = {role: getattr(layout, role) or role for role in _READ if role in names}
-    return {role: _READ[role](counts(role), column) for role, column in own.items()}
+    meanings = {role: _READ[role](counts(role), column) for role, column in own.items()}
+    shown = shown_names([*layout.category, *layout.number], layout)
+    meanings |= {shown[name]: Meanings(str) for name in layout.category}
+    numbers = {"los": layout.los or "los", "cost": layout.cost or "cost"}
+    numbers |= {shown[name]: name for name in layout.number}
+    for name, column in numbers.items():
+        if name in names and not are_numbers(name):
+            meanings[name] = read_numbers(counts(name), column)
+    return meanings
 
 
 def counted(source: OpenedSource, table: SourceTable, column: str) -> dict[str, int]:
@@ -85,6 +109,14 @@ def counted(source: OpenedSource, table: SourceTable, column: str) -> dict[str, 
     text = f"regexp_replace({quoted(column)}, {literal(TIME)}, '')"
     sql = f"SELECT {text} AS text, count(*) FROM {table.sql} WHERE text IS NOT NULL GROUP BY 1"
     return dict(source.rows(table, sql))
+
+
+def are_numbers(source: OpenedSource, table: SourceTable, column: str) -> bool:
+    """Tell whether every text of a column that isn't missing is a number."""
+    text, marks = quoted(column), ", ".join(map(literal, sorted(MARKS)))
+    rule = f"{text} IS NULL OR upper({text}) IN ({marks}) OR regexp_matches({text}, '{NUMBER}')"
+    ((every,),) = source.rows(table, f"SELECT bool_and({rule}) FROM {table.sql}")
+    return every is not False
 
 
 def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[str, Meanings]:
@@ -113,14 +145,22 @@ def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[st
         name: next((kind for kind in (str, float, int, date) if kind in seen), str)
         for name, seen in kinds.items()
     }
-    meanings = read_roles(texts, layout, lambda name: counts[name])
-    return meanings | {name: Meanings(kind) for name, kind in widest.items()}
+
+    def count(name: str) -> Mapping[str, int]:
+        return counts[name] if name in counts else counted(source, view, name)
+
+    known = read_roles(texts, layout, count, lambda name: widest[name] in (int, float))
+    return {name: Meanings(kind) for name, kind in widest.items()} | known
 
 
 def meanings_of(table: pa.Table, layout: Layout) -> dict[str, Meanings]:
-    """Return what the texts of age, sex and date mean in a table that was read whole."""
+    """Return what the texts of a table that was read whole mean, where the layout says what."""
     texts = [name for name in table.column_names if pa.types.is_string(table[name].type)]
-    return read_roles(texts, layout, lambda name: _distinct(table[name]))
+
+    def are_numbers(name: str) -> bool:
+        return _narrowest(name, _without_marks(table[name])) in (int, float)
+
+    return read_roles(texts, layout, lambda name: _distinct(table[name]), are_numbers)
 
 
 def notes_of(meanings: Mapping[str, Meanings]) -> tuple[str, ...]:
@@ -139,12 +179,19 @@ def typed(
     if meanings is None:
         meanings = meanings_of(table, layout)
     columns = dict(zip(table.column_names, table.columns, strict=True))
+    said = dict.fromkeys(shown_names(layout.category, layout).values(), pa.string())
+    said |= dict.fromkeys(shown_names(layout.number, layout).values(), pa.float64())
     for name in columns.keys() - layout.ids:
-        columns[name] = _typed(name, columns[name], meanings.get(name))
+        by_name = "" if name in said else name
+        columns[name] = _typed(by_name, columns[name], meanings.get(name))
+        if name in said and not pa.types.is_string(columns[name].type):
+            columns[name] = columns[name].cast(said[name])
     return pa.table(columns)
 
 
-def unite(source: OpenedSource, table: SourceTable, key: str) -> tuple[pa.Table, tuple[str, ...]]:
+def unite(
+    source: OpenedSource, table: SourceTable, key: str, layout: Layout
+) -> tuple[pa.Table, tuple[str, ...]]:
     """Return one row for each value of a key, in its order, and a note on columns left out.
 
     A column that differs within a record isn't one of its covariates; of age, sex, date and
@@ -170,7 +217,8 @@ def unite(source: OpenedSource, table: SourceTable, key: str) -> tuple[pa.Table,
     if not batches:
         raise RecordsError(f"{table.label} holds no row with an id; name the column that has it.")
     whole = pa.Table.from_batches(batches)
-    notes = [f"column {name!r} differs within records and isn't a covariate" for name in varying]
+    own = [layout.roles.get(name, name) for name in varying]
+    notes = [f"column {name!r} differs within records and isn't a covariate" for name in own]
     return whole.drop_columns([key, *varying]), tuple(notes)
 
 
@@ -265,14 +313,14 @@ def _narrowest(name: str, column: pa.ChunkedArray) -> type:
     if is_coded(name):
         return str
     number = _is_number(column.type)
-    like_days = _between_days(column) if number else _all_match(column, _DAY)
+    like_days = _between_days(column) if number else _all_match(column, DAY)
     if like_days and not is_amount(name) and _days(column).null_count == column.null_count:
         return date
     if number:
         return int if pa.types.is_integer(column.type) else float
-    if _all_match(column, _WHOLE):
+    if _all_match(column, WHOLE):
         return int
-    return float if _all_match(column, _NUMBER) else str
+    return float if _all_match(column, NUMBER) else str
 
 
 def _between_days(column: pa.ChunkedArray) -> bool:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+COVARIATES = ("age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight")
+LISTS = ("category", "number", "ignored")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -15,7 +21,7 @@ class Layout:
         'wide' (a row a record, codes in several columns), 'long' (a row a code), 'delimited'
         (a row a record, its codes in one text), 'binary' (a 0/1 column a code), 'omop', 'fhir'.
     codes : tuple of str
-        The columns that hold codes.
+        The columns that hold codes; 'dx1-dx10' stands for all from the one to the other.
     record, patient : str
         The columns with the id of the visit and of the patient.
     part : str
@@ -26,9 +32,13 @@ class Layout:
         In a binary table, what stands for yes.
     version : str
         The column that says which edition of the ICD a code is from.
-    age, sex, date, weight : str
-        Covariates that get these names, and the column with the weight of a record, which is
-        never recognised but has to be named.
+    age, sex, date, los, died, readmitted, cost, site, weight : str
+        Covariates that get these names: los is the length of stay, site the hospital. The weight of
+        a record is never recognised but has to be named.
+    category, number : tuple of str
+        Covariates whose values are labels, or numbers, whatever they look like.
+    ignored : tuple of str
+        Columns that are left aside.
     """
 
     kind: str | None = None
@@ -42,15 +52,54 @@ class Layout:
     age: str | None = None
     sex: str | None = None
     date: str | None = None
+    los: str | None = None
+    died: str | None = None
+    readmitted: str | None = None
+    cost: str | None = None
+    site: str | None = None
     weight: str | None = None
+    category: tuple[str, ...] = ()
+    number: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def roles(self) -> dict[str, str]:
-        """The columns that are given a role, by role; the code columns aside."""
-        roles = ("record", "patient", "part", "version", "age", "sex", "date", "weight")
+        """The columns that alone have a role, by role."""
+        roles = ("record", "patient", "part", "version", *COVARIATES)
         return {role: column for role in roles if (column := getattr(self, role)) is not None}
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that something is said of; the code columns aside."""
+        return (*self.roles.values(), *self.category, *self.number, *self.ignored)
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The columns with the ids of visits and patients."""
         return tuple(column for column in (self.record, self.patient) if column is not None)
+
+    def code_columns(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the code columns out of all, spans such as 'dx1-dx10' spelled out.
+
+        >>> Layout(codes=("dx1-dx3",)).code_columns(["dx1", "poa1", "dx2", "poa2", "dx3", "dx4"])
+        ('dx1', 'dx2', 'dx3')
+        """
+        spans = (_span(code, names) for code in self.codes or ())
+        return tuple(dict.fromkeys(name for span in spans for name in span))
+
+
+def _span(code: str, names: Sequence[str]) -> Sequence[str]:
+    """Return the columns that are meant; none has to be called as the span is.
+
+    A span goes by the numbers at the ends of names that are the same before them, or else by the
+    order of the columns.
+    """
+    first, _, last = (part.strip() for part in code.partition("-"))
+    if code in names or first not in names or last not in names:
+        return [code]
+    one, two = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
+    if one is None or two is None or one[1] != two[1]:
+        return names[names.index(first) : names.index(last) + 1] or [code]
+    numbered = (match for name in names if (match := _NUMBERED.fullmatch(name)))
+    low, high = int(one[2]), int(two[2])
+    return [x[0] for x in numbered if x[1] == one[1] and low <= int(x[2]) <= high] or [code]

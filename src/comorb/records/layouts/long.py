@@ -19,6 +19,7 @@ from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.layouts.assembly import Assembly, Encode, build_matrix
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import (
+    are_numbers,
     as_read,
     counted,
     meanings_table,
@@ -262,15 +263,20 @@ def _covariates(
     texts = [name for name in names if base.columns[name] == "VARCHAR"]
     meanings = plan.meanings
     if meanings is None:
-        meanings = read_roles(texts, plan.layout, lambda name: counted(source, base, name))
+        meanings = read_roles(
+            texts,
+            plan.layout,
+            lambda name: counted(source, base, name),
+            lambda name: are_numbers(source, base, name),
+        )
     picks, joins = {name: f"base.{quoted(name)}" for name in names}, ""
-    for role in ("age", "sex", "date"):
-        if role in texts and role in meanings and meanings[role].of is not None:
-            source.connection.register(f"{role}_meanings", meanings_table(meanings[role]))
-            picks[role] = f"{role}_meanings.value"
+    for place, name in enumerate(texts):
+        if name in meanings and meanings[name].of is not None:
+            source.connection.register(f"meanings_{place}", meanings_table(meanings[name]))
+            picks[name] = f"meanings_{place}.value"
             joins += (
-                f" LEFT JOIN {role}_meanings ON {role}_meanings.text = "
-                f"regexp_replace(base.{quoted(role)}, {literal(TIME)}, '')"
+                f" LEFT JOIN meanings_{place} ON meanings_{place}.text = "
+                f"regexp_replace(base.{quoted(name)}, {literal(TIME)}, '')"
             )
     shown = ", ".join(f"{value} AS {quoted(name)}" for name, value in picks.items())
     view = source.view(
@@ -278,7 +284,7 @@ def _covariates(
         f'SELECT ids.rowid AS " record", {shown} FROM {base.sql} AS base '
         f'JOIN ids ON base." record" = ids.id{joins}',
     )
-    covariates, notes = unite(source, view, " record")
+    covariates, notes = unite(source, view, " record", plan.layout)
     plain = {name: one for name, one in meanings.items() if one.of is None}
     return typed(covariates, plan.layout, plain), (*notes, *notes_of(meanings))
 

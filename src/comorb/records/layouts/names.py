@@ -29,6 +29,40 @@ _COMING = (
     r"(admit|admission|admsn|adm|admis|aufnahme|entree|entrada|ingreso|ingres|ricovero|ammissione|"
     r"admissao|internamento|internacao|opname)"
 )
+_DAYS = r"(_?(in_)?(days?|dias?|jours|tagen?|dagen|giorni|dies))?"
+_STAY = (
+    r"(los|length_?of_?stay|stay_length|hospital_los|days_of_care|time_in_hospital|"
+    r"((hospital|inpatient|bed|stay)_days|days_in_hospital)|clm_utlztn_day_cnt|"
+    r"verweildauer|liegedauer|liegetage|aufenthaltsdauer|belegungstage|pflegetage|"
+    rf"(duree|nb_jours|nombre_de_jours|jours)_{_OF}(sejour|hospitalisation)|dms|"
+    rf"estancia|((dias|duracion|tiempo)_{_OF}(estancia|estada|ingreso|hospitalizacion))|"
+    rf"estada|(dies|durada|temps)_{_OF}(estada|ingres|hospitalitzacio)|"
+    rf"degenza|(giorni|giornate|durata)_({_OF}|della_)(degenza|ricovero)|"
+    rf"permanencia|(dias|tempo|duracao)_{_OF}(internamento|internacao|permanencia)|"
+    r"ligduur|opnameduur|verblijfsduur|ligdagen|verpleegdagen)"
+)
+_DEATH = (
+    r"(died|dead|death|deceased|expired?|mortality|inhosp_mort\w*|"
+    r"verstorben|gestorben|tod|todesfall|sterbefall|deces|decede|mort|mortalite|"
+    r"exitus|fallecid[oa]|fallecimiento|muerte|muert[oa]|mortalidad|defuncion|"
+    r"defuncio|difunt|mortalitat|decedut[oa]|decesso|mort[oe]|mortalita|"
+    r"obito|falecid[oa]|falecimento|morreu|mortalidade|overleden|overlijden|sterfte)"
+)
+_AGAIN = (
+    r"(readm\w*|re_admi\w*|rehospitali\w*|wiederaufnahme\w*|wiedereinweisung\w*|"
+    r"reingres\w*|riammiss\w*|riammess\w*|riricover\w*|reintern\w*|heropname\w*|heropgenomen)"
+)
+_MONEY = (
+    r"(costs?|charges?|totchg|tot_chrgs?|payment|clm_pmt_amt|claim_cost|amount_paid|paid_amount|"
+    r"expenditure|\w*kosten|erlose?|erloes|couts?|montant|depenses?|costes?|importe|gastos?|import|"
+    r"despes[ae]s?|cost[oi]|importo|spes[ae]|tariffa|custos?|valor|bedrag)"
+)
+_HOSPITAL = (
+    r"(hospital|hosp|site|facility|cent(er|re)|provider|prvdr|institution|clinic|nhs_trust|"
+    r"krankenhaus|klinik|standort|einrichtung|hopital|etablissement|finess|clinique|"
+    r"centro|centro_sanitario|clinica|unitat_proveidora|ospedale|struttura|istituto|presidio|"
+    r"instituicao|estabelecimento|cnes|ziekenhuis|instelling|locatie|kliniek|agb)"
+)
 
 # For each role, patterns from the surest to the weakest.
 ROLES = {
@@ -65,7 +99,22 @@ ROLES = {
         rf"(_start)?_?{_DAY}",
         r"date|datum|fecha|data|start|day",
     ),
+    "los": (rf"{_STAY}{_DAYS}",),
+    "died": (
+        rf"((in_?)?hosp(ital)?_|patient_)?{_DEATH}"
+        r"(_?(flag|ind|indicator|yn|(in_|im_|a_l_|en_|in_het_)?hosp\w*|krankenhaus|ziekenhuis))?",
+    ),
+    "readmitted": (rf"(unplanned_|hospital_|\d+_?d(ays?)?_)*{_AGAIN}",),
+    "cost": (rf"(totale?s?_)?{_MONEY}(_?(totale?s?|amount|eur|euros?|usd))?",),
+    "site": (rf"{_HOSPITAL}({_ID}|_code|_name)?|{_BEFORE}{_HOSPITAL}|hosp_?nis|hospid|prvdr_num",),
 }
+WEIGHT = re.compile(
+    r"((survey|sampl(e|ing)|case|record|discharge|design|final)_?)(weights?|wt|wgt)|discwt|"
+    r"expansion_factor|hochrechnungsfaktor|gewichtungsfaktor|ponderation|coefficient_de_ponderation|"
+    r"factor_(de_)?(expansion|ponderacion|elevacion)|ponderacion?|factor_(d_)?(expansio|ponderacio)|"
+    r"peso_campionario|fattore_di_(espansione|ponderazione)|peso_amostral|fator_de_expansao|"
+    r"ponderacao|we(e|)gfactor|wegingsfactor|steekproefgewicht"
+)
 # A name such as 'nd' or 'cid' may mean something else, so its values have to be ICD-10 codes.
 CODE = re.compile(
     r"(^|_)(p|s)?(dx|dgns|dgn|diag\w*|\w*diagnos\w*|icd(_?(9|10))?(_?(cm|gm))?|i9|i10|snomed|"
@@ -170,3 +219,12 @@ def is_amount(name: str) -> bool:
 def named(names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     """Return the names in which a pattern occurs."""
     return [name for name in names if pattern.search(plain(name))]
+
+
+def role_of(name: str) -> str | None:
+    """Return the role that a column probably has by its name.
+
+    >>> role_of("days_of_care"), role_of("ward")
+    ('los', None)
+    """
+    return next((role for role, sure in ROLES.items() if first_match([name], sure)), None)

@@ -30,7 +30,7 @@ class Plan:
     what the source says of its codes; ``meanings`` are given where what the texts of covariates
     mean was decided before reading; ``notes`` are for the ledger; ``holds`` says what the codes
     are of when they aren't diagnoses. Records without a usable code are left out unless
-    ``keep_empty``.
+    ``keep_empty``. ``stored`` is the table with the columns and rows of its source.
     """
 
     reader: Reader
@@ -44,6 +44,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     holds: str = ""
     keep_empty: bool = False
+    stored: SourceTable | None = None
 
     @property
     def id_column(self) -> str | None:

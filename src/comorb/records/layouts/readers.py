@@ -57,7 +57,9 @@ def plan_reading(
             columns = with_codes_of(columns, kind)
         plan = plan_table(source, chosen, columns)
     keep_empty = keep_empty or not plan.reader.least_codes
-    plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty)
+    own = set(plan.layout.codes or ()) <= chosen.columns.keys()
+    stored = chosen if own else plan.table
+    plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty, stored=stored)
     if plan.holds and kind == "diagnosis":
         note = f"{chosen.label} holds {plan.holds}, not diagnoses; they are read as what they are"
         plan = replace(plan, notes=(*plan.notes, note))

@@ -170,7 +170,8 @@ def _scan(mention: Mention, source: OpenedSource, plan: Plan) -> tuple[Mentions,
     """Return the mentions of codes, and the other columns."""
     table, layout = plan.table, plan.layout
     codes = layout.codes or ()
-    others = [name for name in table.columns if name not in set(codes)]
+    aside = {*codes, *layout.ignored}
+    others = [name for name in table.columns if name not in aside]
     picks = [f"{as_read(name, table, layout)} AS {quoted(name)}" for name in others]
     sql = f"SELECT {', '.join([_texts(plan, codes), *picks])} FROM {table.sql}"
     mentions, batches = Mentions(), []

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
@@ -15,7 +19,13 @@ from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, owned, visible
 from comorb.web.server.store import Row, Store
-from comorb.web.worker.messages import CountCohort, ListCodes, Understand
+from comorb.web.worker.messages import (
+    CountCohort,
+    DescribeColumns,
+    ListCodes,
+    ReadMap,
+    Understand,
+)
 from comorb.web.worker.process import TaskError
 
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
@@ -23,6 +33,7 @@ _FOUND = 30
 
 Text = Annotated[str, Field(max_length=200)]
 Code = Annotated[str, Field(max_length=40)]
+MapKey = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
 class Rules(BaseModel):
@@ -37,13 +48,50 @@ class Rules(BaseModel):
     level: list[Code] = Field(default=["category"], min_length=1, max_length=3)
     drop_codes: list[Code] = Field(default=[], max_length=500)
     drop_rare: int = Field(default=0, ge=0)
+    code_map: MapKey | None = None
+    chronic: bool = False
+    scores: list[Code] = Field(default=[], max_length=10)
+
+
+class Search(BaseModel):
+    """Words to look for among the codes that data have at some level, or with a map."""
+
+    q: Text = ""
+    level: list[Code] = Field(default=["category"], min_length=1, max_length=3)
+    code_map: MapKey | None = None
+    chronic: bool = False
+
+
+class Columns(BaseModel, extra="forbid"):
+    """Which column is what, as in a layout; what is left out is recognised."""
+
+    kind: Code | None = None
+    codes: list[Text] = Field(default=[], max_length=5000)
+    record: Text | None = None
+    patient: Text | None = None
+    part: Text | None = None
+    separator: Code | None = None
+    yes: Code | None = None
+    version: Text | None = None
+    age: Text | None = None
+    sex: Text | None = None
+    date: Text | None = None
+    los: Text | None = None
+    died: Text | None = None
+    readmitted: Text | None = None
+    cost: Text | None = None
+    site: Text | None = None
+    weight: Text | None = None
+    category: list[Text] = Field(default=[], max_length=1000)
+    number: list[Text] = Field(default=[], max_length=1000)
+    ignored: list[Text] = Field(default=[], max_length=1000)
 
 
 class Correction(BaseModel):
     """What is to be read otherwise than it was understood; None leaves it."""
 
     title: Text | None = None
-    layout: dict[Code, Any] | None = None
+    layout: Columns | None = None
     unit: Code | None = None
     system: Code | None = None
     outcomes: list[Text] | None = None
@@ -57,7 +105,10 @@ def list_data(user: Viewer, store: TheStore) -> list[Row]:
 
 @router.put("", status_code=201)
 async def upload(request: Request, user: Analyst, name: Text) -> Row:
-    """Store the body as a file of records and say what was understood."""
+    """Store the body as a file of records and say what was understood.
+
+    A table that couldn't be read is ``refused``, with why and with its columns, to be named.
+    """
     ending = ending_of(name)
     if not ending:
         endings = ", ".join(f".{end}" for end in ENDINGS)
@@ -67,7 +118,7 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
     row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
     try:
         await receive(request, store.folder("data", row["id"]) / row["source"])
-        row = await run_in_threadpool(understood, request.app.state.jobs, row)
+        row = await run_in_threadpool(understood_or_refused, request.app.state.jobs, row)
     except BaseException:
         store.remove("data", row["id"])
         raise
@@ -77,10 +128,11 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
 
 @router.get("/{key}")
 def get_data(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
-    """Return what was understood."""
+    """Return what was understood, or why the data can't be read as they are."""
     row = visible(store, "data", key, user)
     store.audit(user.name, "open data", key)
-    return _public(row if "about" in row else understood(jobs, row))
+    known = "about" in row or row.get("refused")
+    return _public(row if known else understood_or_refused(jobs, row))
 
 
 @router.patch("/{key}")
@@ -88,6 +140,8 @@ def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: 
     """Read the data otherwise, or give them another title."""
     row = owned(store, "data", key, user)
     fields = change.model_dump(exclude_none=True)
+    if "layout" in fields:
+        fields["layout"] = {name: value for name, value in fields["layout"].items() if value}
     asked = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
     if asked:
         reading = {name: value for name, value in (row["reading"] | asked).items() if value}
@@ -108,23 +162,18 @@ def delete_data(key: str, user: Analyst, store: TheStore) -> None:
 
 @router.get("/{key}/codes")
 def search_codes(
-    key: str,
-    user: Viewer,
-    store: TheStore,
-    jobs: TheJobs,
-    q: Text = "",
-    level: Annotated[list[Code] | None, Query()] = None,
+    key: str, wanted: Annotated[Search, Query()], user: Viewer, store: TheStore, jobs: TheJobs
 ) -> list[dict[str, Any]]:
     """Return the codes that match every word of a query, by code or by name."""
     row = visible(store, "data", key, user)
-    levels = level or ["category"]
-    name = "-".join(part for part in levels if part.isalpha())
+    rules = plain_rules(Rules(**wanted.model_dump(exclude={"q"})))
+    name = sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
     path = store.folder("data", key) / f"codes-{name}.json"
     if not path.exists():
-        task = ListCodes(jobs.data_of(row), levels, jobs.min_cell)
+        task = ListCodes(jobs.data_of(row), rules, jobs.min_cell)
         path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
-    plain = q.lower().replace(".", "")
-    words = q.lower().split()
+    plain = wanted.q.lower().replace(".", "")
+    words = wanted.q.lower().split()
     hits = [
         entry
         for entry in json.loads(path.read_text(encoding="utf-8"))
@@ -135,6 +184,26 @@ def search_codes(
     return [
         dict(zip(("code", "label", "name", "records"), hit, strict=True)) for hit in hits[:_FOUND]
     ]
+
+
+@router.put("/{key}/maps", status_code=201)
+async def upload_map(key: str, request: Request, user: Analyst, name: Text = "map.csv") -> Row:
+    """Store the body as a map from codes to groups, and say what it holds."""
+    store: Store = request.app.state.store
+    row = visible(store, "data", key, user)
+    folder = store.folder("data", key) / "maps"
+    place = folder / token_hex(6)
+    place.mkdir(parents=True)
+    try:
+        path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-100:] or "map.csv")
+        await receive(request, path)
+        told = await run_in_threadpool(request.app.state.jobs.ask, ReadMap(str(path)))
+        shutil.rmtree(folder / told["key"], ignore_errors=True)
+        place.rename(folder / told["key"])
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    store.change("data", key, {"maps": row.get("maps", {}) | {told["key"]: told}})
+    return dict(told)
 
 
 @router.post("/{key}/size")
@@ -164,7 +233,22 @@ def understood(jobs: Jobs, row: Row) -> Row:
         raise TaskError(str(error).replace(row["source"], own)) from None
     for old in jobs.store.folder("data", row["id"]).glob("codes-*.json"):
         old.unlink()
-    return jobs.store.change("data", row["id"], {"about": about}) or row
+    return jobs.store.change("data", row["id"], {"about": about, "refused": None}) or row
+
+
+def understood_or_refused(jobs: Jobs, row: Row) -> Row:
+    """Have data read; a table that can't be read is kept with its columns, so that it can be."""
+    try:
+        return understood(jobs, row)
+    except TaskError as error:
+        try:
+            columns = jobs.ask(DescribeColumns(jobs.data_of(row), jobs.min_cell))
+        except TaskError:
+            columns = {"columns": []}
+        if not columns["columns"]:
+            raise
+        refused = {"refused": {"error": str(error), **columns}}
+    return jobs.store.change("data", row["id"], refused) or row
 
 
 async def receive(request: Request, path: Path) -> None:

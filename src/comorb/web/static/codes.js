@@ -5,7 +5,7 @@ import { get } from "./frame.js";
 
 let pickers = 0;
 
-export function picker({ data, label, how, level, change }) {
+export function picker({ data, label, how, coding, change }) {
   pickers += 1;
   const id = `codes-${pickers}`;
   const chosen = new Map();
@@ -41,7 +41,7 @@ export function picker({ data, label, how, level, change }) {
 
   async function look() {
     if (!input.value.trim()) return close();
-    found = (await search(data, input.value.trim(), level())).filter((hit) => !chosen.has(hit.code));
+    found = (await search(data, input.value.trim(), coding())).filter((hit) => !chosen.has(hit.code));
     active = -1;
     list.replaceChildren(...(found.length ? found.map(option) : [h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, t("codes.none"))]));
     list.hidden = false;
@@ -91,7 +91,7 @@ export function picker({ data, label, how, level, change }) {
 
   // Choose codes that come without names, such as those of the address; return those not known.
   async function set(codes) {
-    const names = await Promise.all(codes.map((code) => nameOf(data, code, level())));
+    const names = await Promise.all(codes.map((code) => nameOf(data, code, coding())));
     chosen.clear();
     codes.forEach((code, i) => names[i] && chosen.set(code, names[i]));
     draw();
@@ -109,17 +109,20 @@ export function picker({ data, label, how, level, change }) {
   return { element, set, codes: () => [...chosen.keys()], names: () => [...chosen.values()] };
 }
 
-function search(data, words, levels) {
-  const query = new URLSearchParams([["q", words], ...levels.map((level) => ["level", level])]);
+// `coding` is what of the rules decides which codes there are: level, map and chronic.
+function search(data, words, { level = ["category"], code_map, chronic }) {
+  const query = new URLSearchParams([["q", words], ...level.map((one) => ["level", one])]);
+  if (code_map) query.set("code_map", code_map);
+  if (chronic) query.set("chronic", true);
   return get(`/api/v1/data/${data}/codes?${query}`);
 }
 
 // The name of a code, or undefined; among full codes one also stands for all that begin with it.
-export async function nameOf(data, code, levels) {
-  const hits = await search(data, code, levels);
+export async function nameOf(data, code, coding) {
+  const hits = await search(data, code, coding);
   const own = hits.find((hit) => hit.code === code)?.label;
-  if (own || !levels.includes("full") || !hits.length) return own;
-  return (await nameOf(data, code, ["category"])) ?? code;
+  if (own || !coding.level?.includes("full") || !hits.length) return own;
+  return (await nameOf(data, code, { ...coding, level: ["category"] })) ?? code;
 }
 
 export function chip(code, name, remove, label = t("codes.remove", { name })) {

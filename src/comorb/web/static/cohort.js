@@ -3,6 +3,7 @@
 import { count, h, t } from "/page/dom.js";
 import { picker } from "./codes.js";
 import { call, doing, tell } from "./frame.js";
+import { ownMap } from "./maps.js";
 import { addressOf } from "./rules.js";
 
 const LEVELS = ["category", "full", "group", "chapter", "common"];
@@ -12,8 +13,11 @@ export async function cohortForm(row) {
   const wanted = new URLSearchParams(window.location.search);
   const text = (name, attributes = {}) => h("input", { name, value: wanted.get(name) ?? "", input: changed, ...attributes });
   const levels = LEVELS.map((level) => h("option", { value: level, selected: level === wanted.get("level") }, t(`levels.${level}`)));
-  const level = h("select", { id: "level", change: relevel }, ...levels);
-  const pick = (name) => picker({ data: row.id, label: t(`cohort.${name}`), how: t(`cohort.${name}.how`), level: () => [level.value], change: changed });
+  const level = h("select", { id: "level", change: recode }, ...levels);
+  const own = ownMap(row, wanted.get("code_map") ?? "", recode);
+  const chronic = h("input", { type: "checkbox", checked: wanted.has("chronic"), change: recode });
+  const scores = about.scores.map((score) => h("input", { type: "checkbox", value: score, checked: wanted.getAll("scores").includes(score), change: changed }));
+  const pick = (name) => picker({ data: row.id, label: t(`cohort.${name}`), how: t(`cohort.${name}.how`), coding, change: changed });
   const pickers = { having: pick("having"), without: pick("without"), drop_codes: pick("drop_codes") };
   const bounds = { age_from: text("age_from", { type: "number", min: 0, max: 130 }), age_to: text("age_to", { type: "number", min: 0, max: 130 }) };
   const dates = { date_from: text("date_from", { type: "date" }), date_to: text("date_to", { type: "date" }) };
@@ -28,10 +32,19 @@ export async function cohortForm(row) {
   let turn = 0;
   let levelled = Promise.resolve(); // done when the codes are those of the level
 
+  level.disabled = Boolean(own.key());
   for (const [name, one] of Object.entries(pickers)) await one.set(wanted.getAll(name));
 
-  function rules() {
+  function coding() {
     const found = { level: [level.value] };
+    if (own.key()) found.code_map = own.key();
+    if (chronic.checked) found.chronic = true;
+    return found;
+  }
+
+  function rules() {
+    const found = coding();
+    found.scores = scores.filter((box) => box.checked).map((box) => box.value);
     if (about.least_codes || Number(least.value)) found.at_least = Number(least.value) || 1;
     for (const [name, one] of Object.entries(pickers)) found[name] = one.codes();
     found.sex = sexes.filter((box) => box.checked).map((box) => box.value);
@@ -50,8 +63,9 @@ export async function cohortForm(row) {
     timer = window.setTimeout(measure, 250);
   }
 
-  // Codes of another level mean nothing at this one.
-  function relevel() {
+  // Codes of another level, or of another map, mean nothing now.
+  function recode() {
+    level.disabled = Boolean(own.key());
     levelled = levelled.catch(() => {}).then(keepKnown);
     return levelled;
   }
@@ -109,11 +123,13 @@ export async function cohortForm(row) {
     ),
     h(
       "details",
-      { open: ["without", "drop_codes", "level"].some((name) => wanted.has(name)) },
+      { open: ["without", "drop_codes", "level", "code_map", "chronic", "scores"].some((name) => wanted.has(name)) },
       h("summary", {}, t("cohort.more")),
       pickers.without.element,
       pickers.drop_codes.element,
       about.system === "opaque" ? null : h("div", { class: "field" }, h("label", { for: "level" }, t("cohort.level")), level),
+      row.kind === "builtin" ? null : own.element,
+      row.kind === "builtin" || about.system === "opaque" ? null : h("fieldset", { class: "field" }, h("legend", {}, t("cohort.conditions")), h("label", {}, chronic, ` ${t("cohort.chronic")}`), ...scores.map((box) => h("label", {}, box, ` ${t(`score.${box.value}`)}`))),
     ),
     h("fieldset", { class: "k" }, h("legend", {}, t("cohort.k")), h("label", {}, automatic, ` ${t("cohort.auto")}`), h("label", {}, chosen, ` ${t("cohort.chosen")} `), k),
     h("div", { class: "go" }, size, run),

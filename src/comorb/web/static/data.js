@@ -1,7 +1,8 @@
-// Data: what was understood, and the cohort to cluster.
+// Data: what was understood, the cohort to cluster, and what each column is.
 
 import { h, t } from "/page/dom.js";
 import { cohortForm } from "./cohort.js";
+import { columns } from "./columns.js";
 import { begin, frame, get, may, page, titleOf, trail } from "./frame.js";
 import { understood } from "./understood.js";
 
@@ -10,12 +11,15 @@ begin(async () => {
   const row = await get(`/api/v1/data/${frame.key}`);
   row.title = titleOf(row);
   trail([t("home.title"), "/"], [row.title]);
-  page.replaceChildren(
-    h(
-      "main",
-      {},
-      h("h1", {}, row.title),
-      h("div", { class: "halves wide" }, may("analyst") ? await cohortForm(row) : null, understood(row)),
-    ),
-  );
+  page.replaceChildren(h("main", {}, h("h1", {}, row.title), ...(row.refused ? refused(row) : await opened(row))));
 });
+
+async function opened(row) {
+  const halves = h("div", { class: "halves wide" }, may("analyst") ? await cohortForm(row) : null, understood(row));
+  return [halves, columns(row, row.about)];
+}
+
+// A table that could not be read as it is: say why, and let its columns be named.
+function refused(row) {
+  return [h("p", { class: "notice wrong", role: "alert" }, row.refused.error), h("p", {}, t("data.name_columns")), columns(row, row.refused)];
+}

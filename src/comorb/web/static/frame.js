@@ -38,10 +38,13 @@ export function get(path) {
   return call("GET", path);
 }
 
-export async function call(method, path, body) {
-  const headers = { "x-csrf-token": frame.csrf };
-  if (body !== undefined) headers["content-type"] = "application/json";
-  const sent = fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
+export function call(method, path, body) {
+  return body === undefined ? send(method, path) : send(method, path, JSON.stringify(body), { "content-type": "application/json" });
+}
+
+// Send a body as it is, such as a file.
+export async function send(method, path, body, headers = {}) {
+  const sent = fetch(path, { method, headers: { "x-csrf-token": frame.csrf, ...headers }, body });
   const response = await sent.catch(() => {
     throw new Error(t("error.network"));
   });

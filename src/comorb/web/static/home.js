@@ -29,7 +29,8 @@ function opening(data) {
 }
 
 function source(row) {
-  const about = row.about ? t("data.size", { records: count(row.about.records), codes: count(row.about.features) }) : t(`kind.${row.kind}.how`);
+  const known = row.about && !row.refused ? t("data.size", { records: count(row.about.records), codes: count(row.about.features) }) : t(`kind.${row.kind}.how`);
+  const about = row.refused ? t("data.refused") : known;
   return h(
     "li",
     {},

@@ -6,7 +6,7 @@ import { nameOf } from "./codes.js";
 // The names of some codes; those that are not known, or not ours to see, stay codes.
 export async function namesOf(run, codes) {
   const names = {};
-  for (const code of codes) names[code] = await nameOf(run.data, code, run.rules.level ?? ["category"]).catch(() => undefined);
+  for (const code of codes) names[code] = await nameOf(run.data, code, run.rules).catch(() => undefined);
   return names;
 }
 
@@ -22,6 +22,9 @@ export function described(run, names = {}) {
   if (rules.sex?.length) add("sex", { values: rules.sex.join(", ") });
   if (rules.dates) add("dates", { from: rules.dates[0] ?? "", to: rules.dates[1] ?? "" });
   if (rules.at_least > 1) add("at_least", { n: rules.at_least });
+  if (rules.code_map) add("code_map");
+  if (rules.chronic) add("chronic");
+  if (rules.scores?.length) add("scores", { scores: rules.scores.map((one) => t(`score.${one}`)).join(", ") });
   if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
   if (run.merge) add("merge", { a: run.merge[0], b: run.merge[1] });
   if (run.moved) add("moved", { n: run.moved });
@@ -31,13 +34,15 @@ export function described(run, names = {}) {
 // The address of a cohort, which the form for choosing it reads.
 export function addressOf(data, rules, k) {
   const address = new URLSearchParams();
-  for (const name of ["having", "without", "drop_codes", "sex"]) for (const one of rules[name] ?? []) address.append(name, one);
+  for (const name of ["having", "without", "drop_codes", "sex", "scores"]) for (const one of rules[name] ?? []) address.append(name, one);
   for (const [name, [from, to]] of [["age", rules.age ?? []], ["date", rules.dates ?? []]]) {
     if (from ?? false) address.set(`${name}_from`, from);
     if (to ?? false) address.set(`${name}_to`, to);
   }
   if (rules.at_least) address.set("at_least", rules.at_least);
   if (rules.level && rules.level[0] !== "category") address.set("level", rules.level[0]);
+  if (rules.code_map) address.set("code_map", rules.code_map);
+  if (rules.chronic) address.set("chronic", "1");
   if (k !== "auto") address.set("k", k);
   return `/data/${data}?${address}`;
 }

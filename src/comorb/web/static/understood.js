@@ -1,9 +1,7 @@
-// What was understood of the data, at a glance, and the way to correct it.
+// What was understood of the data, at a glance.
 
 import { count, h, number, percent, said, t } from "/page/dom.js";
-import { call, doing, may } from "./frame.js";
-
-const ROLES = ["record", "patient", "age", "sex", "date", "weight"];
+import { systemName } from "./columns.js";
 
 export function understood(row) {
   const { about } = row;
@@ -20,14 +18,8 @@ export function understood(row) {
     row.kind === "builtin" ? null : h("p", {}, t(`layout.${about.layout}`)),
     common(about),
     dropped(about),
-    row.kind === "builtin" || !may("analyst") ? null : correction(row),
+    about.columns.length ? h("p", {}, h("a", { href: "#columns-title" }, t("understood.correct"))) : null,
   );
-}
-
-// The name of a coding system in the language of the page, or its title.
-function systemName(about, system) {
-  const key = `system.${system}`;
-  return t(key) === key ? (about.systems[system] ?? system) : t(key);
 }
 
 function common(about) {
@@ -52,36 +44,3 @@ function dropped(about) {
   );
 }
 
-function correction(row) {
-  const { about } = row;
-  const layout = { ...row.reading.layout };
-  const select = (id, options, value) => h("select", { id }, ...options.map(([key, name]) => h("option", { value: key, selected: key === value }, name)));
-  const kind = select("fix-layout", about.layouts.map((one) => [one, t(`layout.${one}.short`)]), about.layout);
-  const system = select("fix-system", Object.keys(about.systems).map((one) => [one, systemName(about, one)]), about.system);
-  const unit = select("fix-unit", ["visit", "patient"].map((one) => [one, t(`unit.${one}`)]), about.unit);
-  const none = ["", t("understood.no_column")];
-  const roles = ROLES.map((role) => [role, select(`fix-${role}`, [none, ...about.columns.map((name) => [name, name])], about.roles[role] ?? "")]);
-  const shown = about.covariates.map((name) => h("input", { type: "checkbox", value: name, checked: !row.outcomes || row.outcomes.includes(name) }));
-  const field = (id, name, input) => h("div", { class: "field" }, h("label", { for: id }, name), input);
-
-  async function save() {
-    if (kind.value !== about.layout) layout.kind = kind.value;
-    for (const [role, input] of roles) if (input.value && input.value !== about.roles[role]) layout[role] = input.value;
-    const change = { outcomes: shown.filter((box) => box.checked).map((box) => box.value) };
-    if (Object.keys(layout).length) change.layout = layout;
-    if (system.value !== about.system) change.system = system.value;
-    if (unit.value !== about.unit) change.unit = unit.value;
-    await call("PATCH", `/api/v1/data/${row.id}`, change);
-    window.location.reload();
-  }
-
-  return h(
-    "details",
-    {},
-    h("summary", {}, t("understood.correct")),
-    h("div", { class: "row" }, field("fix-layout", t("understood.layout"), kind), field("fix-system", t("understood.system"), system), field("fix-unit", t("understood.unit"), unit)),
-    h("div", { class: "row" }, ...roles.map(([role, input]) => field(`fix-${role}`, t(`role.${role}`), input))),
-    shown.length ? h("fieldset", {}, h("legend", {}, t("understood.outcomes")), ...shown.map((box) => h("label", {}, box, ` ${box.value}`))) : null,
-    h("p", {}, h("button", { type: "button", click: doing(save) }, t("understood.again"))),
-  );
-}

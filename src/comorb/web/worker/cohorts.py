@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,37 +18,76 @@ from comorb.insight.profile.suppression import merge_lines
 from comorb.insight.runs.folder import RunFolder
 from comorb.records import datasets
 from comorb.records.archive import load_cohort, save_cohort
+from comorb.records.codes.own_map import CodeMap, read_map
+from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
 from comorb.records.cohort import Cohort
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.readers import READERS
-from comorb.records.preparation import Preparation
-from comorb.web.worker.messages import CountCohort, Data, ListCodes, MakeRun, Rules, Understand
+from comorb.records.preparation import Preparation, Reading
+from comorb.web.worker.messages import (
+    CountCohort,
+    Data,
+    DescribeColumns,
+    ListCodes,
+    MakeRun,
+    ReadMap,
+    Rules,
+    Understand,
+)
 
 Plain = dict[str, Any]
 
 BUILT_IN = {"heart_failure": datasets.heart_failure, "tertiary": datasets.tertiary}
 _TRUTH = "true_cluster"
+_CODING = ("level", "code_map", "chronic", "scores")
 
 
 def preparation(data: Data, rules: Rules) -> Preparation:
     """Return how data are read and which of their records are kept."""
-    return Preparation.from_dict({**data.reading, **rules})
+    return _prepared(data.folder, {**data.reading, **rules})
 
 
-def whole_cohort(data: Data, level: list[str] | None = None) -> Cohort:
-    """Return all records of some data at some level, read once and kept in a file."""
+def _prepared(folder: str, plain: Plain) -> Preparation:
+    if "code_map" in plain:
+        plain = plain | {"code_map": _own_map(folder, plain["code_map"]).to_dict()}
+    return Preparation.from_dict(plain)
+
+
+def _own_map(folder: str, key: str) -> CodeMap:
+    """Return a map that was given, under the name that its file had."""
+    files = sorted((Path(folder) / "maps" / key).glob("*"))
+    if not files:
+        raise RecordsError("The map of codes isn't there any more; give it again.")
+    return replace(read_map(files[0]), file=files[0].name)
+
+
+def read_own_map(task: ReadMap) -> Plain:
+    """Say what a map holds."""
+    found = read_map(task.path)
+    groups, notes = len(found.titles), list(found.notes)
+    return {"key": found.digest, "name": found.name, "groups": groups, "notes": notes}
+
+
+def whole_cohort(data: Data, rules: Rules) -> Cohort:
+    """Return all records of some data with the codes that rules ask for, read once and kept."""
     if data.kind == "builtin":
         return BUILT_IN[data.source]()
-    reading = json.dumps({**data.reading, "level": level or ["category"]}, sort_keys=True)
+    reading = json.dumps(_reading(data, rules), sort_keys=True)
     return _kept(data.source, data.folder, reading, Path(data.source).stat().st_mtime_ns)
+
+
+def _reading(data: Data, rules: Rules) -> Plain:
+    """Return what of the rules decides how data are read."""
+    coding = {key: rules[key] for key in _CODING if rules.get(key)}
+    return {**data.reading, "level": ["category"], **coding}
 
 
 @lru_cache(maxsize=2)
 def _kept(source: str, folder: str, reading: str, _: int) -> Cohort:
     path = _cohort_file(source, folder, reading)
     if not path.exists() or path.stat().st_mtime < Path(source).stat().st_mtime:
-        save_cohort(Preparation.from_dict(json.loads(reading)).read(source), path)
+        save_cohort(_prepared(folder, json.loads(reading)).read(source), path)
     return load_cohort(path)
 
 
@@ -58,7 +98,7 @@ def _cohort_file(source: str, folder: str, reading: str) -> Path:
 
 def chosen_cohort(run: MakeRun) -> Cohort:
     """Return the records that a run is on, with the codes that its rules leave."""
-    cohort = whole_cohort(run.data, run.rules.get("level"))
+    cohort = whole_cohort(run.data, run.rules)
     if run.within is not None:
         folder, cluster = RunFolder(run.within.folder), run.within.cluster
         if not folder.assignments.exists():
@@ -69,13 +109,16 @@ def chosen_cohort(run: MakeRun) -> Cohort:
     return preparation(run.data, run.rules).apply(cohort)
 
 
-def outcomes(data: Data, cohort: Cohort) -> tuple[str, ...]:
+def asked_outcomes(data: Data, rules: Rules) -> list[str] | None:
+    """Return the columns that were asked for, with the scores; None for all."""
+    return None if data.outcomes is None else [*data.outcomes, *rules.get("scores", ())]
+
+
+def outcomes(data: Data, rules: Rules, cohort: Cohort) -> tuple[str, ...]:
     """Return the columns to sum up per cluster: those that were asked for, or all."""
-    return tuple(
-        name
-        for name in cohort.covariates.column_names
-        if name != _TRUTH and (data.outcomes is None or name in data.outcomes)
-    )
+    asked = asked_outcomes(data, rules)
+    names = cohort.covariates.column_names
+    return tuple(name for name in names if name != _TRUTH and (asked is None or name in asked))
 
 
 def check_size(records: int, least: int) -> None:
@@ -90,26 +133,22 @@ def understand(task: Understand) -> Plain:
     """Say what some data were understood to be, without small counts."""
     data, least = task.data, task.min_cell
     if data.kind == "builtin":
-        cohort, layout, unit = whole_cohort(data), Layout(kind="binary"), "visit"
+        read = Reading(whole_cohort(data, {}), "", "", Layout(kind="binary"), "visit")
     else:
-        read = preparation(data, {}).open(data.source)
-        cohort, layout, unit = read.cohort, read.layout, read.unit
-        reading = json.dumps({**data.reading, "level": ["category"]}, sort_keys=True)
-        save_cohort(cohort, _cohort_file(data.source, data.folder, reading))
+        read = preparation(data, {}).open(data.source, least=least)
+        reading = json.dumps(_reading(data, {}), sort_keys=True)
+        save_cohort(read.cohort, _cohort_file(data.source, data.folder, reading))
+    cohort = read.cohort
     check_size(len(cohort), least)
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: -counts[i])[:10]
-    columns = [*(layout.codes or ()), *layout.roles.values()]
     names = [name for name in cohort.covariates.column_names if name != _TRUTH]
     return {
-        "layout": layout.kind,
-        "roles": layout.roles,
-        "code_columns": list(layout.codes or ()),
-        "columns": sorted({*columns, *(set(names) - set(layout.roles))}),
-        "unit": unit,
+        "layout": read.layout.kind,
+        "columns": [vars(column) for column in read.columns],
+        **_choices(),
+        "unit": read.unit,
         "system": cohort.system,
-        "systems": {key: system.title for key, system in SYSTEMS.items()},
-        "layouts": [kind for kind, reader in READERS.items() if reader.unit == "visit"],
         "records": len(cohort),
         "features": len(cohort.codes),
         "mentions": int(cohort.matrix.nnz),
@@ -132,9 +171,24 @@ def understand(task: Understand) -> Plain:
     }
 
 
+def describe_columns(task: DescribeColumns) -> Plain:
+    """Say what each column is of data that couldn't be read; none are told of few rows."""
+    columns = preparation(task.data, {}).columns(task.data.source, task.min_cell)
+    return {"columns": [vars(column) for column in columns], **_choices()}
+
+
+def _choices() -> Plain:
+    """Return the coding systems, layouts and scores that can be chosen."""
+    return {
+        "systems": {key: system.title for key, system in SYSTEMS.items()},
+        "layouts": [kind for kind, reader in READERS.items() if reader.unit == "visit"],
+        "scores": list(SCORES),
+    }
+
+
 def list_codes(task: ListCodes) -> list[list[Any]]:
     """Return each code of some data with its names and its records, most common first."""
-    cohort = whole_cohort(task.data, task.level)
+    cohort = whole_cohort(task.data, task.rules)
     counts = cohort.counts()
     return [
         [
@@ -149,7 +203,7 @@ def list_codes(task: ListCodes) -> list[list[Any]]:
 
 def count_cohort(task: CountCohort) -> Plain:
     """Say how many records and codes the rules leave, and what each rule left out."""
-    whole = whole_cohort(task.data, task.rules.get("level"))
+    whole = whole_cohort(task.data, task.rules)
     cohort = preparation(task.data, task.rules).apply(whole)
     return {
         "records": len(cohort) if len(cohort) >= task.min_cell else None,

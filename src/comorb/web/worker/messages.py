@@ -15,7 +15,8 @@ Rules = dict[str, Any]
 class Data:
     """Data to read: where they are, how they are read, and which columns are outcomes.
 
-    ``folder`` is where what was read is kept; ``outcomes`` are all when None.
+    ``folder`` is where what was read is kept, and the maps of codes that were given; ``outcomes``
+    are all when None.
     """
 
     source: str
@@ -72,11 +73,26 @@ class Understand(Task):
 
 
 @dataclass(frozen=True)
-class ListCodes(Task):
-    """List the codes of data at some levels."""
+class DescribeColumns(Task):
+    """Say what each column of data is that couldn't be read."""
 
     data: Data
-    level: list[str]
+    min_cell: int
+
+
+@dataclass(frozen=True)
+class ReadMap(Task):
+    """Read a map of codes to groups and say what it holds."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class ListCodes(Task):
+    """List the codes that rules make of data."""
+
+    data: Data
+    rules: Rules
     min_cell: int
 
 

@@ -34,7 +34,7 @@ def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
     cohorts.check_size(len(cohort), task.min_cell)
     tell(messages.Counted(len(cohort)))
     groups = None
-    outcomes = cohorts.outcomes(task.data, cohort)
+    outcomes = cohorts.outcomes(task.data, task.rules, cohort)
     if task.record or task.merge:
         tell(Progress("describing", "Describing the clusters"))
         before = RunFolder(task.parent or "")
@@ -190,13 +190,16 @@ def _command(task: messages.MakeRun) -> str:
         return ""
     source = Path(data.source)
     name = data.title + "".join(source.suffixes) if data.kind == "upload" else source.name
-    outcomes = None if data.outcomes is None else tuple(data.outcomes)
-    asked = Request(task.k, cohorts.preparation(data, task.rules), outcomes=outcomes)
+    outcomes = cohorts.asked_outcomes(data, task.rules)
+    prepared = cohorts.preparation(data, task.rules)
+    asked = Request(task.k, prepared, outcomes=None if outcomes is None else tuple(outcomes))
     return asked.words(name)
 
 
 _DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
     messages.Understand: cohorts.understand,
+    messages.DescribeColumns: cohorts.describe_columns,
+    messages.ReadMap: cohorts.read_own_map,
     messages.ListCodes: cohorts.list_codes,
     messages.CountCohort: cohorts.count_cohort,
     messages.MeasureStability: _measure,

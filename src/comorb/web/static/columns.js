@@ -1,0 +1,137 @@
+// What each column is: one table, in which every role can be corrected.
+
+import { count, h, percent, said, t } from "/page/dom.js";
+import { call, doing, may, tell } from "./frame.js";
+
+const ROLES = ["codes", "id", "patient", "age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight", "category", "number", "version", "part", "ignored"];
+const LISTS = ["codes", "category", "number", "ignored"];
+
+// The table of the columns; `known` is what was understood, or why nothing was.
+export function columns(row, known) {
+  if (!known.columns.length) return null;
+  const fixed = row.kind === "builtin" || !may("analyst");
+  const lines = grouped(known.columns).map((group) => line(group, fixed));
+  const headers = ["column", "role", "values", "missing", "remark"];
+  return h(
+    "section",
+    { "aria-labelledby": "columns-title" },
+    h("h2", { id: "columns-title" }, t("columns.title")),
+    h("p", { class: "how" }, t("columns.how")),
+    h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "columns-title" },
+      h("table", { class: "plain tight columns" }, h("thead", {}, h("tr", {}, ...headers.map((key) => h("th", { scope: "col", class: key === "missing" ? "num" : null }, t(`columns.${key}`))))), h("tbody", {}, ...lines.map((one) => one.element))),
+    ),
+    fixed ? null : correction(row, known, lines),
+  );
+}
+
+// Code columns that follow each other are one line.
+function grouped(all) {
+  const groups = [];
+  for (const one of all) {
+    const last = groups.at(-1);
+    if (one.role === "codes" && last?.[0].role === "codes") last.push(one);
+    else groups.push([one]);
+  }
+  return groups;
+}
+
+function line(group, fixed) {
+  const [first] = group;
+  const names = group.map((one) => one.name);
+  const label = names.length > 1 ? t("columns.span", { first: names[0], last: names.at(-1), n: count(names.length) }) : names[0];
+  const role = h("select", { "aria-label": t("columns.role_of", { name: label }) }, ...ROLES.map((one) => h("option", { value: one, selected: one === first.role }, t(`role.${one}`))));
+  const element = h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, label),
+    h("td", {}, fixed ? t(`role.${first.role}`) : role),
+    h("td", { class: "quiet" }, first.values.join(", ")),
+    h("td", { class: "num" }, first.missing ? percent(first.missing) : ""),
+    h("td", { class: "quiet" }, said(first.reason)),
+  );
+  return { element, names, role, before: first.role };
+}
+
+function correction(row, known, lines) {
+  const choice = (id, options, value) => h("select", { id }, ...options.map(([key, name]) => h("option", { value: key, selected: key === value }, name)));
+  const unsaid = ["", t("columns.unsaid")];
+  const kind = choice("fix-layout", [...(known.layout ? [] : [unsaid]), ...known.layouts.map((one) => [one, t(`layout.${one}.short`)])], known.layout);
+  const system = choice("fix-system", [...(known.system in known.systems ? [] : [[known.system ?? "", known.system ?? t("columns.unsaid")]]), ...Object.keys(known.systems).map((one) => [one, systemName(known, one)])], known.system);
+  const unit = choice("fix-unit", ["visit", "patient"].map((one) => [one, t(`unit.${one}`)]), known.unit ?? "visit");
+  const codes = h("textarea", { id: "fix-codes", rows: 2, placeholder: t("columns.codes.example") });
+  const covariates = known.covariates ?? [];
+  const shown = covariates.map((name) => h("input", { type: "checkbox", value: name, checked: !row.outcomes || row.outcomes.includes(name) }));
+  const field = (id, name, input, how) => h("div", { class: "field" }, h("label", { for: id }, name), how ? h("p", { class: "quiet" }, how) : null, input);
+
+  async function save() {
+    const layout = corrected(row.reading.layout ?? {}, lines, listed(codes.value, known.columns));
+    if (kind.value && kind.value !== known.layout) layout.kind = kind.value;
+    const change = { layout };
+    if (shown.some((box) => !box.checked) || row.outcomes) change.outcomes = shown.filter((box) => box.checked).map((box) => box.value);
+    if (system.value && system.value !== known.system) change.system = system.value;
+    if (unit.value !== (known.unit ?? "visit")) change.unit = unit.value;
+    await readAgain(row, change);
+  }
+
+  return h(
+    "div",
+    { class: "correction" },
+    field("fix-codes", t("columns.codes"), codes, t("columns.codes.how")),
+    h("div", { class: "row" }, field("fix-layout", t("understood.layout"), kind), field("fix-system", t("understood.system"), system), field("fix-unit", t("understood.unit"), unit)),
+    shown.length ? h("fieldset", {}, h("legend", {}, t("understood.outcomes")), ...shown.map((box) => h("label", {}, box, ` ${box.value}`))) : null,
+    h(
+      "p",
+      { class: "controls" },
+      h("button", { type: "button", class: "primary", click: doing(save) }, t("understood.again")),
+      row.reading.layout ? h("button", { type: "button", click: doing(() => readAgain(row, { layout: {} })) }, t("columns.forget")) : null,
+    ),
+  );
+}
+
+async function readAgain(row, change) {
+  tell(t("data.reading"));
+  await call("PATCH", `/api/v1/data/${row.id}`, change);
+  window.location.reload();
+}
+
+// The name of a coding system in the language of the page, or its title.
+export function systemName(known, system) {
+  const key = `system.${system}`;
+  return t(key) === key ? (known.systems[system] ?? system) : t(key);
+}
+
+// What was said before, with the roles that are other now; pasted code columns go first.
+function corrected(given, lines, pasted) {
+  const layout = structuredClone(given);
+  const changed = lines.filter((one) => one.role.value !== one.before);
+  const taken = new Set();
+  for (const one of changed) {
+    forget(layout, one.names);
+    const role = one.role.value === "id" ? "record" : one.role.value;
+    if (!LISTS.includes(role)) {
+      if (one.names.length > 1 || taken.has(role)) throw new Error(t("columns.twice", { role: t(`role.${one.role.value}`) }));
+      taken.add(role);
+      layout[role] = one.names[0];
+    } else if (role !== "codes") layout[role] = [...(layout[role] ?? []), ...one.names];
+  }
+  if (pasted.length) layout.codes = pasted;
+  else if (changed.some((one) => [one.before, one.role.value].includes("codes"))) layout.codes = lines.filter((one) => one.role.value === "codes").flatMap((one) => one.names);
+  return layout;
+}
+
+function forget(layout, names) {
+  for (const [role, value] of Object.entries(layout)) {
+    if (Array.isArray(value)) layout[role] = value.filter((name) => !names.includes(name));
+    else if (names.includes(value)) delete layout[role];
+  }
+}
+
+// Names between commas, semicolons, tabs or lines, or between blanks where no name holds one.
+function listed(text, all) {
+  const known = all.map((one) => one.name);
+  const parts = text.split(/[,;\t\n]/).map((part) => part.trim().replace(/^(["'])(.*)\1$/, "$2")).filter(Boolean);
+  const apart = (part) => (known.includes(part) || /\s-\s/.test(part) ? [part] : part.split(/\s+/));
+  return parts.flatMap(apart);
+}
