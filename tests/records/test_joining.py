@@ -360,7 +360,7 @@ def test_mimic_as_pandas_joins_it(unit, key, share, tmp_path):
     ids = cohort.ids.to_pylist()
     assert cohort.covariates["sex"].to_pylist() == visits.loc[ids, "gender"].tolist()
     died = [int(one) for one in visits.loc[ids, "hospital_expire_flag"]]
-    assert cohort.covariates["hospital_expire_flag"].to_pylist() == died
+    assert cohort.covariates["died"].to_pylist() == died
     for id_, age in zip(ids, cohort.covariates["age"].to_pylist(), strict=True):
         came, born = visits.loc[id_, "admittime"][:10], visits.loc[id_, "dob"][:10]
         years = int(came[:4]) - int(born[:4]) - (came[5:] < born[5:])
