@@ -20,7 +20,7 @@ from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import as_matrix
 from comorb.records.keys import RECORD, Key, Match, joined_rows, kept, match, rows_of
 from comorb.records.layouts.assembly import Encode, encoder
-from comorb.records.layouts.coded import system_of, titles_of
+from comorb.records.layouts.coded import names_beside, system_of
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
@@ -78,8 +78,8 @@ def open_codes(
     found = match(source, table, beside, plan.layout, keys)
     titles = plan.titles
     (code, *more) = plan.layout.codes or ("",)
-    if not titles and not more and plan.reader.kind != "binary":
-        titles = titles_of(source, table, code)
+    if not more and plan.reader.kind in ("long", "delimited"):
+        titles = {**names_beside(source, table, code), **titles}
     doubts = [*plan.notes, *source.notes, *plan.doubts(source)]
     plan = _joined(source, replace(plan, table=table), beside.kind, found)
     raws = plan.reader.count(source, plan)

@@ -13,6 +13,7 @@ from comorb.errors import RecordsError
 from comorb.records.codes.recognition import fits, recognise
 from comorb.records.codes.systems import SYSTEMS
 from comorb.records.layouts.columns import Columns
+from comorb.records.layouts.long import titles_of
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
 
 # How columns with codes are called, the surest first, in small letters with _ between words.
@@ -89,7 +90,7 @@ def system_of(kind: str, codes: Mapping[str, int]) -> str | None:
     return best if fit[best].written > 0.8 and fit[best].listed > 0.5 else "opaque"
 
 
-def titles_of(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:
+def names_beside(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:
     """Return what a table calls each code: the most common text of the columns that name codes.
 
     The column in which a code has the fewest names comes first, and the others where it has none.
@@ -111,15 +112,7 @@ def titles_of(source: OpenedSource, table: SourceTable, code: str) -> dict[str, 
             ranked.append((pairs / codes, len(column), column))
     titles: dict[str, str] = {}
     for _, _, column in sorted(ranked, reverse=True):
-        name = f"trim({quoted(column)})"
-        titles |= dict(
-            source.rows(
-                table,
-                f"SELECT key, name FROM (SELECT {key} AS key, {name} AS name, count(*) AS rows "
-                f"FROM {table.sql} WHERE {key} <> '' AND {name} <> '' GROUP BY 1, 2) "
-                "QUALIFY row_number() OVER (PARTITION BY key ORDER BY rows DESC, name) = 1",
-            )
-        )
+        titles |= titles_of(source, table, code, column)
     return titles
 
 
