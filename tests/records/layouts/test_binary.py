@@ -79,6 +79,12 @@ def test_items_are_settled_over_the_whole_table(tmp_path):
     assert "2 was read as yes" in cohort.ledger.notes[0]
 
 
+def test_a_table_of_ones_is_told():
+    table = pa.table({"id": ["a", "b"], "CHF": ["1", "1"], "COPD": ["1", "1"]})
+    note = "every item of every row is 1, which was read as yes"
+    assert read_records(table).ledger.notes == (note,)
+
+
 def test_what_is_said_of_yes_stands():
     table, held = answered("1", "2")
     assert sets(read_records(table, layout=Layout(yes="1"))) == held

@@ -38,3 +38,9 @@ def test_columns_of_numbers(source):
 def test_no_folder_for_copies(source):
     with pytest.raises(RecordsError, match="a source can't be copied; there is no folder for it"):
         source.copies()
+
+
+def test_a_view_has_the_names_that_it_gives(source):
+    source.connection.execute('CREATE TABLE stored AS SELECT 70 AS "AGE"')
+    view = source.view("stored", 'SELECT "AGE" AS "age" FROM stored')
+    assert view.columns == {"age": "INTEGER"}

@@ -58,8 +58,10 @@ def settle_items(source: OpenedSource, plan: Plan) -> Plan:
                 "can't be read yet: leave out these columns or rows, or write 0 where it is a no."
             )
         notes.append("no item is written as no: empty cells were read as no")
-    items = len(values)
-    if items < len(plan.table.columns) - items - len(plan.layout.named):
+    elif written == {"1"}:
+        notes.append("every item of every row is 1, which was read as yes")
+    items, others = len(values), len(plan.table.columns) - len(values) - len(plan.layout.named)
+    if items < others:
         shown = ", ".join(map(repr, list(values)[:5])) + (" …" if items > 5 else "")
         notes.append(f"{items:,} columns of yes and no were read as items ({shown}), others not")
     layout = replace(plan.layout, yes=yes)

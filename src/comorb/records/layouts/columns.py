@@ -109,11 +109,16 @@ class Columns:
         return [name for name in free if PLAIN_CODE.fullmatch(plain(name))]
 
     def _looking_like_codes(self, free: Sequence[str]) -> list[str]:
-        """Return the columns of ICD codes; without a letter, 38.93 may be any number."""
+        """Return the columns of ICD codes; without a letter, 38.93 may be any number.
+
+        An id such as A12345 may look like a code, too, but is called otherwise.
+        """
         return [
             name
             for name in free
-            if self._share_of(name, _ICD_VALUE) > 0.9 and self._share_of(name, _ICD10_VALUE) > 0.02
+            if self._share_of(name, _ICD_VALUE) > 0.9
+            and self._share_of(name, _ICD10_VALUE) > 0.02
+            and not any(first_match([name], patterns) for patterns in ROLES.values())
         ]
 
     def _surest(self, names: list[str]) -> list[str]:

@@ -128,8 +128,9 @@ class OpenedSource:
         count = "SELECT count(*) FROM duckdb_views() WHERE temporary"
         name = f"view_{self.connection.sql(count).fetchall()[0][0]}"
         guarded(label, lambda: self.connection.execute(f"CREATE TEMP VIEW {name} AS {sql}"))
-        shape = guarded(label, self.connection.sql(f"DESCRIBE {name}").fetchall)
-        return SourceTable(label, name, {row[0]: row[1] for row in shape}, text)
+        view = guarded(label, lambda: self.connection.sql(f"SELECT * FROM {name}"))
+        columns = dict(zip(view.columns, map(str, view.types), strict=True))
+        return SourceTable(label, name, columns, text)
 
     def rows(self, table: SourceTable, sql: str) -> list[tuple[Any, ...]]:
         """Run a statement on a table and return the rows that it gives."""
