@@ -30,6 +30,7 @@ export async function cohortForm(row) {
   const run = h("button", { type: "button", class: "primary", click: doing(start) }, t("cohort.run"));
   let timer = 0;
   let turn = 0;
+  let recodings = 0;
 
   level.disabled = Boolean(own.key());
   for (const [name, one] of Object.entries(pickers)) await one.set(wanted.getAll(name));
@@ -66,12 +67,15 @@ export async function cohortForm(row) {
   async function recode() {
     level.disabled = Boolean(own.key());
     window.clearTimeout(timer);
+    recodings += 1;
+    const mine = recodings;
     const gone = [];
     for (const one of Object.values(pickers)) {
       const named = one.names();
       const codes = one.codes();
       gone.push(...(await one.set(codes)).map((code) => named[codes.indexOf(code)]));
     }
+    if (mine !== recodings) return;
     if (gone.length) tell(t("codes.gone", { names: gone.join(", ") }));
     changed();
   }
@@ -121,7 +125,7 @@ export async function cohortForm(row) {
       pickers.drop_codes.element,
       about.system === "opaque" ? null : h("div", { class: "field" }, h("label", { for: "level" }, t("cohort.level")), level),
       row.kind === "builtin" ? null : own.element,
-      row.kind === "builtin" || about.system === "opaque" ? null : h("fieldset", { class: "field" }, h("legend", {}, t("cohort.conditions")), h("label", {}, chronic, ` ${t("cohort.chronic")}`), ...scores.map((box) => h("label", {}, box, ` ${t(`score.${box.value}`)}`))),
+      row.kind === "builtin" || about.system === "opaque" ? null : h("fieldset", { class: "checks" }, h("legend", {}, t("cohort.conditions")), h("label", {}, chronic, ` ${t("cohort.chronic")}`), ...scores.map((box) => h("label", {}, box, ` ${t(`score.${box.value}`)}`))),
     ),
     h("fieldset", { class: "k" }, h("legend", {}, t("cohort.k")), h("label", {}, automatic, ` ${t("cohort.auto")}`), h("label", {}, chosen, ` ${t("cohort.chosen")} `), k),
     h("div", { class: "go" }, size, run),
