@@ -30,7 +30,7 @@ def test_top_and_lambda_decide_what_is_shown(comorb, run):
 def test_one_cluster_in_detail(comorb, run):
     told = comorb("profile", run, "--cluster", 1)
     assert told.stdout.startswith("Cluster 1: ")
-    assert "length_of_stay: mean" in told.stdout
+    assert "los: mean" in told.stdout
     plain = json.loads(comorb("profile", run, "--cluster", 1, "--json").stdout)
     assert plain["cluster"] == 1
     assert plain["diagnoses"][0]["lift"] > 0

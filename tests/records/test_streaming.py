@@ -61,8 +61,8 @@ def test_covariates_choose_and_come_along(tmp_path):
     pa_csv.write_csv(pa.Table.from_batches(region(4000)), path)
     whole, read = same(path, tmp_path / "cohort.parquet", ELDERLY)
     assert read.covariates["sex"].to_pylist() == whole.covariates["sex"].to_pylist()
-    stays = read.covariates["length_of_stay"].to_pylist()
-    assert [int(stay) for stay in stays] == whole.covariates["length_of_stay"].to_pylist()
+    stays = read.covariates["los"].to_pylist()
+    assert [int(stay) for stay in stays] == whole.covariates["los"].to_pylist()
 
 
 def table(**columns):

@@ -11,7 +11,7 @@ COMMANDS = {
     "profile": "Show the clusters of a run.",
     "report": "Write the report of a run again, for print or without small counts.",
     "compare": "Compare the clusters of two runs.",
-    "inspect": "Say what records hold: layout, coding system, counts and problems.",
+    "inspect": "Say what records hold: layout, columns, coding system, counts and problems.",
     "simulate": "Write simulated records to a file.",
     "reproduce": "Make the paper's figures and tables again, and judge its claims.",
     "serve": "Explore clusters in a browser.",

@@ -129,7 +129,7 @@ export async function cohortForm(row) {
       pickers.drop_codes.element,
       about.system === "opaque" ? null : h("div", { class: "field" }, h("label", { for: "level" }, t("cohort.level")), level),
       row.kind === "builtin" ? null : own.element,
-      row.kind === "builtin" || about.system === "opaque" ? null : h("fieldset", { class: "field" }, h("legend", {}, t("cohort.conditions")), h("label", {}, chronic, ` ${t("cohort.chronic")}`), ...scores.map((box) => h("label", {}, box, ` ${t(`score.${box.value}`)}`))),
+      row.kind === "builtin" || about.system === "opaque" ? null : h("fieldset", { class: "checks" }, h("legend", {}, t("cohort.conditions")), h("label", {}, chronic, ` ${t("cohort.chronic")}`), ...scores.map((box) => h("label", {}, box, ` ${t(`score.${box.value}`)}`))),
     ),
     h("fieldset", { class: "k" }, h("legend", {}, t("cohort.k")), h("label", {}, automatic, ` ${t("cohort.auto")}`), h("label", {}, chosen, ` ${t("cohort.chosen")} `), k),
     h("div", { class: "go" }, size, run),

@@ -17,11 +17,7 @@ export function columns(row, known) {
     { "aria-labelledby": "columns-title" },
     h("h2", { id: "columns-title" }, t("columns.title")),
     h("p", { class: "how" }, t("columns.how")),
-    h(
-      "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "columns-title" },
-      h("table", { class: "plain tight columns" }, h("thead", {}, h("tr", {}, ...headers.map((key) => h("th", { scope: "col", class: key === "missing" ? "num" : null }, t(`columns.${key}`))))), h("tbody", {}, ...lines.map((one) => one.element))),
-    ),
+    h("table", { class: "plain tight roles" }, h("thead", {}, h("tr", {}, ...headers.map((key) => h("th", { scope: "col", class: key === "missing" ? "num" : null }, t(`columns.${key}`))))), h("tbody", {}, ...lines.map((one) => one.element))),
     fixed ? null : correction(row, known, lines),
   );
 }

@@ -7,7 +7,7 @@ export function ownMap(row, chosen, change) {
   const maps = { ...row.maps };
   const select = h("select", { id: "code-map", change });
   const file = h("input", { type: "file", id: "map-file", class: "unseen", accept: ".csv,.tsv,.txt", change: () => file.files[0] && give(file.files[0], file.files[0].name).catch((error) => tell(error.message, true)) });
-  const text = h("textarea", { id: "map-text", rows: 4, placeholder: "I10,hypertension,Hypertension\nE11,diabetes,Diabetes" });
+  const text = h("textarea", { id: "map-text", rows: 4, "aria-label": t("maps.paste"), placeholder: "I10,hypertension,Hypertension\nE11,diabetes,Diabetes" });
   const paste = h("button", { type: "button", click: doing(() => give(text.value, "map.csv")) }, t("maps.use"));
 
   function draw(key) {
@@ -32,7 +32,7 @@ export function ownMap(row, chosen, change) {
     h("label", { for: "code-map" }, t("maps.title")),
     h("p", { class: "quiet" }, t("maps.how")),
     h("div", { class: "row close" }, select, h("span", {}, file, h("label", { for: "map-file", class: "button" }, t("maps.file")))),
-    h("details", {}, h("summary", {}, t("maps.paste")), h("label", { for: "map-text", class: "unseen" }, t("maps.paste")), text, h("p", {}, paste)),
+    h("details", {}, h("summary", {}, t("maps.paste")), text, h("p", {}, paste)),
   );
   return { element, key: () => select.value };
 }
