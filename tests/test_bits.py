@@ -20,11 +20,11 @@ from comorb.storage import load_model
 DATA = Path(__file__).parents[2] / "shared" / "data"
 WAYS = {"memory": (), "parts": ("--memory", "1GB"), "dask": ("--engine", "dask")}
 RUNS = {
-    "nhds": (("nhds2010.csv.gz", "--having", "428", "-k", "5"), "2d495f4bb99846cce6198a0479afbebf"),
-    "synpuf": (("synpuf_inpatient.csv.gz", "-k", "5"), "6e674c097fea83bbbd6dcd370f91e2ef"),
+    "nhds": (("nhds2010.csv.gz", "--having", "428", "-k", "5"), "2d495f4bb99846cc634dd5eb351ff799"),
+    "synpuf": (("synpuf_inpatient.csv.gz", "-k", "5"), "6e674c097fea83bb14487f8cae442e75"),
     "patients": (
         ("synpuf_inpatient.csv.gz", "-k", "4", "--unit", "patient"),
-        "fa777b26982da191b14a4b124302ae81",
+        "fa777b26982da191653be10e06420e41",
     ),
     "heart_failure": (("", "-k", "5"), "0ee7e275e9ef81ddb8e4e0aa4e73e346"),
     "tertiary": (("", "-k", "6"), "3e783c1692b6fc872adfe5a2863878f4"),

@@ -5,7 +5,7 @@ import pytest
 
 from comorb import BernoulliMixture, choose_k
 from comorb.errors import InputError
-from comorb.model.choice import Row, reason, recommended
+from comorb.model.choice import Choice, Row, reason, recommended
 from comorb.records.datasets import paper
 
 
@@ -214,3 +214,13 @@ def test_every_merge_tells_whether_its_split_comes_out_again():
     by_left = {merge.left: merge.splits_reliably for merge in choice.tree}
     assert by_left[3]
     assert not by_left[5]
+
+
+def test_other_figures_of_the_clusters_change_the_words():
+    rows = (row(1, -10, (1.0,)), row(2, -9, (0.9, 0.9)))
+    choice = Choice(rows, 2, reason(rows, rows[1]), {}, ())
+    assert "all of them come out again" in choice.reason
+    judged = choice.judged((0.9, 0.2), (0.3, 0.7))
+    assert judged.row.covered == pytest.approx(0.3)
+    assert "useful description: 1 of them, with 30% of the records, comes out" in judged.reason
+    assert choice.row.reliability == (0.9, 0.9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -86,6 +86,12 @@ class Choice:
     def row(self) -> Row:
         """The row of the number recommended."""
         return next(row for row in self.rows if row.k == self.best)
+
+    def judged(self, reliability: Sequence[float], shares: Sequence[float]) -> Choice:
+        """Return the choice with other figures of the clusters recommended; its words follow."""
+        row = replace(self.row, reliability=tuple(reliability), shares=tuple(shares))
+        rows = tuple(row if other.k == row.k else other for other in self.rows)
+        return replace(self, rows=rows, reason=reason(rows, row))
 
 
 def no_groups(rows: Sequence[Row]) -> bool:

@@ -230,15 +230,13 @@ def final(choice: Choice, model: Mixture, blocks: Blocks, executor: Executor | N
     models = choice.refits[choice.best]
     tables = map_reduce(partial(_crossed, model, models), blocks, executor)
     overlaps = np.mean([overlap(table) for table in tables], axis=0)
-    row = replace(
-        choice.row,
-        smallest=float(model.weights.min() * blocks.weight),
-        reliability=tuple(overlaps.tolist()),
-        shares=tuple(model.weights.tolist()),
+    smallest = float(model.weights.min() * blocks.weight)
+    rows = tuple(
+        replace(row, smallest=smallest) if row.k == choice.best else row for row in choice.rows
     )
-    rows = tuple(row if other.k == row.k else other for other in choice.rows)
-    models_of = {**choice.models, row.k: model}
-    return replace(choice, rows=rows, reason=reason(rows, row), models=models_of)
+    models_of = {**choice.models, choice.best: model}
+    found = replace(choice, rows=rows, models=models_of)
+    return found.judged(overlaps.tolist(), model.weights.tolist())
 
 
 def _crossed(model: Mixture, others: tuple[Mixture, ...], rows: Rows) -> Floats:
