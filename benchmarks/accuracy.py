@@ -19,12 +19,13 @@ from comorb.model.agreement import adjusted_rand
 from comorb.model.blocks import from_csr, taken
 from comorb.model.choose import hard_labels
 from comorb.model.decompose import asvtd
+from comorb.model.descent import FIRST_STRENGTH, settle
 from comorb.model.em import em, expect
 from comorb.model.kernels import mixed
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, evidence, learn_strength
-from comorb.model.start import FIRST_STRENGTH, best_start, settle
+from comorb.model.start import best_start
 from comorb.model.threads import workers
 from comorb.records.datasets import paper, record_like
 

@@ -20,14 +20,14 @@ from comorb.storage import load_model
 DATA = Path(__file__).parents[2] / "shared" / "data"
 WAYS = {"memory": (), "parts": ("--memory", "1GB"), "dask": ("--engine", "dask")}
 RUNS = {
-    "nhds": (("nhds2010.csv.gz", "--having", "428", "-k", "5"), "b5ef6b741c7fb908d7937c37c227bf9c"),
-    "synpuf": (("synpuf_inpatient.csv.gz", "-k", "5"), "678cf5164d4ce5bd37207635fd78af3a"),
+    "nhds": (("nhds2010.csv.gz", "--having", "428", "-k", "5"), "2d495f4bb99846cc634dd5eb351ff799"),
+    "synpuf": (("synpuf_inpatient.csv.gz", "-k", "5"), "6e674c097fea83bb14487f8cae442e75"),
     "patients": (
         ("synpuf_inpatient.csv.gz", "-k", "4", "--unit", "patient"),
-        "97111b400fb31c55ab6ec3f4d01d76e0",
+        "fa777b26982da191653be10e06420e41",
     ),
-    "heart_failure": (("", "-k", "5"), "dc71cdc06d97ae2f8b5289b130e71ea1"),
-    "tertiary": (("", "-k", "6"), "69d2c967b30184703252144108de3bd1"),
+    "heart_failure": (("", "-k", "5"), "0ee7e275e9ef81ddb8e4e0aa4e73e346"),
+    "tertiary": (("", "-k", "6"), "3e783c1692b6fc872adfe5a2863878f4"),
 }
 
 

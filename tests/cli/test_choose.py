@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from comorb.cli.output import show_choice
+
 
 def test_choose_recommends_a_number_and_says_why(comorb, records):
     told = comorb("choose", records, "-k", "1:4", "--chart", "choice.svg")
@@ -27,6 +29,24 @@ def test_choose_as_json(comorb, records):
     assert plain["best"] in (2, 3)
     assert plain["reason"].startswith(f"{plain['best']} groups are ")
     assert set(plain["rows"][0]) >= {"evidence", "bic", "icl", "held_out", "stability", "smallest"}
+    assert all(0 <= row["in_reliable"] <= 1 for row in plain["rows"])
+    assert [split["groups"] for split in plain["splits"]] == [2]
+
+
+def test_splits_are_told_up_to_the_number_chosen_and_beyond_where_they_hold(capsys):
+    row = {"k": 2, "evidence": -1.0, "bic": 1.0, "icl": 1.0, "held_out": -1.0, "stability": 1.0,
+           "in_reliable": 0.9, "smallest": 40.0}  # fmt: skip
+    splits = [
+        {"groups": 1, "name": "All", "into": ("Heart", "Lung"), "reliably": False},
+        {"groups": 2, "name": "Lung", "into": ("Asthma", "COPD"), "reliably": True},
+        {"groups": 3, "name": "Heart", "into": ("Valves", "Kidneys"), "reliably": False},
+    ]
+    show_choice({"rows": [row], "best": 2, "reason": "Because.", "splits": splits})
+    told = capsys.readouterr().out
+    assert "1 to 2: All → Heart | Lung (not reliable)" in told
+    assert "2 to 3: Lung → Asthma | COPD (both come out again)" in told
+    assert "Valves" not in told
+    assert "90%" in told
 
 
 @pytest.mark.parametrize("text", ["5", "0:3", "4:2", "a:b"])

@@ -10,12 +10,14 @@ from comorb.model.agreement import adjusted_rand
 from comorb.model.blocks import from_csr, taken
 from comorb.model.choose import hard_labels
 from comorb.model.decompose import asvtd, joint_diagonal
+from comorb.model.descent import cheapest_merge, merged_down, settle, united, way_down
+from comorb.model.draws import halved, joined, refilled, scattered, uniform
 from comorb.model.em import Stopping, em, expect
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior
-from comorb.model.start import best_start, cheapest_merge, settle, way_down
-from comorb.model.thinning import thinned
+from comorb.model.start import Court, best_start
+from comorb.model.thinning import column_keys, distinct, thinned
 from comorb.records.datasets import paper, record_like
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 
@@ -184,3 +186,109 @@ def test_em_from_the_start_needs_few_passes(sample):
     found = best_start(blocks, 3, prevalence(blocks))
     prior = Prior.around(prevalence(blocks), found.strength, 300.0)
     assert em(blocks, found.model, prior, Stopping()).n_iter < 60
+
+
+def test_merging_down_weighs_every_pair_at_every_merge(sample):
+    blocks = dense_to_blocks(sample)
+    prior = Prior.around(sample.mean(axis=0), 1.0, 300.0)
+    sums = expect(random_mixture(6, 12, 3), blocks).sums
+    expected = sums
+    while expected.shape[1] > 2:
+        expected = united(expected, *cheapest_merge(expected, prior))
+    np.testing.assert_allclose(merged_down(sums, 2, prior), expected)
+
+
+def test_the_hash_of_a_column_follows_its_rows_and_not_their_order(sample):
+    blocks = dense_to_blocks(sample)
+    keys = column_keys(blocks, prevalence(blocks))
+    assert np.unique(keys).size == 12
+    rows, columns = np.random.default_rng(2).permutation(300), np.arange(12)[::-1]
+    turned = dense_to_blocks(sample[rows][:, columns], block_rows=70)
+    assert column_keys(turned, prevalence(turned)).tolist() == keys[columns].tolist()
+
+
+def test_different_rows_are_kept_once_with_their_weight():
+    matrix = np.array([[1, 0], [0, 1], [1, 0], [1, 1]])
+    found = distinct(dense_to_blocks(matrix, np.array([1.0, 0.0, 2.0, 5.0])), np.ones(2) / 2, None)
+    assert found.n_rows == 2
+    assert found.weight == 8
+    np.testing.assert_allclose(prevalence(found), [1.0, 5 / 8])
+
+
+def test_noise_is_even_and_differs_by_turn_place_and_column():
+    keys = np.arange(200, dtype=np.uint64)
+    draws = uniform(keys, 1, 50)
+    assert np.unique(draws).size == draws.size
+    assert abs(draws.mean() - 0.5) < 0.01
+    assert abs(draws.std() - 12**-0.5) < 0.01
+    assert not np.isin(uniform(keys, 2, 50), draws).any()
+
+
+def test_a_scattered_start_keeps_to_the_prevalences():
+    first = np.linspace(0.01, 0.4, 500)
+    model = scattered(first, 20, np.arange(500, dtype=np.uint64), 0, 1e-4)
+    assert model.weights.tolist() == [1 / 20] * 20
+    ratio = model.means / first
+    assert abs(ratio.mean() - 1) < 0.03
+    assert abs(ratio.std() - 0.5**0.5) < 0.05
+
+
+def test_halves_lie_on_both_sides_of_their_cluster(truth):
+    both = halved(truth, np.arange(12, dtype=np.uint64), 0)
+    assert both.n_components == 6
+    np.testing.assert_allclose(both.weights[:3] + both.weights[3:], truth.weights)
+    assert ((both.means[:3] - truth.means) * (both.means[3:] - truth.means) < 0).all()
+
+
+def test_two_models_side_by_side(truth):
+    both = joined(truth, random_mixture(3, 12, 5))
+    np.testing.assert_allclose(both.weights[:3], truth.weights / 2)
+    assert both.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.compiled
+def test_an_empty_cluster_loses_to_any_start_without():
+    drawn = paper(300, 30, 3, seed=1)
+    blocks = blocks_of(drawn.matrix)
+    found = best_start(blocks, 6, prevalence(blocks), 0.0)
+    assert found.model.weights.min() * 300 >= 1
+
+
+@pytest.mark.compiled
+def test_without_a_prior_the_likelihood_is_the_judge():
+    drawn = paper(300, 20, 3, seed=2)
+    blocks = blocks_of(drawn.matrix)
+    found = best_start(blocks, 3, prevalence(blocks), 0.0)
+    assert found.strength == 0
+    assert found.evidence == pytest.approx(expect(found.model, blocks).log_likelihood)
+    for seed in range(10):
+        other = em(blocks, random_mixture(3, 20, seed))
+        assert found.evidence > other.log_likelihood - 0.05
+
+
+def test_halves_of_the_largest_clusters_take_the_places_of_empty_ones():
+    model = Mixture(np.array([0.5, 0.0, 0.3, 0.2]), random_mixture(4, 6, 2).means)
+    keys = np.arange(6, dtype=np.uint64)
+    found = refilled(model, np.array([1]), keys, 0)
+    np.testing.assert_allclose(found.weights, [0.25, 0.25, 0.3, 0.2])
+    np.testing.assert_array_equal(found.means[[2, 3]], model.means[[2, 3]])
+    halves = halved(model, keys, 0).means
+    np.testing.assert_array_equal(found.means[[0, 1]], halves[[0, 4]])
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_cluster_of_the_start_is_empty_where_fewer_would_explain_the_records(seed):
+    drawn = paper(1500, 30, 4, seed=seed)
+    blocks = blocks_of(drawn.matrix)
+    found = best_start(blocks, 16, prevalence(blocks))
+    assert found.model.weights.min() * 1500 >= 1
+
+
+def test_finalists_that_are_far_behind_or_have_empty_clusters_are_left_out(sample):
+    court = Court(dense_to_blocks(sample), sample.mean(axis=0), 1.0)
+    ends = [court.run(random_mixture(3, 12, seed), Stopping(max_iter=steps)) for seed, steps in
+            ((0, 60), (0, 61), (1, 1))]  # fmt: skip
+    ranked = sorted(ends, key=court.value, reverse=True)
+    assert len(court.near(ranked)) == 2
+    assert court.near(ranked)[0] is ranked[0]

@@ -17,8 +17,14 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
     preparation: Preparation,
     clusters: Annotated[
-        str, typer.Option("--clusters", "-k", metavar="FROM:TO", help="The numbers to try.")
-    ] = "1:20",
+        str | None,
+        typer.Option(
+            "--clusters",
+            "-k",
+            metavar="FROM:TO",
+            help="The numbers to try; without it 1:20, and more where the largest is best.",
+        ),
+    ] = None,
     chart: options.Chart = None,
     force: options.Force = False,
     memory: options.Memory = None,
@@ -28,8 +34,8 @@ def choose(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Find out how many clusters records hold.
 
-    Of the numbers whose clusters come out again in parts of the records, the recommended one
-    explains the records best once the complexity of the model is counted.
+    Of the numbers whose records lie mostly in clusters that come out again in parts of the records,
+    the recommended one explains the records best once the complexity of the model is counted.
 
     Example: comorb choose visits.csv --having 428 --chart choice.png
     """
@@ -38,9 +44,10 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     from comorb.engines import open_engine
     from comorb.insight.runs.cohorts import open_cohort
     from comorb.insight.runs.run import choose_number
+    from comorb.insight.runs.tree import splits
     from comorb.insight.views.charts.choice import draw
 
-    ks = _range(clusters)
+    ks = None if clusters is None else _range(clusters)
     with (
         shown_progress(quiet) as tell,
         open_engine(engine or "threads") as executor,
@@ -49,7 +56,8 @@ def choose(  # noqa: PLR0913 - one parameter for each option
         ) as cohort,
     ):
         choice = choose_number(cohort, ks, executor, tell)
-    summary = choice_summary(choice, cohort.ledger)
+        found = splits(choice, cohort.codes, cohort.names, cohort.system)
+    summary = choice_summary(choice, cohort.ledger, found)
     show_notes(summary["notes"])
     if chart:
         save_chart(draw(choice), chart, force, quiet)

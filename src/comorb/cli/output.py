@@ -118,12 +118,29 @@ def show_profile(summary: dict[str, Any]) -> None:
     console.print(table)
     if summary["in_every_record"]:
         console.print(f"In every record: {', '.join(summary['in_every_record'])}.", markup=False)
+    if summary["explained_by_length"] is not None:
+        share = _share(summary["explained_by_length"])
+        console.print(f"The cluster of a record explains {share} of how many codes it has.")
+    _show_pairs(summary["often_together"])
     stable = any(cluster["stability"] is not None for cluster in summary["clusters"])
     console.print(
         "Before a diagnosis: how many of the cluster have it. Confidence: the mean probability "
-        "that a record belongs where it was put."
+        "that a record belongs where it was put, tempered where codes come in bundles."
         + " Stability: how much of the cluster comes back from parts of the records."
         * stable
+    )
+
+
+def _show_pairs(pairs: list[dict[str, Any]]) -> None:
+    if not pairs:
+        return
+    told = "; ".join(
+        f"{' + '.join(pair['names'])} ({pair['records']:,}, expected {pair['expected']:,.0f})"
+        for pair in pairs[:3]
+    )
+    typer.echo(
+        f"Often together beyond what the clusters explain: {told}. "
+        "--drop-codes leaves a code out, --map unites two."
     )
 
 
@@ -211,18 +228,25 @@ def _numbered(side: dict[str, Any]) -> Text:
 
 def show_choice(summary: dict[str, Any]) -> None:
     """Print what each number of clusters is worth, and the recommended one."""
-    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stability")
+    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stability", "Reliable")
     table = _table(numbers=("Clusters", *criteria, "Smallest"))
     for row in summary["rows"]:
         worth = [f"{row[key]:.4f}" for key in ("evidence", "bic", "icl", "held_out")]
-        cells = [str(row["k"]), *worth, f"{row['stability']:.2f}", f"{row['smallest']:,.0f}"]
+        steady = [f"{row['stability']:.2f}", _share(row["in_reliable"])]
+        cells = [str(row["k"]), *worth, *steady, f"{row['smallest']:,.0f}"]
         table.add_row(*cells, style="bold" if row["k"] == summary["best"] else "")
     console = Console(highlight=False)
     console.print(table)
     console.print(summary["reason"], markup=False)
+    for split in summary["splits"]:
+        if split["groups"] < summary["best"] or split["reliably"]:
+            holds = "both come out again" if split["reliably"] else "not reliable"
+            told = f"{split['name']} → {' | '.join(split['into'])} ({holds})"
+            console.print(f"  {split['groups']} to {split['groups'] + 1}: {told}", markup=False)
     console.print(
         "Evidence and held-out likelihood: more is better. BIC and ICL: less is better. All per "
-        "record. Smallest: the records of the smallest cluster."
+        "record. Reliable: the share of the records in clusters that come out again. Smallest: the "
+        "records of the smallest cluster."
     )
 
 
@@ -251,6 +275,8 @@ def _described(cluster: dict[str, Any]) -> Text:
         for measure in ("confidence", "stability")
         if cluster.get(measure) is not None
     ]
+    if cluster.get("mostly"):
+        lines.append(f"mostly {cluster['mostly']}")
     return Text.assemble((cluster["name"], "bold"), "\n" + "\n".join(lines))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from comorb.insight.runs.assign import Tally
     from comorb.insight.runs.comparing import Compared
     from comorb.insight.runs.stability import Stability
+    from comorb.insight.runs.tree import Split
     from comorb.model.choose import Choice
     from comorb.records.ledger import Ledger, Line
 
@@ -22,6 +24,8 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         | {
             "confidence": cluster.top,
             "stability": cluster.stability,
+            "codes_a_record": cluster.length,
+            "mostly": _mostly(profile, place),
             "diagnoses": [
                 {
                     "code": profile.codes[i],
@@ -44,6 +48,18 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         "rules": _rules(source.lines),
         "notes": list(source.notes),
         "in_every_record": [profile.labels[i] for i in profile.universal],
+        "temperature": profile.caveats.temperature,
+        "codes_a_record": profile.caveats.length,
+        "explained_by_length": profile.caveats.explained_by_length,
+        "often_together": [
+            {
+                "codes": [profile.codes[i] for i in (pair.first, pair.second)],
+                "names": [profile.labels[i] for i in (pair.first, pair.second)],
+                "records": pair.observed,
+                "expected": pair.expected,
+            }
+            for pair in profile.caveats.pairs
+        ],
         "clusters": clusters,
     }
 
@@ -87,6 +103,8 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
             "name": profile.labels[i],
             "title": profile.names[i],
             "prevalence": float(profile.prevalence[place, i]),
+            "low": float(profile.low[place, i]),
+            "high": float(profile.high[place, i]),
             "overall": float(profile.overall[i]),
             "lift": float(profile.lift[place, i]),
         }
@@ -140,13 +158,14 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
     }
 
 
-def choice_summary(choice: Choice, ledger: Ledger) -> dict[str, Any]:
-    """Return what each number of clusters is worth, as plain values."""
+def choice_summary(choice: Choice, ledger: Ledger, splits: Sequence[Split]) -> dict[str, Any]:
+    """Return what each number of clusters is worth, and how groups split, as plain values."""
     return {
         "best": choice.best,
         "reason": choice.reason,
         "notes": list(ledger.notes),
-        "rows": [vars(row) for row in choice.rows],
+        "rows": [vars(row) | {"in_reliable": row.covered} for row in choice.rows],
+        "splits": [vars(split) for split in splits],
     }
 
 
@@ -171,6 +190,16 @@ def _brief(profile: Profile, place: int) -> dict[str, Any]:
         "records": cluster.size,
         "share": cluster.share,
     }
+
+
+def _mostly(profile: Profile, place: int) -> str | None:
+    """Return what a cluster mostly is, where that is how many codes a record has."""
+    from comorb.model.lengths import MOSTLY
+
+    cluster, overall = profile.clusters[place], profile.caveats.length
+    if cluster.of_length is None or cluster.of_length <= MOSTLY or overall is None:
+        return None
+    return "short records" if (cluster.length or 0) < overall else "long records"
 
 
 def _rules(lines: tuple[Line, ...]) -> list[dict[str, Any]]:

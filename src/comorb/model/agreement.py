@@ -37,9 +37,14 @@ def jaccard(one: Ints, other: Ints, k: int) -> Floats:
     table = np.zeros((k, k))
     found = contingency(one, other)
     table[: found.shape[0], : found.shape[1]] = found
+    return overlap(table)
+
+
+def overlap(table: Floats) -> Floats:
+    """Return the overlap of each row's cluster with its match, from their contingency, (k,)."""
     union = table.sum(axis=1)[:, None] + table.sum(axis=0)[None, :] - table
-    overlap = np.divide(table, union, out=np.zeros_like(table), where=union > 0)
-    rows, columns = linear_sum_assignment(overlap, maximize=True)
-    result = np.zeros(k)
-    result[rows] = overlap[rows, columns]
+    shared = np.divide(table, union, out=np.zeros_like(table), where=union > 0)
+    rows, columns = linear_sum_assignment(shared, maximize=True)
+    result = np.zeros(table.shape[0])
+    result[rows] = shared[rows, columns]
     return result

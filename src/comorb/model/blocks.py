@@ -93,6 +93,15 @@ def snap_for(bound: float) -> float:
     return 1.5 * 2.0 ** (1 + int(np.ceil(np.log2(bound))))
 
 
+def exact_sum(terms: Floats, axis: int | None = None) -> Floats:
+    """Return the sum of the terms, the same bits in any order of them.
+
+    Each is first rounded to a grid on which no partial sum needs more than 53 bits.
+    """
+    snap = snap_for(max(float(np.abs(terms).max(initial=0.0)), 1e-300) * max(terms.size, 1))
+    return np.asarray(((terms + snap) - snap).sum(axis=axis))
+
+
 def rounded(weights: Floats, total: float) -> Floats:
     """Return weights on the grid of ``snap_for``, so that sums of them are exact too."""
     snap = snap_for(total)
@@ -145,8 +154,16 @@ def _slice(
     )
 
 
-def taken(blocks: Blocks, chosen: Ints, executor: Executor | None = None) -> Blocks:
-    """Return the rows at the places ``chosen`` (sorted), in the memory of this process."""
+def taken(
+    blocks: Blocks,
+    chosen: Ints,
+    executor: Executor | None = None,
+    weights: Floats | None = None,
+) -> Blocks:
+    """Return the rows at the places ``chosen`` (sorted), in the memory of this process.
+
+    ``weights`` are theirs in place of what they had.
+    """
     parts: list[Rows] = []
     start = 0
     for rows in map_blocks(_identity, blocks, executor):
@@ -160,8 +177,9 @@ def taken(blocks: Blocks, chosen: Ints, executor: Executor | None = None) -> Blo
         start = stop
     indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.indptr for part in parts]))])
     indices = np.concatenate([part.indices for part in parts])
-    weights = np.concatenate([part.weights for part in parts])
-    return from_csr(indptr, indices, blocks.n_columns, weights if weights.size else None)
+    own = np.concatenate([part.weights for part in parts])
+    given = weights if weights is not None else own if own.size else None
+    return from_csr(indptr, indices, blocks.n_columns, given)
 
 
 def moved_ones(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints, Indices]:

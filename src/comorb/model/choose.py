@@ -4,74 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from comorb.errors import InputError
-from comorb.model.agreement import adjusted_rand
-from comorb.model.arrays import Ints
-from comorb.model.blocks import Blocks, map_blocks, map_tasks, taken
-from comorb.model.em import Expected, Stopping, em, expect
-from comorb.model.mixture import Mixture
-from comorb.model.moments import moments, prevalence
-from comorb.model.prior import Prior, evidence, learn_strength
-from comorb.model.start import (
+from comorb.model.agreement import adjusted_rand, jaccard, overlap
+from comorb.model.arrays import Floats, Ints
+from comorb.model.blocks import Blocks, Rows, map_blocks, map_reduce, map_tasks, taken
+from comorb.model.choice import RELIABLE, Choice, Merge, Row, reason, recommended
+from comorb.model.descent import (
     FIRST_STRENGTH,
-    ROWS,
-    ROWS_A_CLUSTER,
     Stage,
     overcomplete,
     settle,
     way_down,
     whitened_slices,
 )
+from comorb.model.em import Expected, Stopping, em, expect
+from comorb.model.mixture import Mixture
+from comorb.model.moments import moments, prevalence
+from comorb.model.prior import Prior, evidence, learn_strength
 from comorb.model.thinning import chances, thinned
 from comorb.model.threads import single_threaded
 
-MOST = 20  # clusters, unless asked for more
-STEADY = 0.8  # the least agreement of fits on overlapping parts for a k to be recommended
+__all__ = ["Choice", "Merge", "Row", "choose", "final", "reason"]
+
+MOST = 20  # clusters at first, unless asked for more
+FURTHEST = 80  # where the range grows to by itself when its edge is best
+ROWS, ROWS_A_CLUSTER = 8192, 1500
 AT_EACH = Stopping(tol=1e-5, max_iter=40)
-
-
-@dataclass(frozen=True)
-class Row:
-    """What one number of clusters is worth; nats and entropies are per record.
-
-    ``evidence`` is the criterion of the choice: more is better. ``bic`` and ``icl``: less is
-    better. ``held_out`` is the log-likelihood of records left out of the fit, ``stability`` the
-    mean agreement (ARI) of fits on overlapping parts, ``smallest`` the records in the smallest
-    cluster.
-    """
-
-    k: int
-    evidence: float
-    bic: float
-    icl: float
-    held_out: float
-    stability: float
-    smallest: float
-
-
-@dataclass(frozen=True)
-class Merge:
-    """Two clusters of the level above became one: their places there, and the number left."""
-
-    first: int
-    second: int
-    left: int
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The sweep over k, the number it recommends, why, and the tree of merges below it."""
-
-    rows: tuple[Row, ...]
-    best: int
-    reason: str
-    models: dict[int, Mixture]
-    tree: tuple[Merge, ...]
 
 
 @dataclass(frozen=True)
@@ -84,43 +47,120 @@ class Level:
     merged: tuple[int, int] | None
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """Ways down over the rows, and over them without each third in turn.
+
+    ``scale`` is how many records each of their weight stands for.
+    """
+
+    rows: Blocks
+    scale: float
+    whole: dict[int, Level]
+    parts: tuple[dict[int, Level], ...]
+    kept: tuple[Blocks, ...]
+    thirds: tuple[Blocks, ...]
+
+    def refits(self, k: int) -> tuple[Mixture, ...]:
+        """Return the models of the parts with k clusters, or as many as they have."""
+        return tuple(part[min(k, max(part))].model for part in self.parts)
+
+
 @single_threaded
 def choose(
     blocks: Blocks, ks: Sequence[int] | None = None, executor: Executor | None = None
 ) -> Choice:
-    """Return what each k in ``ks`` (1 to 20) is worth, and which one is recommended.
+    """Return what each k in ``ks`` is worth, and which one is recommended.
 
-    It is the k with the most evidence among those whose clusters come out again, with a
-    stability of ``STEADY`` or more: real records have no true k, and evidence alone would split
+    Without ``ks`` it is 1 to 20, and twice as many where the largest is best, to 80. It is the k
+    with the most evidence among those whose records lie mostly in clusters that come out again
+    (``choice.recommended``): real records have no true k, and evidence alone would split
     them further and further into groups that another sample would not show.
 
     One way down over all rows gives the models and the tree. Three more, each without a third of
-    the rows, give the likelihood of the third left out, and the stability: the mean agreement of
-    two of them on the third that both have. Thirds are drawn by ``thinning.chances``, so that the
-    order of the rows changes nothing.
+    the rows, give the likelihood of the third left out, each cluster's reliability (its mean
+    overlap with its match in the three) and the stability: the mean agreement of two of them on
+    the third that both have. Thirds are drawn by ``thinning.chances``, so that the order of the
+    rows changes nothing.
     """
     wanted = _checked(ks, blocks)
     first = prevalence(blocks, executor)
-    most = max(wanted)
-    small = thinned(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
-    parts = np.floor(chances(small, first, executor) * 3)
-    thirds = [taken(small, np.flatnonzero(parts == third)) for third in range(3)]
-    kept = [taken(small, np.flatnonzero(parts != third)) for third in range(3)]
-    whole, *fitted = map_tasks(partial(descend, most=most), [small, *kept], executor)
-    sides = list(zip(fitted, thirds, strict=True))
-    wanted = [k for k in wanted if k in whole] or [max(whole)]
+    while True:
+        found = _chosen(_swept(blocks, first, max(wanted), executor), wanted, executor)
+        bound = min(FURTHEST, _bound(blocks))
+        if ks is not None or found.best < max(wanted) or max(wanted) >= bound:
+            return found
+        wanted = list(range(1, min(2 * max(wanted), bound) + 1))
 
-    def row(k: int) -> Row:
-        return _row(k, whole, sides, small)
 
-    rows = tuple(map_tasks(row, wanted, executor))
-    steady = [row for row in rows if row.stability >= STEADY] or [rows[0]]
-    best = max(steady, key=lambda row: row.evidence)
+def _swept(blocks: Blocks, first: Floats, most: int, executor: Executor | None) -> Sweep:
+    small = _sampled(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
+    third = np.floor(chances(small, first, executor) * 3)
+    thirds = tuple(taken(small, np.flatnonzero(third == place)) for place in range(3))
+    kept = tuple(taken(small, np.flatnonzero(third != place)) for place in range(3))
+    whole, *own = map_tasks(partial(descend, most=most), [small, *kept], executor)
+    parts = map_tasks(lambda at: _better(kept[at], own[at], whole), range(3), executor)
+    return Sweep(small, blocks.weight / small.weight, whole, tuple(parts), kept, thirds)
+
+
+def _sampled(blocks: Blocks, first: Floats, rows: int, executor: Executor | None) -> Blocks:
+    """Return a part of the rows that weighs no more than it has records.
+
+    Were each row to weigh as many as it stands for, what is chance in the part would pass for
+    evidence.
+    """
+    small = thinned(blocks, first, rows, executor)
+    if blocks.n_rows < 2 * rows:
+        return small
+    weights = np.concatenate([load().weights for load in small.loaders])
+    every = np.arange(small.n_rows)
+    return taken(small, every, None, weights * (rows / blocks.weight))
+
+
+def _better(blocks: Blocks, own: dict[int, Level], whole: dict[int, Level]) -> dict[int, Level]:
+    """Return the levels of a part, each the better by evidence of its own and the whole's.
+
+    What then differs from the whole is what the part's records speak for, and not where two
+    ways down happened to end.
+    """
+    first = prevalence(blocks)
+    better = {}
+    for k, level in own.items():
+        started = _settled(blocks, whole[k].model, first) if k in whole else level
+        better[k] = max(level, started, key=lambda level: level.evidence)
+    return better
+
+
+def _settled(
+    blocks: Blocks, model: Mixture, first: Floats, merged: tuple[int, int] | None = None
+) -> Level:
+    """Return a level: the model after EM, and its evidence at the strength learned from it."""
+    result = em(blocks, model, Prior.around(first, FIRST_STRENGTH, blocks.weight), AT_EACH)
+    sums = result.expected.sums
+    learned = Prior.around(first, learn_strength(sums, first, blocks.weight), blocks.weight)
+    value = evidence(result.model, sums, result.log_likelihood, learned)
+    return Level(result.model, result.expected, value, merged)
+
+
+def _chosen(sweep: Sweep, wanted: list[int], executor: Executor | None) -> Choice:
+    levels = sorted(sweep.whole)
+    every = dict(zip(levels, map_tasks(partial(_row, sweep), levels, executor), strict=True))
+    rows = tuple(every[k] for k in wanted if k in every) or (every[levels[-1]],)
+    best = recommended(rows)
     tree = tuple(
-        Merge(*level.merged, k) for k, level in sorted(whole.items(), reverse=True) if level.merged
+        _merge(every, sweep.whole[k].merged, k)
+        for k in reversed(levels)
+        if sweep.whole[k].merged is not None
     )
-    models = {row.k: whole[row.k].model for row in rows}
-    return Choice(rows, best.k, reason(rows, best), models, tree)
+    models = {row.k: sweep.whole[row.k].model for row in rows}
+    refits = {row.k: sweep.refits(row.k) for row in rows}
+    return Choice(rows, best.k, reason(rows, best), models, tree, refits)
+
+
+def _merge(rows: dict[int, Row], merged: tuple[int, int] | None, k: int) -> Merge:
+    first, second = merged or (0, 0)
+    halves = [rows[k + 1].reliability[place] for place in (first, second)]
+    return Merge(first, second, k, rows[k].reliability[first], min(halves) >= RELIABLE)
 
 
 def descend(blocks: Blocks, most: int) -> dict[int, Level]:
@@ -138,72 +178,35 @@ def descend(blocks: Blocks, most: int) -> dict[int, Level]:
         stage = below
     levels: dict[int, Level] = {}
     while True:
-        result = em(blocks, stage.model, prior, AT_EACH)
-        strength = learn_strength(result.expected.sums, found.first, blocks.weight)
-        learned = Prior.around(found.first, strength, blocks.weight)
-        value = evidence(result.model, result.expected.sums, result.log_likelihood, learned)
-        k = result.model.n_components
-        merged = stage.merged if k < most else None
-        levels[k] = Level(result.model, result.expected, value, merged)
+        k = stage.model.n_components
+        merged = stage.merged if k + 1 in levels else None
+        levels[k] = _settled(blocks, stage.model, found.first, merged)
         if k == 1:
             return levels
-        settled = Stage(result.model, result.expected, None)
+        settled = Stage(levels[k].model, levels[k].expected, None)
         *_, stage = way_down(blocks, settled, k - 1, prior, None)
 
 
-def reason(rows: Sequence[Row], best: Row) -> str:
-    """Return a sentence that a manager can read on why this number was recommended."""
-    if best.k == 1:
-        return (
-            "One group is recommended: the data show no groups of records that differ in their "
-            "codes beyond chance."
-        )
-    again = (
-        "the groups found in two overlapping parts of the records agree at "
-        f"{best.stability:.2f}, where 1 is fully and 0 is by chance"
-    )
-    if len(rows) == 1:
-        return f"{best.k} groups were asked for; {again}."
-    if best.stability < STEADY:
-        return (
-            f"{best.k} groups are the fewest looked at; no number came out again reliably "
-            f"({again}; {STEADY:g} is asked for)."
-        )
-    finer = max(rows, key=lambda row: row.evidence).k
-    beyond = (
-        f" Finer groups, up to {finer}, describe the records more closely but come out less "
-        f"reliably."
-        if finer > best.k
-        else ""
-    )
-    return (
-        f"{best.k} groups are recommended: of the numbers that come out again reliably ({again}) "
-        f"they explain the records best once the complexity of the model is counted.{beyond}"
-    )
-
-
-def _row(
-    k: int,
-    whole: dict[int, Level],
-    sides: list[tuple[dict[int, Level], Blocks]],
-    blocks: Blocks,
-) -> Row:
-    level = whole[k]
-    n = blocks.weight
-    parameters = k - 1 + k * blocks.n_columns
+def _row(sweep: Sweep, k: int) -> Row:
+    level = sweep.whole[k]
+    n = sweep.rows.weight
+    parameters = k - 1 + k * sweep.rows.n_columns
     bic = -2 * level.expected.log_likelihood + parameters * np.log(n)
     base, logits = level.model.tables()
     sums = level.expected.sums
     entropy = level.expected.log_likelihood - sums[-1] @ base - np.sum(sums[:-1] * logits)
-    models = [side[min(k, max(side))].model for side, _ in sides]
+    models = sweep.refits(k)
     held_out = sum(
-        expect(model, tested).log_likelihood
-        for model, (_, tested) in zip(models, sides, strict=True)
-    ) / sum(tested.weight for _, tested in sides)
-    thirds = [third for _, third in sides]
+        expect(model, third).log_likelihood
+        for model, third in zip(models, sweep.thirds, strict=True)
+    ) / sum(third.weight for third in sweep.thirds)
     agreements = [
-        adjusted_rand(*(hard_labels(models[other], thirds[both]) for other in others))
+        adjusted_rand(*(hard_labels(models[other], sweep.thirds[both]) for other in others))
         for both, others in enumerate(((1, 2), (0, 2), (0, 1)))
+    ]
+    overlaps = [
+        jaccard(hard_labels(level.model, part), hard_labels(model, part), k)
+        for model, part in zip(models, sweep.kept, strict=True)
     ]
     return Row(
         k=k,
@@ -212,8 +215,37 @@ def _row(
         icl=float(bic + 2 * entropy) / n,
         held_out=held_out,
         stability=float(np.mean(agreements)),
-        smallest=float(sums[-1].min()),
+        smallest=float(sums[-1].min() * sweep.scale),
+        reliability=tuple(np.mean(overlaps, axis=0).tolist()),
+        shares=tuple((sums[-1] / sums[-1].sum()).tolist()),
     )
+
+
+def final(choice: Choice, model: Mixture, blocks: Blocks, executor: Executor | None) -> Choice:
+    """Return the choice with the figures of the final clusters in the row of the best number.
+
+    Their reliability is their mean overlap, over all rows, with their match in the fits of the
+    parts; the words follow from it. One pass over the rows.
+    """
+    models = choice.refits[choice.best]
+    tables = map_reduce(partial(_crossed, model, models), blocks, executor)
+    overlaps = np.mean([overlap(table) for table in tables], axis=0)
+    smallest = float(model.weights.min() * blocks.weight)
+    rows = tuple(
+        replace(row, smallest=smallest) if row.k == choice.best else row for row in choice.rows
+    )
+    models_of = {**choice.models, choice.best: model}
+    found = replace(choice, rows=rows, models=models_of)
+    return found.judged(overlaps.tolist(), model.weights.tolist())
+
+
+def _crossed(model: Mixture, others: tuple[Mixture, ...], rows: Rows) -> Floats:
+    k = model.n_components
+    own = model.posterior(rows)[0].argmax(axis=1)
+    tables = np.zeros((len(others), k, k))
+    for table, other in zip(tables, others, strict=True):
+        np.add.at(table, (own, other.posterior(rows)[0].argmax(axis=1)), 1)
+    return tables
 
 
 def hard_labels(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Ints:
@@ -222,8 +254,12 @@ def hard_labels(model: Mixture, blocks: Blocks, executor: Executor | None = None
     return np.concatenate([posterior.argmax(axis=1) for posterior, _ in parts])
 
 
+def _bound(blocks: Blocks) -> int:
+    return min(blocks.n_rows * 2 // 3, blocks.n_columns)
+
+
 def _checked(ks: Sequence[int] | None, blocks: Blocks) -> list[int]:
-    bound = min(blocks.n_rows * 2 // 3, blocks.n_columns)
+    bound = _bound(blocks)
     if ks is None:
         return list(range(1, max(min(MOST, bound), 1) + 1))
     wanted = sorted({int(k) for k in ks})

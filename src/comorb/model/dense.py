@@ -34,24 +34,35 @@ def log_marginals(carriers: Floats, sizes: Floats, present: Floats, absent: Floa
 
     On the diagonal it is each cluster alone. Upper triangle only. O(K²·d).
     """
-    k, d = carriers.shape
+    k = sizes.size
     out = np.zeros((k, k))
+    for u in range(k):
+        out[u, u:] = log_marginals_with(0, carriers[u:], sizes[u:], present, absent)
+    return out
+
+
+@jit
+def log_marginals_with(
+    u: int, carriers: Floats, sizes: Floats, present: Floats, absent: Floats
+) -> Floats:
+    """Return row u of ``log_marginals``, whole: cluster u united with each, itself alone. (K,)."""
+    k, d = carriers.shape
+    out = np.zeros(k)
     values = np.empty(3 * d)
     shifts = np.empty(6 * d)
     exponents = np.empty(6 * d, np.int64)
-    for u in range(k):
-        for v in range(u, k):
-            n = sizes[u] if u == v else sizes[u] + sizes[v]
-            for i in range(d):
-                c = carriers[u, i] if u == v else carriers[u, i] + carriers[v, i]
-                values[i] = c + present[i]
-                values[d + i] = (n - c if n > c else 0.0) + absent[i]
-                values[2 * d + i] = n + present[i] + absent[i]
-            log_gamma_all(values, shifts, exponents, 3 * d)
-            total = 0.0
-            for i in range(d):
-                total += values[i] + values[d + i] - values[2 * d + i]
-            out[u, v] = total
+    for v in range(k):
+        n = sizes[u] if u == v else sizes[u] + sizes[v]
+        for i in range(d):
+            c = carriers[u, i] if u == v else carriers[u, i] + carriers[v, i]
+            values[i] = c + present[i]
+            values[d + i] = (n - c if n > c else 0.0) + absent[i]
+            values[2 * d + i] = n + present[i] + absent[i]
+        log_gamma_all(values, shifts, exponents, 3 * d)
+        total = 0.0
+        for i in range(d):
+            total += values[i] + values[d + i] - values[2 * d + i]
+        out[v] = total
     return out
 
 

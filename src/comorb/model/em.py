@@ -22,6 +22,14 @@ TOLERANCE: dict[Stop, float] = {"likelihood": 1e-6, "weights": 0.01}
 FIRST_REACH = 4.0
 
 
+def fine_tolerance(weight: float) -> float:
+    """Return the tolerance of plain maximum likelihood: 10⁻¹² times the records, 10⁻⁶ at most.
+
+    A small table then reaches its published maximum to four decimals.
+    """
+    return min(TOLERANCE["likelihood"], 1e-12 * weight)
+
+
 @dataclass(frozen=True)
 class Stopping:
     """When EM ends.
@@ -166,7 +174,7 @@ def em(
         nonlocal passes
         passes += 1
         expected = expect(model, blocks, executor)
-        penalty = prior.log_density(model.means) if prior is not None else 0.0
+        penalty = prior.log_density(model) if prior is not None else 0.0
         objective = (expected.log_likelihood + penalty) / blocks.weight
         if watch is not None:
             watch(passes, objective)
@@ -207,7 +215,7 @@ def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple
     on the scale θ = (√ω, arcsin √μ), where a Bernoulli mean has the same variance everywhere.
     α = 1 is θ₂, the plain step. O(k·d).
     """
-    origin, once, twice = (_scaled(model) for model in (first, second, third))
+    origin, once, twice = first.angles, second.angles, third.angles
     velocity = once - origin
     change = twice - once - velocity
     norm = float(np.linalg.norm(change))
@@ -217,7 +225,3 @@ def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple
     weights = np.maximum(target[:k], 0.0) ** 2
     means = np.sin(np.clip(target[k:], 0, np.pi / 2)) ** 2
     return length, Mixture(weights / weights.sum(), np.clip(means.reshape(k, -1), EDGE, 1 - EDGE))
-
-
-def _scaled(model: Mixture) -> Floats:
-    return np.concatenate([np.sqrt(model.weights), np.arcsin(np.sqrt(model.means)).ravel()])

@@ -16,14 +16,15 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from comorb.errors import ComorbWarning, InputError
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Blocks, from_csr, map_blocks
-from comorb.model.choose import Choice, choose
+from comorb.model.choose import Choice, choose, final
 from comorb.model.confidence import collapsed
 from comorb.model.decompose import asvtd
-from comorb.model.em import Stop, Stopping, em
+from comorb.model.descent import FIRST_STRENGTH, settle
+from comorb.model.em import Stop, Stopping, em, fine_tolerance
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, learn_strength
-from comorb.model.start import FIRST_STRENGTH, Candidate, best_start, settle
+from comorb.model.start import Candidate, best_start
 from comorb.model.threads import workers
 
 
@@ -40,11 +41,11 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         The number of clusters, from 1 to the number of rows and of columns; "auto" lets
         :func:`choose_k` choose.
     init : {"best", "asvtd"} or Mixture, default="best"
-        Where EM starts: the best of a few ways down from more clusters, Algorithm 2 of the
-        paper, or a mixture of your own.
+        Where EM starts: the winner by evidence among many starts that depend on the data alone,
+        Algorithm 2 of the paper, or a mixture of your own.
     tol : float, optional
-        When EM has converged; by default 1e-6 for ``stop="likelihood"``, 0.01 for
-        ``stop="weights"``.
+        When EM has converged; by default 1e-6 for ``stop="likelihood"`` (less for a small table
+        with ``smoothing=0``, see ``em.fine_tolerance``), 0.01 for ``stop="weights"``.
     stop : {"likelihood", "weights"}, default="likelihood"
         What ``tol`` measures: the gain of the objective per record, or the paper's ‖Δω‖₁.
     max_iter : int, default=1000
@@ -156,7 +157,6 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         self.n_features_in_ = blocks.n_columns
         self._check_parameters(blocks)
-        stopping = Stopping(self.stop, self.tol, self.max_iter)
         k = self._number(blocks, executor)
         first = prevalence(blocks, executor)
         start = self._start(blocks, k, first, executor)
@@ -164,6 +164,10 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         prior = None
         if self.smoothing_ > 0:
             prior = Prior.around(first, self.smoothing_, blocks.weight)
+        tol = self.tol
+        if tol is None and prior is None and self.stop == "likelihood":
+            tol = fine_tolerance(blocks.weight)
+        stopping = Stopping(self.stop, tol, self.max_iter)
         watch = watch or (_print_step if self.verbose else None)
         result = em(blocks, start.model, prior, stopping, executor, watch)
         if not result.converged and self.max_iter > 0:
@@ -175,6 +179,8 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         model = result.model.ordered()
         if found := collapsed(model, blocks.weight):
             warnings.warn(found, ComorbWarning, stacklevel=3)
+        if self.n_components == "auto":
+            self.choice_: Choice = final(self.choice_, model, blocks, executor)
         self.weights_ = model.weights
         self.means_ = model.means
         self.n_iter_ = result.n_iter
@@ -250,7 +256,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _number(self, blocks: Blocks, executor: Executor | None) -> int:
         if self.n_components != "auto":
             return self.n_components
-        self.choice_: Choice = choose(blocks, None, executor)
+        self.choice_ = choose(blocks, None, executor)
         self.tree_ = self.choice_.tree
         return self.choice_.best
 
@@ -303,7 +309,7 @@ def choose_k(
     X : array, sparse matrix or frame of shape (n, d)
         Zeros and ones, of any type.
     ks : sequence of int, optional
-        The numbers to look at, 1 to 20 by default.
+        The numbers to look at; by default 1 to 20, and more where the largest is best.
     sample_weight : array of shape (n,), optional
         How many records each row stands for.
     n_jobs : int, default=-1
@@ -312,8 +318,9 @@ def choose_k(
     Returns
     -------
     Choice
-        For each number its evidence, BIC, ICL, held-out log-likelihood, stability and smallest
-        cluster; the best one with the reason; a model for each, and the tree of merges.
+        For each number its evidence, BIC, ICL, held-out log-likelihood, stability, smallest
+        cluster and the reliability of each; the best one with the reason; a model for each, and
+        the tree of merges. A number that leaves a cluster empty is not recommended.
     """
     checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     with workers(n_jobs) as executor:

@@ -234,6 +234,46 @@ def row_keys(indptr: Ints, indices: Indices, keys: Keys) -> Keys:
 
 
 @jit
+def add_to_columns(indptr: Ints, indices: Indices, terms: Keys, sums: Keys) -> None:
+    """Add the term of each row to the sums of the columns it carries, modulo 2⁶⁴."""
+    for n in range(indptr.size - 1):
+        for p in range(indptr[n], indptr[n + 1]):
+            sums[np.uint32(indices[p])] += terms[n]
+
+
+@jit
+def add_contrasts(
+    indptr: Ints,
+    indices: Indices,
+    weights: Floats,
+    logits: Floats,
+    posterior: Floats,
+    snap: float,
+    sums: Floats,
+) -> None:
+    """Add Σₙ w·r_j·L_jl, Σₙ w·r_j·L_jl² and Σₙ w·r_j·r_l to ``sums`` (3, k, k).
+
+    L_jl = Σ_{i in x} logit μ_ij − logit μ_il: the log-ratio of two clusters, but for what all
+    rows share. O(nnz·k + N·k²).
+    """
+    k = logits.shape[1]
+    total = np.empty(k)
+    for n in range(indptr.size - 1):
+        w = weights[n] if weights.size else 1.0
+        total[:] = 0.0
+        for p in range(indptr[n], indptr[n + 1]):
+            for j in range(k):
+                total[j] += logits[np.uint32(indices[p]), j]
+        for j in range(k):
+            r = w * posterior[n, j]
+            for m in range(k):
+                ratio = total[j] - total[m]
+                sums[0, j, m] += (r * ratio + snap) - snap
+                sums[1, j, m] += (r * ratio * ratio + snap) - snap
+                sums[2, j, m] += (r * posterior[n, m] + snap) - snap
+
+
+@jit
 def co_occur(indptr: Ints, indices: Indices, weights: Floats, out: Floats) -> None:
     """Add Σₙ wₙ·xₙ xₙᵀ to the upper triangle of ``out`` (d, d). Cost O(Σₙ nnzₙ²)."""
     for n in range(indptr.size - 1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -13,7 +14,7 @@ from scipy import sparse
 from comorb.errors import InputError
 from comorb.model import kernels
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Rows
+from comorb.model.blocks import Rows, exact_sum
 
 EDGE = 1e-9  # a fitted probability stays this far inside (0, 1)
 
@@ -76,18 +77,27 @@ class Mixture:
         """A digest of the parameters, to the last bit."""
         return sha256(self.weights.tobytes() + self.means.tobytes()).digest()
 
+    @cached_property
+    def logs(self) -> tuple[Floats, Floats]:
+        """Log μ and log(1 − μ), (k, d) each, with μ kept inside (0, 1)."""
+        inside = np.clip(self.means, EDGE, 1 - EDGE)
+        return np.log(inside), np.log1p(-inside)
+
+    @cached_property
+    def angles(self) -> Floats:
+        """√ω and arcsin √μ in one vector: a scale on which a mean's variance is the same."""
+        return np.concatenate([np.sqrt(self.weights), np.arcsin(np.sqrt(self.means)).ravel()])
+
     def tables(self) -> tuple[Floats, Floats]:
         """Return what a row's log-density is added up from: ``base`` (k,), ``logits`` (d, k).
 
-        log ωⱼ + Σᵢ log(1 − μᵢⱼ), and log(μᵢⱼ / (1 − μᵢⱼ)), with μ kept inside (0, 1). A sum
-        over columns is made in sorted order, so that it does not depend on theirs. O(k·d).
+        log ωⱼ + Σᵢ log(1 − μᵢⱼ), and log(μᵢⱼ / (1 − μᵢⱼ)), with μ kept inside (0, 1). The sum
+        over columns does not depend on their order. O(k·d).
         """
-        inside = np.clip(self.means, EDGE, 1 - EDGE)
-        absent = np.log1p(-inside)
+        present, absent = self.logs
         shares = np.full(self.n_components, kernels.NEVER)
         np.log(self.weights, out=shares, where=self.weights > 0)
-        base = shares + np.sort(absent, axis=1).sum(axis=1)
-        return base, np.ascontiguousarray((np.log(inside) - absent).T)
+        return shares + exact_sum(absent, axis=1), np.ascontiguousarray((present - absent).T)
 
     def posterior(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return P(Y = j | x) (n, k) and log P(x) (n,) for each row of a block: paper eq. 1."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from comorb.model.arrays import Floats
+from comorb.model.blocks import exact_sum
 from comorb.model.mixture import Mixture
 
 GOLDEN = (np.sqrt(5) - 1) / 2
@@ -33,10 +34,10 @@ class Prior:
         p = np.clip(first, edge, 1 - edge)
         return cls(strength / (1 - p), strength / p)
 
-    def log_density(self, means: Floats) -> float:
+    def log_density(self, model: Mixture) -> float:
         """Return Σ_ji a_i log μ_ji + b_i log(1 − μ_ji), the prior up to a constant. O(k·d)."""
-        terms = self.present * np.log(means) + self.absent * np.log1p(-means)
-        return float(np.sort(terms.ravel()).sum())
+        present, absent = model.logs
+        return float(exact_sum(self.present * present + self.absent * absent))
 
     def log_marginal(self, sums: Floats) -> float:
         """Return Σ_ji log B(c + a, n − c + b) − log B(a, b): the means integrated out. O(k·d).

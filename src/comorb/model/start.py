@@ -1,46 +1,52 @@
-"""init="best": more clusters than asked, merged by evidence, and the best of a few ways down."""
+"""init="best": starts of several kinds race by evidence, and the leaders split and merge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
 import numpy as np
-from scipy.special import gammaln
 
-from comorb.model import dense
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.blocks import Blocks, map_tasks
-from comorb.model.decompose import asvtd, diagonals, joint_diagonal, repaired, widest_gap
-from comorb.model.em import Expected, Stopping, em, expect, maximise
+from comorb.model.decompose import asvtd, diagonals, repaired, widest_gap
+from comorb.model.descent import (
+    FIRST_STRENGTH,
+    least_mean,
+    merged_down,
+    overcomplete,
+    settle,
+    way_down,
+    whitened_slices,
+)
+from comorb.model.draws import halved, joined, refilled, scattered
+from comorb.model.em import EMResult, Expected, Stopping, em, maximise
 from comorb.model.mixture import Mixture
-from comorb.model.moments import Moments, moments, third
+from comorb.model.moments import moments
 from comorb.model.prior import Prior, evidence, learn_strength
-from comorb.model.thinning import thinned
+from comorb.model.thinning import column_keys, distinct, thinned
 from comorb.model.threads import single_threaded
 
-EXCESS = (1.0, 1.5, 2.0, 3.0)  # of the clusters asked for: where the ways down begin
+EXCESS = (1.0, 2.0)  # of the clusters asked for: where the ways down begin
 MOST = 64  # where they begin at most: joint diagonalisation costs its cube
-ROWS = 8192
-ROWS_A_CLUSTER = 1500
-JURY = 8
-FIRST_STRENGTH = 1.0
-FIRST_STEPS = 4
-STEPS_BETWEEN = 1
-SHORT, LONG = Stopping(tol=1e-5, max_iter=8), Stopping(tol=1e-5, max_iter=60)
-FINALISTS = 3
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One model on the way down, its E-step, and the pair that was merged to reach it."""
-
-    model: Mixture
-    expected: Expected
-    merged: tuple[int, int] | None
+ROWS = 5000  # of the first heat; those after it see three, the last twenty times as many
+ROWS_A_CLUSTER = 420
+CODES = 10  # a record: of records with fewer, more are needed
+LATER, JURY = 3, 20
+DRAWN = (10, 30)  # starts drawn by hash: so many and one a cluster, more where rows are few
+FEW = 5  # of them, where decompositions agree
+WORK = 1.6e8  # ones times clusters times passes that are spent on them with few rows
+HEAT = Stopping(tol=1e-6, max_iter=20)  # after 8 passes the evidence doesn't tell who will win
+KEPT = (8, 4)  # after the first heat, and after the later ones
+MOVERS = 3  # leaders that split and merge, in one round and another for so many clusters:
+CLUSTERS_A_ROUND = 8
+GROW = Stopping(tol=1e-6, max_iter=10)
+FILLS = 3  # times that halves of large clusters take the places of empty ones, at most
+FINALISTS, NEAR = 3, 0.005  # leaders at most, and nats a record behind the first
+FINAL = Stopping(tol=1e-6, max_iter=40)
+SAME_VALUE, SAME_SHARE = 5e-4, 0.01  # nats a record, and of all: two fits on the way to one end
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,90 @@ class Candidate:
     evidence: float
 
 
+@dataclass(frozen=True)
+class Court:
+    """The rows on which starts are judged, and by what: evidence, or likelihood at strength 0."""
+
+    blocks: Blocks
+    first: Floats
+    strength: float
+
+    @property
+    def prior(self) -> Prior | None:
+        """The prior of EM; None for plain maximum likelihood."""
+        if self.strength == 0:
+            return None
+        return Prior.around(self.first, self.strength, self.blocks.weight)
+
+    def run(self, model: Mixture, stopping: Stopping) -> EMResult:
+        """Take EM steps."""
+        return em(self.blocks, model, self.prior, stopping)
+
+    def further(
+        self, results: list[EMResult], stopping: Stopping, executor: Executor | None
+    ) -> list[EMResult]:
+        """Take EM steps from where other fits arrived, side by side."""
+        models = [result.model for result in results]
+        return map_tasks(partial(self.run, stopping=stopping), models, executor)
+
+    def value(self, result: EMResult) -> tuple[int, float]:
+        """Return what a fit is worth: first that few clusters are empty, then the evidence."""
+        value = result.log_likelihood
+        if (prior := self.prior) is not None:
+            value = evidence(result.model, result.expected.sums, value, prior)
+        return -empty_places(result).size, value
+
+    def ranked(self, results: list[EMResult], count: int) -> list[EMResult]:
+        """Return the best few that differ, the best first."""
+        kept: list[tuple[float, Floats, EMResult]] = []
+        near = SAME_VALUE * self.blocks.weight
+        for result in sorted(results, key=self.value, reverse=True):
+            value, shares = self.value(result)[1], np.sort(result.model.weights)
+            if all(
+                abs(value - v) > near or np.abs(shares - s).max() > SAME_SHARE for v, s, _ in kept
+            ):
+                kept.append((value, shares, result))
+        return [result for _, _, result in kept[:count]]
+
+    def near(self, results: list[EMResult]) -> list[EMResult]:
+        """Return those of a ranking that more rows could still put first."""
+        empty, best = self.value(results[0])
+        least = empty, best - NEAR * self.blocks.weight
+        return [result for result in results if self.value(result) >= least]
+
+    def reshaped(self, result: EMResult, doubled: Mixture) -> EMResult:
+        """Return the better of a fit and one merged down from twice as many clusters.
+
+        EM lets the clusters grow apart, and the pairs whose union loses the least evidence are
+        merged until there are as many as before. EM follows.
+        """
+        grown = self.run(doubled, GROW)
+        around = Prior.around(self.first, self.strength or FIRST_STRENGTH, self.blocks.weight)
+        sums = merged_down(grown.expected.sums, result.model.n_components, around)
+        moved = self.run(maximise(Expected(sums, 0.0, 0.0), self.prior), HEAT)
+        return max(result, moved, key=self.value)
+
+    def filled(self, result: EMResult, keys: Keys) -> EMResult:
+        """Return the fit with its empty clusters made of halves of large ones. EM follows."""
+        for turn in range(FILLS):
+            empty = empty_places(result)
+            if not empty.size:
+                break
+            model = refilled(result.model, empty, keys, turn)
+            result = max(result, self.run(model, HEAT), key=self.value)
+        return result
+
+    def learned(self, result: EMResult) -> Court:
+        """Return this court with the strength that a fit makes most probable."""
+        alpha = learn_strength(result.expected.sums, self.first, self.blocks.weight)
+        return replace(self, strength=alpha)
+
+
+def empty_places(result: EMResult) -> Ints:
+    """Return the places of the clusters that hold less than one record."""
+    return np.flatnonzero(result.expected.sums[-1] < 1)
+
+
 @single_threaded
 def best_start(
     blocks: Blocks,
@@ -60,117 +150,99 @@ def best_start(
     strength: float | None = None,
     executor: Executor | None = None,
 ) -> Candidate:
-    """Return the start with the most evidence among a few that no random number touches.
+    """Return the start with the most evidence among many that no random number touches.
 
-    The paper's own start, and the ways down to k from 1, 1.5, 2 and 3 times as many clusters (64
-    at most), each decomposed by joint diagonalisation from the same moments, and a few EM steps on
-    each: beyond some ten thousand rows all of this is done on a part (``thinning.thinned``).
-    The ``FINALISTS`` with the most evidence are judged again on ``JURY`` times as many rows.
-    ``first`` is M1, ``strength`` the prior's, None to learn it.
+    The paper's own start, ways down from k and 2k clusters, and starts drawn by a hash of the
+    data (``draws``) run some EM steps on a part of the rows (``thinning``). The leaders go on
+    with twice as many rows, the best of them split and merge clusters, and the finalists are
+    judged on ``JURY`` times as many. A start with an empty cluster loses to any without.
+    ``first`` is M1, ``strength`` the prior's: None to learn it, 0 for none, when the likelihood
+    is the judge.
     """
-    rows = max(ROWS, ROWS_A_CLUSTER * k)
-    jury = thinned(blocks, first, JURY * rows, executor)
-    blocks = thinned(jury, first, rows, executor)
+    rows = int(max(ROWS, ROWS_A_CLUSTER * k) * np.clip(CODES / max(first.sum(), 1), 1, 2))
+    jury = distinct(thinned(blocks, first, JURY * rows, executor), first, executor)
+    middle = thinned(jury, first, LATER * rows, executor)
+    small = thinned(middle, first, rows, executor)
+    keys = column_keys(small, first)
+    court = Court(small, first, FIRST_STRENGTH if strength is None else strength)
+    results = qualified(court, k, keys, executor)
+    if strength is None:
+        court = court.learned(court.ranked(results, 1)[0])
+    results = court.ranked(results, KEPT[0])
+    court = replace(court, blocks=middle)
+    for _ in range(2):
+        results = court.ranked(court.further(results, HEAT, executor), KEPT[1])
+    for turn in range(1 + k // CLUSTERS_A_ROUND):
+        results = moved(court, results, keys, turn, executor)
+    results = map_tasks(partial(court.filled, keys=keys), results, executor)
+    finalists = court.near(court.ranked(results, FINALISTS))
+    court = replace(court, blocks=jury)
+    best = court.ranked(court.further(finalists, FINAL, executor), 1)[0]
+    if strength is None:
+        court = court.learned(best)
+    return Candidate(best.model, court.strength, court.value(best)[1])
+
+
+def qualified(court: Court, k: int, keys: Keys, executor: Executor | None) -> list[EMResult]:
+    """Return the starts after the first heat.
+
+    Where two decompositions arrive at one end, clusters lie far apart and a few draws will do.
+    """
+    heat = partial(court.run, stopping=HEAT)
+    found = map_tasks(heat, decomposed(court.blocks, k, executor), executor)
+    arrived = [result for result in found if result.converged]
+    agreed = len(arrived) > len(court.ranked(arrived, len(arrived)))
+    draws = drawn(court.blocks, k, court.first, keys)
+    return [*found, *map_tasks(heat, draws[:FEW] if agreed else draws, executor)]
+
+
+def moved(
+    court: Court, results: list[EMResult], keys: Keys, turn: int, executor: Executor | None
+) -> list[EMResult]:
+    """Return the leaders after a round of splits and merges, the best first.
+
+    In one round each leader's clusters are halved and merged down again: all split-and-merge
+    moves at once. In the next they are joined with those of another leader and merged down.
+    """
+    movers = results[:MOVERS]
+    if turn % 2 and len(movers) > 1:
+        partners = [*movers[1:], movers[0]]
+        doubled = [joined(a.model, b.model) for a, b in zip(movers, partners, strict=True)]
+    else:
+        doubled = [halved(result.model, keys, turn) for result in movers]
+    places = range(len(movers))
+    better = map_tasks(lambda at: court.reshaped(movers[at], doubled[at]), places, executor)
+    return court.ranked([*better, *results[MOVERS:]], KEPT[1])
+
+
+def decomposed(blocks: Blocks, k: int, executor: Executor | None) -> list[Mixture]:
+    """Return the paper's start, and the ends of the ways down from k and 2k clusters.
+
+    All come from the same moments. With less rank than clusters there is the paper's alone.
+    """
     found = moments(blocks, executor)
     most = min(blocks.n_columns, blocks.n_rows, max(k, MOST))
     counts = sorted({min(ceil(k * excess), most) for excess in EXCESS})
     slices = whitened_slices(blocks, found, counts[-1], executor)
     if slices.shape[1] < k:
-        return Candidate(asvtd(blocks, k, executor), strength or FIRST_STRENGTH, -np.inf)
+        return [asvtd(blocks, k, executor)]
     own = slices[:, :k, :k]
-    prior = Prior.around(found.first, strength or FIRST_STRENGTH, blocks.weight)
+    prior = Prior.around(found.first, FIRST_STRENGTH, blocks.weight)
 
     def descended(count: int) -> Mixture:
-        start = (
-            overcomplete(slices, found, count)
-            if count
-            else repaired(diagonals(own, widest_gap(own)), found.first, _least(found))
-        )
-        stage = settle(blocks, start, prior, None)
+        stage = settle(blocks, overcomplete(slices, found, count), prior, None)
         for below in way_down(blocks, stage, k, prior, None):
             stage = below
         return stage.model
 
-    field = map_tasks(descended, [*reversed(counts), 0], executor)
-    for court, stopping in ((blocks, SHORT), (jury, LONG)):
-        judge = partial(_judged, court, first, strength, stopping)
-        judged = map_tasks(judge, field, executor)
-        judged.sort(key=lambda candidate: -candidate.evidence)
-        field = [candidate.model for candidate in judged[:FINALISTS]]
-    return judged[0]
+    paper = repaired(diagonals(own, widest_gap(own)), found.first, least_mean(found))
+    return [paper, *map_tasks(descended, counts, executor)]
 
 
-def whitened_slices(blocks: Blocks, found: Moments, most: int, executor: Executor | None) -> Floats:
-    """Return H (d, K, K) for K = ``most`` or the rank; H[:, :k, :k] is that of any k below."""
-    whitener = found.whiten(most)
-    rank = max(int(np.count_nonzero(whitener.any(axis=0))), 1)
-    return third(blocks, np.ascontiguousarray(whitener[:, :rank]), executor)
-
-
-def overcomplete(slices: Floats, found: Moments, count: int) -> Mixture:
-    """Return ``count`` clusters, or as many as the rank allows, by joint diagonalisation."""
-    means = joint_diagonal(np.ascontiguousarray(slices[:, :count, :count]))
-    return repaired(means, found.first, _least(found))
-
-
-def settle(blocks: Blocks, model: Mixture, prior: Prior, executor: Executor | None) -> Stage:
-    """Take a few EM steps from a decomposition."""
-    for _ in range(FIRST_STEPS):
-        model = maximise(expect(model, blocks, executor), prior)
-    return Stage(model, expect(model, blocks, executor), None)
-
-
-def way_down(
-    blocks: Blocks, stage: Stage, k: int, prior: Prior, executor: Executor | None
-) -> Iterator[Stage]:
-    """Yield the stage, then one with a cluster less each time, down to k clusters.
-
-    The pair that is merged is the one whose union loses the least evidence; a few EM steps
-    follow. Clusters keep their places, the second of the pair's is closed.
-    """
-    yield stage
-    while stage.model.n_components > k:
-        sums = stage.expected.sums
-        first, second = cheapest_merge(sums, prior)
-        joined = np.delete(sums, second, axis=1)
-        joined[:, first] = sums[:, first] + sums[:, second]
-        expected = Expected(joined, 0.0, 0.0)
-        for _ in range(STEPS_BETWEEN):
-            model = maximise(expected, prior)
-            expected = expect(model, blocks, executor)
-        stage = Stage(model, expected, (first, second))
-        yield stage
-
-
-def cheapest_merge(sums: Floats, prior: Prior) -> tuple[int, int]:
-    """Return the pair of clusters whose union loses the least evidence.
-
-    f(u) + f(v) − f(u ∪ v), where f is Σ_i log B(c + a, n − c + b) + log Γ(n + 1):
-    the cluster's means and label integrated out, less what all pairs share. O(k²·d).
-    """
-    sizes = np.ascontiguousarray(sums[-1])
-    carriers = np.ascontiguousarray(sums[:-1].T)
-    united = dense.log_marginals(carriers, sizes, prior.present, prior.absent)
-    united += gammaln(np.add.outer(sizes, sizes) + 1)
-    alone = united.diagonal() - gammaln(2 * sizes + 1) + gammaln(sizes + 1)
-    loss = np.add.outer(alone, alone) - united
-    loss[np.tril_indices(sizes.size)] = np.inf
-    first, second = np.unravel_index(np.argmin(loss), loss.shape)
-    return int(first), int(second)
-
-
-def _judged(
-    court: Blocks, first: Floats, strength: float | None, stopping: Stopping, model: Mixture
-) -> Candidate:
-    prior = Prior.around(first, strength or FIRST_STRENGTH, court.weight)
-    result = em(court, model, prior, stopping)
-    sums = result.expected.sums
-    alpha = strength or learn_strength(sums, first, court.weight)
-    value = evidence(
-        result.model, sums, result.log_likelihood, Prior.around(first, alpha, court.weight)
-    )
-    return Candidate(result.model, alpha, value)
-
-
-def _least(found: Moments) -> float:
-    return 0.5 / (found.weight + 1)
+def drawn(blocks: Blocks, k: int, first: Floats, keys: Keys) -> list[Mixture]:
+    """Return starts drawn by hash, more of them where the rows are few."""
+    ones = max(float(first.sum()), 1.0) * blocks.n_rows
+    fewest, most = DRAWN[0] + k, DRAWN[1]
+    count = max(fewest, min(most, int(WORK / (ones * k * 2 * HEAT.max_iter))))
+    least = 0.5 / (blocks.weight + 1)
+    return [scattered(first, k, keys, turn, least) for turn in range(count)]

@@ -45,6 +45,31 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights)
 
 
+def distinct(blocks: Blocks, first: Floats, executor: Executor | None) -> Blocks:
+    """Return each different row that weighs something once, with the weight of all like it."""
+    parts = map_blocks(_Hashed.of(blocks, first).weighed, blocks, executor)
+    rows = _gathered(parts, blocks.n_rows)
+    rows = rows.at(np.flatnonzero(rows.weights > 0))
+    indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
+    return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights)
+
+
+def column_keys(blocks: Blocks, first: Floats) -> Keys:
+    """Return a hash of each column by what it holds, (d,), to draw noise by.
+
+    The sum, over the rows that carry the code, of a hash of how common the row's codes are: it
+    depends neither on the order of the rows nor on that of the columns.
+    """
+    hashed = _Hashed.of(blocks, first)
+    keys = np.zeros(blocks.n_columns, np.uint64)
+    for load in blocks.loaders:
+        rows = load()
+        _, common, _ = hashed.keys(rows)
+        with np.errstate(over="ignore"):  # modulo 2⁶⁴, also where the loop is not compiled
+            kernels.add_to_columns(rows.indptr, rows.indices, kernels.mixed(common), keys)
+    return keys
+
+
 def chances(blocks: Blocks, first: Floats, executor: Executor | None) -> Floats:
     """Return a number in [0, 1) for each row, (n,), to draw parts by.
 
@@ -124,6 +149,12 @@ class _Hashed:
         buckets, inverse = np.unique(self._buckets(patterns), return_inverse=True)
         weights = rows.weights if rows.weights.size else None
         return buckets, np.bincount(inverse, weights=weights).astype(np.float64)
+
+    def weighed(self, rows: Rows) -> _Weighed:
+        """Return the different rows of a block, with their weights."""
+        patterns, common, weights = self.keys(rows)
+        chances = kernels.mixed(common) / 2.0**64
+        return _Weighed(patterns, chances, weights, np.diff(rows.indptr), rows.indices).collapsed()
 
     def pick(self, bounds: Floats, rows: Rows) -> _Weighed:
         """Return the rows of a block whose chance is below the bound of their bucket."""

@@ -9,6 +9,7 @@ from comorb.errors import InputError
 from comorb.insight.profile.assignment import assign
 from comorb.insight.profile.profiling import profile
 from comorb.model.mixture import Mixture
+from comorb.model.tempering import tempered
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import MODEL, dense
 
@@ -36,3 +37,13 @@ def test_clusters_of_one_group_count_together(cohort: Cohort) -> None:
     np.testing.assert_array_equal(grouped.labels, plain.labels)
     np.testing.assert_allclose(grouped.top, plain.top)
     np.testing.assert_allclose(grouped.soft, plain.soft)
+
+
+def test_a_temperature_lowers_confidence_and_leaves_labels_and_sums(cohort: Cohort) -> None:
+    plain, cooler = assign(MODEL, cohort), assign(MODEL, cohort, temperature=0.5)
+    np.testing.assert_array_equal(plain.labels, cooler.labels)
+    np.testing.assert_array_equal(plain.soft, cooler.soft)
+    assert cooler.top.mean() < plain.top.mean()
+    assert cooler.entropy.mean() > plain.entropy.mean()
+    posterior = MODEL.posterior(cohort.blocks().loaders[0]())[0]
+    np.testing.assert_allclose(cooler.top, tempered(posterior, 0.5).max(axis=1))

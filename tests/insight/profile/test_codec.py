@@ -6,9 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from comorb.errors import StorageError
+from comorb.insight.profile.contents import Caveats
+from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from tests.insight.conftest import MODEL, make_cohort
@@ -24,6 +27,20 @@ def test_there_and_back(min_cell: int, weighted: bool) -> None:
     assert again.source == made.source
     assert again.clusters == made.clusters
     assert again.heatmap == made.heatmap
+
+
+def test_a_profile_of_an_earlier_version_has_intervals_of_its_own_and_no_caveats() -> None:
+    made = profile(MODEL, make_cohort())
+    plain = json.loads(made.to_json())
+    for key in ("low", "high", "caveats"):
+        del plain[key]
+    for cluster in plain["clusters"]:
+        del cluster["length"], cluster["of_length"]
+    again = Profile.from_json(json.dumps(plain))
+    sizes = np.array([cluster.effective for cluster in made.clusters])
+    np.testing.assert_allclose(again.low, wilson(made.prevalence, sizes[:, None])[0])
+    assert again.caveats == Caveats()
+    assert again.clusters[0].length is None
 
 
 def _drop(plain: dict[str, Any]) -> None:

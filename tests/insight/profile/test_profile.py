@@ -23,7 +23,7 @@ def test_the_code_of_every_record_is_left_out(full: Profile) -> None:
 
 
 def test_top_is_the_order_of_relevance_above_the_floor(full: Profile) -> None:
-    low, _ = full.intervals()
+    low = full.low
     for cluster in (0, 1):
         for lam in (0.0, 0.6, 1.0):
             picks = full.top(cluster, lam, n=4)
@@ -52,8 +52,7 @@ def test_names_come_from_the_relevant_codes_and_can_be_replaced(full: Profile) -
 
 
 def test_intervals_hold_the_prevalence(full: Profile) -> None:
-    low, high = full.intervals()
-    assert np.all((low <= full.prevalence) & (full.prevalence <= high))
+    assert np.all((full.low <= full.prevalence) & (full.prevalence <= full.high))
     low, high = full.overall_intervals()
     assert np.all((low <= full.overall) & (full.overall <= high))
 

@@ -11,6 +11,7 @@ import pytest
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.model.mixture import Mixture
+from comorb.model.tempering import tempered
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import MODEL, dense, make_cohort
 
@@ -28,7 +29,8 @@ def test_sizes_shares_and_prevalence(weighted: bool) -> None:
         assert cluster.share == pytest.approx(w[rows].sum() / w.sum())
         assert cluster.soft_share == pytest.approx((w @ posterior)[j] / w.sum(), abs=1e-8)
         assert cluster.effective == pytest.approx(w[rows].sum() ** 2 / (w[rows] ** 2).sum(), 1e-6)
-        assert cluster.top == pytest.approx(np.average(posterior[rows, j], weights=w[rows]), 1e-5)
+        cooler = tempered(posterior, made.caveats.temperature)[rows, j]
+        assert cluster.top == pytest.approx(np.average(cooler, weights=w[rows]), 1e-5)
         np.testing.assert_array_equal(made.counts[j], x[rows].sum(axis=0))
         np.testing.assert_allclose(made.prevalence[j], np.average(x[rows], axis=0, weights=w[rows]))
     np.testing.assert_allclose(made.overall, np.average(x, axis=0, weights=w))

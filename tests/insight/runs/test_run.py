@@ -18,6 +18,7 @@ from comorb.insight.runs import run as module
 from comorb.insight.runs.cohorts import open_cohort
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.run import Request, choose_number, fit_records, measure_stability, run
+from comorb.model.choice import RELIABLE
 from comorb.records.archive import save_cohort
 from comorb.records.datasets import region, tertiary
 from comorb.records.layouts.layout import Layout
@@ -246,3 +247,16 @@ def test_clusters_of_common_groups_are_no_coding_eras(tmp_path):
     for cluster in set(clusters):
         own = [str(id_) in tenth for id_, one in zip(ids, clusters, strict=True) if one == cluster]
         assert 0.4 < sum(own) / len(own) < 0.55
+
+
+def test_the_words_of_a_chosen_number_follow_from_the_stability_that_is_shown(table, tmp_path):
+    made = fit_records(table, tmp_path / "run", Request("auto", repeats=1))
+    again = [cluster for cluster in made.clusters if cluster.stability >= RELIABLE]
+    if len(again) == made.k:
+        words = "all of them come out again"
+    else:
+        words = f"{len(again)} of them, with " if again else "none of them comes out again"
+    assert words in made.source.reason
+    saved = load_model(tmp_path / "run" / "model.comorb")
+    assert saved.run["reason"] == made.source.reason
+    assert saved.run["temperature"] == made.caveats.temperature

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from comorb.insight.profile.contents import Caveats, Pair
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import pdf
 from comorb.insight.views.pdf import report_pdf
@@ -108,3 +109,13 @@ def test_outcomes_stand_with_their_intervals(full: Profile, place: int) -> None:
     found = [text for figure in pdf._outcomes(full) for text in texts(figure)]
     assert expected in found
     assert "Died" in found
+
+
+def test_what_the_clusters_leave_unexplained_is_told(full: Profile) -> None:
+    caveats = replace(full.caveats, explained_by_length=0.17, pairs=(Pair(1, 2, 1200, 300.4),))
+    assert pdf._unexplained(replace(full, caveats=caveats)) == [
+        "The cluster of a record explains 17% of how many codes it has.",
+        f"Often together beyond what the clusters explain: {full.labels[1]} and {full.labels[2]}, "
+        "in 1,200 records; 300 are expected.",
+    ]
+    assert pdf._unexplained(replace(full, caveats=Caveats())) == []

@@ -12,6 +12,7 @@ from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Rows, map_blocks
 from comorb.model.mixture import Mixture
+from comorb.model.tempering import tempered
 from comorb.model.threads import workers
 from comorb.records.cohort import Cohort
 
@@ -21,7 +22,7 @@ class Assignment:
     """The cluster of each record, in the order of the cohort."""
 
     labels: Ints  # the most probable cluster
-    top: Floats  # its probability
+    top: Floats  # its probability, tempered like the next two
     margin: Floats  # by how much that exceeds the second highest
     entropy: Floats  # −Σ p log p / log k: 0 for a sure record, 1 for one that could be anywhere
     soft: Floats  # (k,): the summed, weighted probabilities of each cluster
@@ -39,30 +40,45 @@ class Assignment:
 
 
 def assign(
-    model: Mixture, cohort: Cohort, n_jobs: int = -1, groups: Sequence[int] | None = None
+    model: Mixture,
+    cohort: Cohort,
+    n_jobs: int = -1,
+    groups: Sequence[int] | None = None,
+    temperature: float = 1.0,
 ) -> Assignment:
     """Assign each record of a cohort to its most probable cluster; weights count in ``soft`` alone.
 
     ``groups`` has the group of each cluster of the model, when several count as one: a group is as
     probable as all of its clusters together, and labels are the places of the groups in ascending
-    order.
+    order. At a ``temperature`` below 1 probabilities are tempered; labels and ``soft`` stay.
     """
+    check_codes(model, cohort)
+    united = None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
+    with workers(n_jobs) as executor:
+        parts = list(
+            map_blocks(partial(assign_rows, model, united, temperature), cohort.blocks(), executor)
+        )
+    k = model.n_components if united is None else united.shape[1]
+    nothing = np.empty((0, k))
+    return joined(parts) if parts else _judge(nothing, nothing, np.empty(0))
+
+
+def check_codes(model: Mixture, cohort: Cohort) -> None:
+    """Refuse a model over other codes than those of a cohort."""
     if model.n_columns != len(cohort.codes):
         raise InputError(
             f"expected a model over the {len(cohort.codes)} codes of the cohort, got one over "
             f"{model.n_columns}; fit it on this cohort, or bring the cohort to the model's codes"
         )
-    united = None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
-    with workers(n_jobs) as executor:
-        parts = list(map_blocks(partial(assign_rows, model, united), cohort.blocks(), executor))
-    k = model.n_components if united is None else united.shape[1]
-    return joined(parts) if parts else _judge(np.empty((0, k)), np.empty(0))
 
 
-def assign_rows(model: Mixture, united: Floats | None, rows: Rows) -> Assignment:
+def assign_rows(
+    model: Mixture, united: Floats | None, temperature: float, rows: Rows
+) -> Assignment:
     """Assign the rows of one block; ``united`` (k, groups) marks clusters that count as one."""
     posterior = model.posterior(rows)[0]
-    return _judge(posterior if united is None else posterior @ united, rows.weights)
+    whole = np.eye(model.n_components) if united is None else united
+    return _judge(posterior @ whole, tempered(posterior, temperature) @ whole, rows.weights)
 
 
 def joined(parts: Sequence[Assignment]) -> Assignment:
@@ -76,11 +92,13 @@ def joined(parts: Sequence[Assignment]) -> Assignment:
     )
 
 
-def _judge(posterior: Floats, weights: Floats) -> Assignment:
+def _judge(posterior: Floats, cooler: Floats, weights: Floats) -> Assignment:
+    """Return labels and sums by the model's probabilities, and confidence by the tempered ones."""
     n, k = posterior.shape
     labels = posterior.argmax(axis=1)
-    top = posterior[np.arange(n), labels]
-    second = np.partition(posterior, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
-    entropy = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
+    top = cooler[np.arange(n), labels]
+    second = np.partition(cooler, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
+    entropy = -np.sum(cooler * np.log(np.maximum(cooler, 1e-300)), axis=1)
     soft = posterior.T @ (weights if weights.size else np.ones(n))
-    return Assignment(labels, top, top - second, entropy / max(np.log(k), 1e-300), soft)
+    margin = np.maximum(top - second, 0)
+    return Assignment(labels, top, margin, entropy / max(np.log(k), 1e-300), soft)

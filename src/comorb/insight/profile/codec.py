@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from comorb.errors import StorageError
-from comorb.insight.profile.contents import Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Pair, Provenance
+from comorb.insight.profile.intervals import wilson
 from comorb.model.arrays import Floats
 from comorb.records.codes.systems import title_of
 from comorb.records.ledger import Line
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
 FORMAT, VERSION = "comorb-profile", 1
-ARRAYS = ("counts", "prevalence", "totals", "overall", "weights", "means", "expected")
+ARRAYS = (
+    *("counts", "prevalence", "totals", "overall", "low", "high", "weights", "means", "expected"),
+)
 WHOLE = ("counts", "totals", "known")
 
 
@@ -37,6 +40,7 @@ def encode(profile: Profile) -> str:
         **{name: _plain(profile, name) for name in ARRAYS},
         "outcomes": [_outcome(outcome) for outcome in profile.outcomes],
         "heatmap": asdict(profile.heatmap),
+        "caveats": asdict(profile.caveats),
     }
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -78,7 +82,9 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("number")
     k, d = len(clusters), len(plain["codes"])
     shapes = {"counts": (k, d), "prevalence": (k, d), "means": (k, d), "weights": (k,)}
-    shapes |= {"totals": (d,), "overall": (d,), "expected": (d,)}
+    shapes |= {"totals": (d,), "overall": (d,), "expected": (d,), "low": (k, d), "high": (k, d)}
+    if "low" not in plain:
+        plain |= _wilson(plain, clusters)
     cells = plain["heatmap"]
     drawn = Heatmap(
         tuple(cells["columns"]), tuple(cells["lines"]), cells["per_line"], cells["bits"]
@@ -93,7 +99,20 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         **{key: _array(plain, key, shape) for key, shape in shapes.items()},
         "outcomes": tuple(_read_outcome(outcome, k + 1) for outcome in plain["outcomes"]),
         "heatmap": drawn,
+        "caveats": _caveats(plain.get("caveats", {})),
     }
+
+
+def _wilson(plain: dict[str, Any], clusters: tuple[Cluster, ...]) -> dict[str, Any]:
+    """Return the intervals of a profile of an earlier version, which had none of its own."""
+    sizes = np.array([cluster.effective for cluster in clusters], dtype=np.float64)
+    low, high = wilson(np.array(plain["prevalence"], dtype=np.float64), sizes[:, None])
+    return {"low": low, "high": high}
+
+
+def _caveats(plain: dict[str, Any]) -> Caveats:
+    pairs = tuple(Pair(**pair) for pair in plain.get("pairs", ()))
+    return Caveats(**plain | {"pairs": pairs})
 
 
 def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:

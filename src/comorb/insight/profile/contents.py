@@ -49,6 +49,29 @@ class Cluster:
     margin: float | None
     entropy: float | None
     stability: float | None = None  # mean Jaccard overlap with the same cluster in other subsets
+    length: float | None = None  # the mean number of codes in a record
+    of_length: float | None = None  # how much of what sets it apart is that number, from 0 to 1
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two codes, as places in ``Profile.codes``, that more records have than clusters explain."""
+
+    first: int
+    second: int
+    observed: int  # records with both
+    expected: float  # how many the model expects
+
+
+@dataclass(frozen=True)
+class Caveats:
+    """What the model of the clusters leaves unexplained."""
+
+    temperature: float = 1.0  # of the evidence that the model sees in a record's codes, the share
+    # that is real; probabilities of clusters are tempered by it
+    length: float | None = None  # the mean number of codes in a record
+    explained_by_length: float | None = None  # share of that number's variance between clusters
+    pairs: tuple[Pair, ...] = ()  # the least expected first
 
 
 @dataclass(frozen=True, eq=False)

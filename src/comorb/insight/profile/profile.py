@@ -9,13 +9,14 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.profile import codec, suppression
-from comorb.insight.profile.contents import Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.explain import Explanation, explain
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
 from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import Mixture
+from comorb.model.tempering import tempered
 from comorb.records.codes.features import featurise
 from comorb.records.codes.system import LEVELS
 from comorb.records.codes.systems import SYSTEMS, systems_by_kind
@@ -44,6 +45,9 @@ class Profile:
         Their weighted share of the cluster.
     totals, overall : ndarray of shape (d,)
         The same over all records.
+    low, high : ndarray of shape (k, d)
+        The 95% interval of each prevalence: it counts that labels are uncertain and that codes
+        depend on each other, and holds the prevalence.
     weights, means : ndarray of shape (k,) and (k, d)
         The model's ω and μ.
     expected : ndarray of shape (d,)
@@ -52,6 +56,8 @@ class Profile:
         Covariates per cluster.
     heatmap : Heatmap
         The records × the most common codes.
+    caveats : Caveats
+        What the model leaves unexplained.
     min_cell : int
         The smallest count that is shown; 0 when nothing is suppressed.
     """
@@ -65,11 +71,14 @@ class Profile:
     prevalence: Floats
     totals: Floats
     overall: Floats
+    low: Floats
+    high: Floats
     weights: Floats
     means: Floats
     expected: Floats
     outcomes: tuple[Outcome, ...]
     heatmap: Heatmap
+    caveats: Caveats
     min_cell: int = 0
 
     def __repr__(self) -> str:
@@ -112,11 +121,6 @@ class Profile:
         """The codes that every record has, as places in ``codes``: they tell nothing apart."""
         return tuple(np.flatnonzero(self.totals == self.source.records).tolist())
 
-    def intervals(self) -> tuple[Floats, Floats]:
-        """Return the ends of the 95% interval of each prevalence, (k, d) each."""
-        sizes = np.array([cluster.effective for cluster in self.clusters], dtype=np.float64)
-        return wilson(self.prevalence, sizes[:, None])
-
     def overall_intervals(self) -> tuple[Floats, Floats]:
         """Return the ends of the 95% interval of each overall prevalence, (d,) each."""
         return wilson(self.overall, np.array(self.source.effective))
@@ -157,7 +161,7 @@ class Profile:
         if not 0 <= cluster < self.k:
             raise InputError(f"expected a cluster from 0 to {self.k - 1}, got {cluster}")
         scores = self.relevance(lam)[cluster].copy()
-        low = self.intervals()[0][cluster]
+        low = self.low[cluster]
         scores[list(self.universal)] = np.nan
         scores[~((low >= floor) & (self.counts[cluster] >= FEWEST))] = np.nan
         order = np.argsort(-scores, kind="stable")
@@ -213,7 +217,10 @@ class Profile:
         return suppression.suppress(self, min_cell)
 
     def explain(self, codes: Sequence[str]) -> Explanation:
-        """Explain the posterior of a record with these codes, written as in the records."""
+        """Explain the posterior of a record with these codes, written as in the records.
+
+        The posterior is tempered, as the confidence of the clusters is.
+        """
         if self.min_cell:
             raise InputError(
                 "a suppressed profile does not hold the whole model; explain from the full one"
@@ -224,7 +231,10 @@ class Profile:
         if own in SYSTEMS and set(levels) <= set(LEVELS):
             features = featurise(codes, own, levels).of
         given = [feature for code in codes for feature in features.get(code) or (code,)]
-        return explain(Mixture(self.weights / self.weights.sum(), self.means), self.codes, given)
+        model = Mixture(self.weights / self.weights.sum(), self.means)
+        explained = explain(model, self.codes, given)
+        posterior = tempered(explained.posterior[None], self.caveats.temperature)[0]
+        return replace(explained, posterior=posterior)
 
     def to_json(self) -> str:
         """Return the profile as versioned JSON."""

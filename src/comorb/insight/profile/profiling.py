@@ -10,14 +10,16 @@ from scipy.sparse import csr_array
 
 from comorb import __version__
 from comorb.insight.profile import heatmap
-from comorb.insight.profile.assignment import Assignment, assign
-from comorb.insight.profile.contents import Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.assignment import Assignment, assign, check_codes
+from comorb.insight.profile.checking import Check, check_model
+from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.intervals import effective
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
 from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import Mixture
+from comorb.model.threads import workers
 from comorb.records.cohort import Cohort
 from comorb.storage import fingerprint
 
@@ -33,6 +35,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     outcomes: Sequence[str] | None = None,
     assigned: Assignment | None = None,
     numbers: Sequence[int] | None = None,
+    check: Check | None = None,
 ) -> Profile:
     """Profile the clusters of a cohort.
 
@@ -52,6 +55,8 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
         The cluster of each record, where it isn't the most probable one.
     numbers : sequence of int, optional
         The number of each cluster; by default they count from 1.
+    check : Check, optional
+        What `check_model` returned, where it was measured on more than these records.
 
     Returns
     -------
@@ -67,13 +72,31 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     >>> profile(fitted.mixture_, cohort).k
     5
     """
-    assigned = assigned or assign(model, cohort)
+    check_codes(model, cohort)
     k = model.n_components
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
     source = _provenance(cohort, weights, title, reason, command)
-    clusters = _clusters(assigned, weights, numbers or range(1, k + 1))
+    if check is None:
+        with workers(-1) as executor:
+            check = check_model(model, cohort.blocks(), executor)
+    assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
+    clusters = tuple(
+        replace(cluster, length=round(float(length), 3), of_length=round(float(share), 6))
+        for cluster, length, share in zip(
+            _clusters(assigned, weights, numbers or range(1, k + 1)),
+            check.lengths,
+            check.of_length,
+            strict=True,
+        )
+    )
     summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
+    made = replace(
+        made,
+        low=_digits(np.minimum(check.low, made.prevalence)),
+        high=_digits(np.maximum(check.high, made.prevalence)),
+        caveats=check.caveats,
+    )
     columns = made.common(heatmap.COLUMNS)
     drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k)
     made = replace(made, heatmap=drawn)
@@ -110,11 +133,14 @@ def _counted(
         prevalence=_digits(sums / np.maximum(mass, 1e-300)[:, None]),
         totals=counts.sum(axis=0),
         overall=_digits(sums.sum(axis=0) / weights.sum()),
+        low=np.zeros_like(counts),
+        high=np.ones_like(counts),
         weights=_digits(model.weights),
         means=_digits(model.means),
         expected=_digits(model.weights @ model.means),
         outcomes=outcomes,
         heatmap=Heatmap((), (0,) * k, 1, ""),
+        caveats=Caveats(),
     )
 
 

@@ -17,7 +17,7 @@ from scipy.linalg import null_space
 
 from comorb.errors import InputError
 from comorb.insight.profile import heatmap
-from comorb.insight.profile.contents import Cluster, Outcome
+from comorb.insight.profile.contents import Cluster, Outcome, Pair
 from comorb.model.arrays import Floats, Mask
 from comorb.records.ledger import Line
 
@@ -71,11 +71,14 @@ def suppress(full: Profile, least: int) -> Profile:
         prevalence=blank(full.prevalence, cells),
         totals=blank(full.totals, totals),
         overall=blank(full.overall, totals),
+        low=blank(full.low, cells),
+        high=blank(full.high, cells),
         weights=blank(full.weights, small),
         means=blank(full.means, cells),
         expected=blank(full.expected, totals),
         outcomes=tuple(hide_outcome(each, sizes, small, least) for each in full.outcomes),
         heatmap=heatmap.masked(thinned, cells),
+        caveats=replace(full.caveats, pairs=_shown_pairs(full, least)),
         min_cell=least,
     )
     fresh = shown.automatic_names()
@@ -85,6 +88,23 @@ def suppress(full: Profile, least: int) -> Profile:
         if not small[place] and cluster.name == automatic[place]
     }
     return shown.renamed(again)
+
+
+def _shown_pairs(full: Profile, least: int) -> tuple[Pair, ...]:
+    """Return the pairs of codes of which no small number is told: with both, one or neither.
+
+    Weighted numbers of records don't tell whether one is small, so then there are none.
+    """
+    if full.source.weight is not None:
+        return ()
+    shown = []
+    for pair in full.caveats.pairs:
+        one, two = full.totals[pair.first], full.totals[pair.second]
+        table = np.array([pair.observed, one - pair.observed, two - pair.observed])
+        neither = full.source.records - table.sum()
+        if not _small(np.append(table, neither), least).any():
+            shown.append(pair)
+    return tuple(shown)
 
 
 def hide_codes(counts: Floats, sizes: Floats, forced: Mask, least: int) -> tuple[Mask, Mask]:

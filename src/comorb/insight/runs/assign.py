@@ -24,6 +24,7 @@ from comorb.model.mixture import Mixture
 from comorb.records.export import check_export, export
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
+from comorb.storage import SavedModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,8 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
         sizes, sure = np.zeros(len(saved.clusters), np.int64), np.zeros(len(saved.clusters))
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for ids, part in assigned_blocks(cohort, saved.mixture, executor, place):
+            tau = temperature_of(saved)
+            for ids, part in assigned_blocks(cohort, saved.mixture, tau, executor, place):
                 np.add.at(sizes, part.labels, 1)
                 np.add.at(sure, part.labels, part.top)
                 yield assignment_rows(ids, part, saved.numbers)
@@ -82,15 +84,23 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
 def assigned_blocks(
     cohort: AnyCohort,
     mixture: Mixture,
+    temperature: float,
     executor: Executor | None,
     place: Indices | None = None,
 ) -> Iterator[tuple[pa.Array, Assignment]]:
     """Yield the ids and the clusters of the records of each block; see `align` for ``place``."""
     start = 0
-    assigned = map_blocks(partial(_assigned, mixture, place), cohort.blocks(), executor)
+    assigned = map_blocks(
+        partial(_assigned, mixture, temperature, place), cohort.blocks(), executor
+    )
     for number, part in enumerate(assigned):
         yield cohort.ids_of(number, start, part.labels.size), part
         start += part.labels.size
+
+
+def temperature_of(saved: SavedModel) -> float:
+    """Return what the confidence of a model's records is tempered by; 1 in models that lack it."""
+    return float(saved.run.get("temperature", 1.0))
 
 
 def assignment_rows(ids: pa.Array, part: Assignment, numbers: Sequence[int]) -> pa.RecordBatch:
@@ -104,6 +114,8 @@ def assignment_rows(ids: pa.Array, part: Assignment, numbers: Sequence[int]) -> 
     )
 
 
-def _assigned(mixture: Mixture, place: Indices | None, rows: Rows) -> Assignment:
+def _assigned(
+    mixture: Mixture, temperature: float, place: Indices | None, rows: Rows
+) -> Assignment:
     own = rows if place is None else aligned(place, mixture.n_columns, rows)
-    return assign_rows(mixture, None, own)
+    return assign_rows(mixture, None, temperature, own)

@@ -20,7 +20,7 @@ from comorb.errors import InputError, RecordsError
 from comorb.insight.profile.assignment import Assignment, assign
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from comorb.insight.runs.assign import assignment_rows
+from comorb.insight.runs.assign import assignment_rows, temperature_of
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names
 from comorb.model.mixture import Mixture
@@ -48,7 +48,8 @@ class Revision:
         groups = grouped(self.groups or earlier.numbers, pair)
         numbers = tuple(sorted(set(groups)))
         reason = f"{len(numbers)}, after {len(groups)} were found and some were merged by hand"
-        assigned = assign(fitted.mixture, self.cohort, groups=groups)
+        tau = temperature_of(fitted)
+        assigned = assign(fitted.mixture, self.cohort, groups=groups, temperature=tau)
         model = replace(
             fitted,
             mixture=merged(fitted.mixture, groups),
@@ -65,7 +66,9 @@ class Revision:
         """Write the run in which one record, by its id, is in the cluster of a number."""
         earlier, model = load_profile(self.before.path), load_model(self.before.model)
         moves = moved_records(self.before) | {record: number}
-        assigned = assign(load_model(self._fitted).mixture, self.cohort, groups=self.groups)
+        fitted = load_model(self._fitted)
+        tau = temperature_of(fitted)
+        assigned = assign(fitted.mixture, self.cohort, groups=self.groups, temperature=tau)
         labels = assigned.labels.copy()
         for one, cluster in moves.items():
             labels[row_of(self.cohort, one)] = earlier.place_of(cluster)

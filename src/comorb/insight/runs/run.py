@@ -20,6 +20,7 @@ from comorb.engines import FileJournal, open_engine
 from comorb.engines.blockfile import RowGroup, identity
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import Assignment, assign, joined
+from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assigned_blocks, assignment_rows
@@ -123,7 +124,8 @@ def run(
 
         def rows() -> Iterator[pa.RecordBatch]:
             start = 0
-            for ids, part in assigned_blocks(cohort, clusters.mixture, executor):
+            tau = clusters.check.caveats.temperature
+            for ids, part in assigned_blocks(cohort, clusters.mixture, tau, executor):
                 sampled.append(part.every(step, -start % step))
                 start += len(ids)
                 yield assignment_rows(ids, part, clusters.numbers)
@@ -146,6 +148,8 @@ class Clusters:
     reason: str
     facts: dict[str, Any]
     notes: tuple[str, ...]
+    check: Check
+    choice: Choice | None = None  # where the number was chosen
 
 
 def find(
@@ -173,21 +177,25 @@ def find(
         "log_likelihood": fitted.log_likelihood_,
         "smoothing": fitted.smoothing_,
     }
+    mixture, numbers = fitted.mixture_, tuple(range(1, fitted.weights_.size + 1))
+    if request.earlier:
+        mixture, numbers = arrange(mixture, cohort.codes, request.earlier)
+    check = check_model(mixture, blocks, executor)
+    facts["temperature"] = check.caveats.temperature
     if passes is not None:
         groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
         facts["passes_over_the_file"] = passes.passes + passes.recalled
         facts["bytes_a_pass"] = sum(group.size for group in groups)
-    mixture, numbers = fitted.mixture_, tuple(range(1, fitted.weights_.size + 1))
-    if request.earlier:
-        mixture, numbers = arrange(mixture, cohort.codes, request.earlier)
-    return Clusters(mixture, numbers, reason, facts, tuple(str(one.message) for one in caught))
+    notes = tuple(str(one.message) for one in caught)
+    choice = fitted.choice_ if request.k == "auto" else None
+    return Clusters(mixture, numbers, reason, facts, notes, check, choice)
 
 
 def make_profile(
     clusters: Clusters, sample: Cohort, assigned: Assignment, request: Request, tell: Tell
 ) -> tuple[Profile, Stability | None]:
     """Return the profile of the clusters, and how well they come out again, if that is wanted."""
-    measured, notes = None, clusters.notes
+    measured, notes, reason = None, clusters.notes, clusters.reason
     if request.repeats:
         text = f"Finding the clusters again, in {2 * request.repeats} parts of the records"
         tell(Progress("repeating", text))
@@ -199,6 +207,9 @@ def make_profile(
                 sample_weight=sample.weights,
                 labels=assigned.labels,
             )
+            if clusters.choice is not None:
+                shares = clusters.mixture.weights.tolist()
+                reason = clusters.choice.judged(measured.jaccard, shares).reason
         except InputError as error:
             notes = (*notes, f"stability was not measured: {error}")
     tell(Progress("describing", "Describing the clusters"))
@@ -206,12 +217,13 @@ def make_profile(
         clusters.mixture,
         replace(sample, ledger=sample.ledger.noted(*notes)),
         title=request.title,
-        reason=clusters.reason,
+        reason=reason,
         command=request.command,
         stability=None if measured is None else measured.jaccard,
         outcomes=request.outcomes,
         assigned=assigned,
         numbers=clusters.numbers,
+        check=clusters.check,
     )
     return made.renamed(kept_names(made, request.earlier)), measured
 
@@ -222,7 +234,8 @@ def measure_stability(
     """Find the clusters of a cohort, and find out how well they come out again."""
     clusters = find(cohort, request, executor, tell=tell)
     sample, _ = cohort.sample(DESCRIBED)
-    assigned = assign(clusters.mixture, sample)
+    tau = clusters.check.caveats.temperature
+    assigned = assign(clusters.mixture, sample, temperature=tau)
     made, measured = make_profile(clusters, sample, assigned, request, tell)
     if measured is None:
         raise InputError(made.source.notes[-1])
@@ -254,5 +267,10 @@ def _saved(
         left_out=cohort.left_out,
         preparation=request.preparation.to_dict(),
         data_hash=digest,
-        run={"title": request.title, "records": len(cohort), **clusters.facts},
+        run={
+            "title": request.title,
+            "records": len(cohort),
+            **clusters.facts,
+            "reason": made.source.reason,
+        },
     )

@@ -26,7 +26,10 @@ _PER_PAGE, _FIGURES = 8, 6
 _LEFT = 0.06
 _NO_CODE = "without a usable code"
 _HIDDEN = "Counts below {} are not shown, nor those from which they could be worked out."
-_SURE = "Confidence: the mean probability that a record belongs where it was put."
+_SURE = (
+    "Confidence: the mean probability that a record belongs where it was put, tempered where codes "
+    "come in bundles."
+)
 _STABLE = (
     "Stability: how much of the cluster comes back when others of the same records are clustered; "
     "1 is all."
@@ -95,8 +98,23 @@ def _summary(profile: Profile) -> list[Figure]:
 def _closing(profile: Profile) -> list[Figure]:
     source, figure = profile.source, _page()
     made = [source.command, f"comorb {source.version}", f"SHA-256 of the data: {source.digest}"]
-    _write(figure, {"How to do it again": made}, 0.92)
+    blocks = {"What the clusters leave unexplained": _unexplained(profile)}
+    _write(figure, blocks | {"How to do it again": made}, 0.92)
     return [figure]
+
+
+def _unexplained(profile: Profile) -> list[str]:
+    """Return how far the length of records is explained, and the codes that come together."""
+    caveats, labels = profile.caveats, profile.labels
+    told = [
+        f"Often together beyond what the clusters explain: {labels[pair.first]} and "
+        f"{labels[pair.second]}, in {pair.observed:,} records; {pair.expected:,.0f} are expected."
+        for pair in caveats.pairs
+    ]
+    if caveats.explained_by_length is not None:
+        share = f"{caveats.explained_by_length:.0%}"
+        told.insert(0, f"The cluster of a record explains {share} of how many codes it has.")
+    return told
 
 
 def _write(figure: Figure, blocks: Mapping[str, Sequence[str]], height: float) -> float:

@@ -15,7 +15,7 @@ export function tuned(run, profile) {
   if (!may("analyst")) return;
   for (const card of page.querySelectorAll(".card")) card.append(actions(run, profile, Number(card.dataset.cluster)));
   const mark = () => {
-    for (const head of page.querySelectorAll("#frequency tbody th, #relevance li[data-code] .entry")) {
+    for (const head of page.querySelectorAll("#frequency tbody th, #relevance li[data-code] .entry, #trust .pairs .entry")) {
       if (!head.querySelector(".leave-out")) head.append(leaveOut(run, profile, Number(head.closest("[data-code]").dataset.code)));
     }
   };

@@ -22,9 +22,9 @@ def draw(
     rows = profile.top(cluster, lam, n)
     ax = ax or drawing.new_axes(7.5, 1.6 + 0.36 * max(len(rows), 1))
     at = np.arange(len(rows))
-    low, high = profile.intervals()
     share = profile.prevalence[cluster, rows]
-    errors = np.array([share - low[cluster, rows], high[cluster, rows] - share])
+    low, high = profile.low[cluster, rows], profile.high[cluster, rows]
+    errors = np.array([share - low, high - share])
     chosen = profile.clusters[cluster]
     colour = colours([chosen.number])[0]
     ax.barh(at - 0.19, share, 0.38, color=colour, label="in this cluster")
@@ -32,7 +32,7 @@ def draw(
     ax.barh(at + 0.19, profile.overall[rows], 0.38, color=palette()["overall"], label="overall")
     ax.set_yticks(at, [shorten(profile.labels[i], drawing.CODE_WIDTH) for i in rows])
     ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    drawing.percent(ax, float(np.nanmax(high[cluster, rows], initial=0.1)))
+    drawing.percent(ax, float(np.nanmax(high, initial=0.1)))
     ax.legend(frameon=False, fontsize=8, loc="lower right")
     name = shorten(chosen.name, drawing.NAME_WIDTH)
     return drawing.titled(ax, f"{chosen.number}  {name}\nMost relevant diagnoses, λ = {lam:g}")

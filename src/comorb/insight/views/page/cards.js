@@ -3,7 +3,8 @@
 import { count, h, number, percent, section, t } from "./dom.js";
 import { topCodes } from "./data.js";
 
-const DOUBTFUL = 0.6;
+const DOUBTFUL = 0.75;
+const MOSTLY = 0.5;
 
 export function cards({ profile }) {
   const largest = Math.max(...profile.clusters.map((cluster) => cluster.share ?? 0));
@@ -27,6 +28,7 @@ function card(profile, j, largest) {
       ` ${t("records")} · ${percent(cluster.share)}`,
     ),
     h("span", { class: "meter", vars: { "--share": (cluster.share ?? 0) / largest } }),
+    byLength(profile, cluster),
     h("ul", { class: "diagnoses" }, ...codes.map((i) => diagnosis(profile, j, i))),
     h(
       "dl",
@@ -35,6 +37,14 @@ function card(profile, j, largest) {
       stability(cluster),
     ),
   );
+}
+
+// Said where a cluster differs from all records mostly in how many codes a record has.
+function byLength(profile, cluster) {
+  if (!(cluster.of_length > MOSTLY)) return null;
+  const all = profile.caveats.length;
+  const key = cluster.length < all ? "cards.short_records" : "cards.long_records";
+  return h("p", { class: "notice" }, t(key, { n: number(cluster.length, 1), all: number(all, 1) }));
 }
 
 function diagnosis(profile, j, i) {

@@ -15,6 +15,12 @@ export function wilson(share, n) {
   return [Math.min(Math.max(low, 0), share), Math.max(Math.min(high, 1), share)];
 }
 
+// The 95% interval of a code's share in a cluster; profiles of earlier versions have none of their own.
+export function interval(profile, cluster, code) {
+  if (profile.low) return [profile.low[cluster][code], profile.high[cluster][code]];
+  return wilson(profile.prevalence[cluster][code], profile.clusters[cluster].effective);
+}
+
 export function isUniversal(profile, code) {
   return profile.totals[code] === profile.source.records;
 }
@@ -43,12 +49,11 @@ export function relevance(profile, cluster, code, lambda) {
 
 // The n most relevant codes of a cluster, as places in profile.codes.
 export function topCodes(profile, cluster, lambda, n) {
-  const size = profile.clusters[cluster].effective;
   return profile.codes
     .map((_, i) => ({ i, score: relevance(profile, cluster, i, lambda) }))
     .filter(({ i, score }) => {
       if (score === null || isUniversal(profile, i) || profile.counts[cluster][i] < FEWEST) return false;
-      const [low] = wilson(profile.prevalence[cluster][i], size);
+      const [low] = interval(profile, cluster, i);
       return low !== null && low >= FLOOR;
     })
     .sort((a, b) => b.score - a.score || a.i - b.i)

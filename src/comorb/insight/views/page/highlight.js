@@ -2,7 +2,7 @@
 // small table of all clusters. The keyboard's focus does the same as the pointer.
 
 import { h, percent, t } from "./dom.js";
-import { wilson } from "./data.js";
+import { interval, wilson } from "./data.js";
 
 export function createHighlight(root, profile) {
   const tip = h("div", { class: "tip", role: "status", hidden: true });
@@ -67,9 +67,9 @@ export function createHighlight(root, profile) {
 
 function tipContent(profile, code) {
   const rows = profile.clusters.map((cluster, j) =>
-    tipRow(profile, String(cluster.number), profile.prevalence[j][code], cluster.effective, j),
+    tipRow(String(cluster.number), profile.prevalence[j][code], interval(profile, j, code), j),
   );
-  const all = tipRow(profile, t("all"), profile.overall[code], profile.source.effective, null);
+  const all = tipRow(t("all"), profile.overall[code], wilson(profile.overall[code], profile.source.effective), null);
   return [
     h("strong", {}, profile.labels[code]),
     h("span", { class: "tip-code" }, `${profile.codes[code]} · ${profile.names[code]}`),
@@ -77,8 +77,7 @@ function tipContent(profile, code) {
   ];
 }
 
-function tipRow(profile, name, share, size, cluster) {
-  const [low, high] = wilson(share, size);
+function tipRow(name, share, [low, high], cluster) {
   const range = low === null ? "" : `${percent(low, 1)} – ${percent(high, 1)}`;
   const meter = h("span", { class: "meter", vars: { "--share": share ?? 0 } });
   return h(

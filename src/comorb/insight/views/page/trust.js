@@ -28,5 +28,23 @@ export function trust({ profile }) {
     "trust",
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("trust.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows))),
     h("dl", { class: "terms" }, ...names.slice(3).flatMap((name) => [h("dt", {}, t(`trust.${name}`)), h("dd", {}, t(`trust.${name}.how`))])),
+    unexplained(profile),
+  );
+}
+
+// What the clusters leave unexplained: how long records are, and codes that come together.
+function unexplained(profile) {
+  const { explained_by_length: share, pairs } = profile.caveats ?? { explained_by_length: null, pairs: [] };
+  const name = (i) => h("span", { class: "entry", "data-code": i }, profile.labels[i]);
+  const told = pairs.map(({ first, second, observed, expected }) =>
+    h("li", {}, name(first), " + ", name(second), h("span", { class: "quiet" }, ` ${t("trust.pair", { observed: count(observed), expected: count(Math.round(expected)) })}`)),
+  );
+  return h(
+    "div",
+    { class: "unexplained" },
+    share === null ? null : h("p", {}, t("trust.lengths", { share: percent(share) })),
+    pairs.length ? h("h3", {}, t("trust.pairs")) : null,
+    pairs.length ? h("p", {}, t("trust.pairs.how")) : null,
+    pairs.length ? h("ul", { class: "pairs" }, ...told) : null,
   );
 }

@@ -1,0 +1,59 @@
+"""The tree of a choice: groups that split in two, each with a name and whether the split holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from comorb.insight.profile.labels import automatic_names, label
+from comorb.insight.profile.profile import FLOOR, NAMING
+from comorb.insight.profile.relevance import relevance
+from comorb.model.choose import Choice
+from comorb.model.mixture import Mixture
+
+RANKED = 30  # codes of a group that its name is chosen from
+
+
+@dataclass(frozen=True)
+class Split:
+    """One of ``groups`` groups that is two groups where there is one more."""
+
+    groups: int
+    name: str
+    reliability: float  # its mean overlap with its match in parts of the records
+    into: tuple[str, str]
+    reliably: bool  # whether both come out again
+
+
+def splits(choice: Choice, codes: Sequence[str], names: Sequence[str], system: str) -> list[Split]:
+    """Return how groups split, from one group on, as far as both numbers were looked at.
+
+    Groups are named by their most relevant codes, no two of a number alike.
+    """
+    labels = [label(code, name, system) for code, name in zip(codes, names, strict=True)]
+    named = {k: _names(model, codes, labels, system) for k, model in choice.models.items()}
+    return [
+        Split(
+            merge.left,
+            named[merge.left][merge.first],
+            merge.reliability,
+            (named[merge.left + 1][merge.first], named[merge.left + 1][merge.second]),
+            merge.splits_reliably,
+        )
+        for merge in sorted(choice.tree, key=lambda merge: merge.left)
+        if {merge.left, merge.left + 1} <= set(named)
+    ]
+
+
+def _names(
+    model: Mixture, codes: Sequence[str], labels: Sequence[str], system: str
+) -> tuple[str, ...]:
+    scores = relevance(model.means, model.weights @ model.means, NAMING)
+    everyone = model.means.min(axis=0) > 1 - FLOOR
+    scores[(model.means < FLOOR) | everyone] = -np.inf
+    able = np.isfinite(scores).sum(axis=1)
+    orders = np.argsort(-scores, axis=1, kind="stable")
+    ranked = {j + 1: orders[j, : min(able[j], RANKED)].tolist() for j in range(len(orders))}
+    return automatic_names(ranked, codes, labels, system)

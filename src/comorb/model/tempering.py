@@ -1,0 +1,74 @@
+"""Posteriors that are as sure as they are right, where codes depend on each other."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from comorb.model import kernels
+from comorb.model.arrays import Floats
+from comorb.model.blocks import Blocks, Rows, map_reduce, snap_for
+from comorb.model.mixture import Mixture
+
+LEAST = 0.05  # of the temperature: below it a posterior would say nothing at all
+REACH = 2.0**20  # squares of log-ratios are added exactly up to this many nats² a record
+
+
+@dataclass(frozen=True)
+class Contrasts:
+    """Σ w·r_j·L, Σ w·r_j·L² of the log-ratios L_jl, and Σ w·r_j·r_l: (3, k, k), over some rows."""
+
+    sums: Floats
+
+    def __add__(self, other: Self) -> Contrasts:
+        return Contrasts(self.sums + other.sums)
+
+
+def temperature(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> float:
+    """Return τ in (0, 1]: how much evidence the codes of a record hold, of what the model thinks.
+
+    L_jl = log P(x | j) / P(x | l) has the variance Σ_i μ_ij(1 − μ_ij)(logit μ_ij − logit μ_il)²
+    in cluster j when codes are independent there; where they come in bundles it is larger, and
+    posteriors are too sure. τ is the expected over the actual variance, averaged over the pairs
+    of clusters with the weight Σ r_j r_l, the records that lie between them. One pass, O(N·k²).
+    """
+    k = model.n_components
+    if k == 1:
+        return 1.0
+    snap = snap_for(blocks.weight * REACH)
+    sums = map_reduce(partial(_contrasts, model, snap), blocks, executor).sums
+    between = sums[2] * (1 - np.eye(k))
+    sizes = np.maximum(sums[2].sum(axis=1), 1e-12)[:, None]
+    actual = sums[1] / sizes - (sums[0] / sizes) ** 2
+    present, absent = model.logs
+    logits = present - absent
+    spread = model.means * (1 - model.means)
+    expected = np.einsum("ji,jli->jl", spread, (logits[:, None] - logits[None]) ** 2)
+    told = (expected > 0) & (between > 0)
+    if not told.any():
+        return 1.0
+    ratio = np.divide(actual, expected, out=np.ones_like(actual), where=told)
+    return float(np.clip(between[told].sum() / (between * ratio)[told].sum(), LEAST, 1.0))
+
+
+def tempered(posterior: Floats, tau: float) -> Floats:
+    """Return posteriors ∝ rᵗ, (n, k): the same labels, and confidences that mean what they say.
+
+    >>> tempered(np.array([[0.9, 0.1]]), 0.5).round(2).tolist()
+    [[0.75, 0.25]]
+    """
+    scaled = posterior**tau
+    return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
+
+
+def _contrasts(model: Mixture, snap: float, rows: Rows) -> Contrasts:
+    k = model.n_components
+    posterior, _ = model.posterior(rows)
+    _, logits = model.tables()
+    sums = np.zeros((3, k, k))
+    kernels.add_contrasts(rows.indptr, rows.indices, rows.weights, logits, posterior, snap, sums)
+    return Contrasts(sums)

@@ -1,0 +1,31 @@
+"""The tree of a choice, with names."""
+
+from __future__ import annotations
+
+from comorb.insight.runs.tree import splits
+from comorb.model.choice import RELIABLE
+from comorb.model.choose import choose
+from comorb.records.datasets import heart_failure
+
+
+def test_every_split_has_names_a_reliability_and_whether_it_holds() -> None:
+    cohort = heart_failure()
+    choice = choose(cohort.blocks(), range(1, 5))
+    found = splits(choice, cohort.codes, cohort.names, cohort.system)
+    assert [split.groups for split in found] == [1, 2, 3]
+    assert found[0].reliability == 1
+    merges = {merge.left: merge for merge in choice.tree}
+    rows = {row.k: row for row in choice.rows}
+    for split in found:
+        merge, finer = merges[split.groups], rows[split.groups + 1]
+        both = [finer.reliability[place] for place in (merge.first, merge.second)]
+        assert split.reliably == (min(both) >= RELIABLE)
+        assert split.name
+        assert split.into[0] != split.into[1]
+
+
+def test_a_level_that_was_not_looked_at_has_no_split() -> None:
+    cohort = heart_failure()
+    choice = choose(cohort.blocks(), [1, 3, 4])
+    found = splits(choice, cohort.codes, cohort.names, cohort.system)
+    assert [split.groups for split in found] == [3]
