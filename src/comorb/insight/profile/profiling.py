@@ -80,28 +80,21 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
         with workers(-1) as executor:
             check = check_model(model, cohort.blocks(), executor)
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
-    clusters = tuple(
-        replace(cluster, length=round(float(length), 3), of_length=round(float(share), 6))
-        for cluster, length, share in zip(
-            _clusters(assigned, weights, numbers or range(1, k + 1)),
-            check.lengths,
-            check.of_length,
-            strict=True,
-        )
-    )
+    clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
-    made = replace(
-        made,
-        low=_digits(np.minimum(check.low, made.prevalence)),
-        high=_digits(np.maximum(check.high, made.prevalence)),
-        caveats=check.caveats,
-    )
-    columns = made.common(heatmap.COLUMNS)
-    drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k)
-    made = replace(made, heatmap=drawn)
-    made = made.renamed(dict(enumerate(made.automatic_names())))
+    made = _checked(made, cohort, assigned, check)
     return made if stability is None else made.with_stability(stability)
+
+
+def _checked(made: Profile, cohort: Cohort, assigned: Assignment, check: Check) -> Profile:
+    """Return the profile with its heat-map, names, intervals and caveats."""
+    low, high = np.minimum(check.low, made.prevalence), np.maximum(check.high, made.prevalence)
+    made = replace(made, low=_digits(low), high=_digits(high), caveats=check.caveats)
+    columns = made.common(heatmap.COLUMNS)
+    drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, made.k)
+    made = replace(made, heatmap=drawn)
+    return made.renamed(dict(enumerate(made.automatic_names())))
 
 
 def _counted(
@@ -144,8 +137,10 @@ def _counted(
     )
 
 
-def _clusters(assigned: Assignment, weights: Floats, numbers: Sequence[int]) -> tuple[Cluster, ...]:
-    """Return the sizes and the confidence of each cluster, still without names."""
+def _clusters(
+    assigned: Assignment, weights: Floats, numbers: Sequence[int], check: Check
+) -> tuple[Cluster, ...]:
+    """Return the sizes, the confidence and the codes a record of clusters still without names."""
     total, n = float(weights.sum()), weights.size
     measured = []
     for place, (number, soft) in enumerate(zip(numbers, assigned.soft, strict=True)):
@@ -158,7 +153,9 @@ def _clusters(assigned: Assignment, weights: Floats, numbers: Sequence[int]) -> 
         shares = round(float(w.sum()) / total, 9), round(float(soft) / total, 9)
         soft_size, n_eff = round(n * float(soft) / total, 3), round(effective(w), 3)
         sizes = rows.size, shares[0], soft_size, shares[1], n_eff
-        measured.append(Cluster(number, "", *sizes, *means))
+        cluster = Cluster(number, "", *sizes, *means)
+        length, share = float(check.lengths[place]), float(check.of_length[place])
+        measured.append(replace(cluster, length=round(length, 3), of_length=round(share, 6)))
     return tuple(measured)
 
 
