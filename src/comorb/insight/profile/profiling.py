@@ -56,7 +56,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     numbers : sequence of int, optional
         The number of each cluster; by default they count from 1.
     check : Check, optional
-        What `check_model` returned, where it was measured on more than these records.
+        What `check_model` returned for more records than these.
 
     Returns
     -------
@@ -68,8 +68,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     >>> from comorb import BernoulliMixture
     >>> from comorb.records.datasets import heart_failure
     >>> cohort = heart_failure()
-    >>> fitted = BernoulliMixture(5).fit(cohort.matrix)
-    >>> profile(fitted.mixture_, cohort).k
+    >>> profile(BernoulliMixture(5).fit(cohort.matrix).mixture_, cohort).k
     5
     """
     check_codes(model, cohort)
