@@ -64,7 +64,7 @@ def plan_reading(
         note = f"{chosen.label} holds {plan.holds}, not diagnoses; they are read as what they are"
         plan = replace(plan, notes=(*plan.notes, note))
     if plan.reader is binary.READER:
-        plan = binary.settle_items(source, plan)
+        plan = binary.settle_items(source, plan, columns.cells)
     if whole:
         return plan
     return replace(plan, meanings=settled(source, plan.table, plan.layout))
