@@ -85,6 +85,20 @@ def test_rows_of_one_patient_count_once():
     assert found["code"].values == ("E11",)
 
 
+def test_ids_that_are_not_known_as_such_are_not_shown():
+    rows = pa.table(
+        {
+            "x": [str(17_000 + i // 15) for i in range(1500)],
+            "y": ["ward", "ambulance", "home"] * 500,
+            "dx1": ["I10"] * 1500,
+            "dx2": ["E11"] * 1500,
+        }
+    )
+    found = roles(rows)
+    assert (found["x"].role, found["x"].values) == ("number", ())
+    assert found["y"].values == ("ambulance", "home", "ward")
+
+
 @pytest.mark.parametrize(
     ("values", "role", "reason"),
     [

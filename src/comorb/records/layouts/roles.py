@@ -68,6 +68,11 @@ class _Figures:
     most: tuple[str, ...] = ()
 
     @property
+    def are_labels(self) -> bool:
+        """Whether values are too few for their rows to be ids of patients that aren't known."""
+        return self.distinct <= max(FEW, min(_MANY, min(self.rows, _LOOKED_AT) // 100))
+
+    @property
     def missing(self) -> float:
         """The share of missing cells; neither none nor all when it is nearly so."""
         share = 1 - self.present / self.rows
@@ -95,7 +100,7 @@ def column_roles(
         role, reason = _role(name, known.get(name), figures, layout)
         if covariates is not None and role in _COVARIATES and names[name] not in covariates:
             role, reason = "ignored", "it differs within a record"
-        shown = role in _SHOWN or (role in _COVARIATES and figures.distinct <= _MANY)
+        shown = role in _SHOWN or (role in _COVARIATES and figures.are_labels)
         values = figures.most if shown and (role, layout.kind) != ("codes", "binary") else ()
         described.append(ColumnRole(name, role, values, figures.missing, reason))
     return tuple(described)

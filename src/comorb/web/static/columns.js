@@ -1,6 +1,6 @@
 // What each column is: one table, in which every role can be corrected.
 
-import { count, h, percent, said, t } from "/page/dom.js";
+import { count, h, hasText, percent, said, t } from "/page/dom.js";
 import { call, doing, may, tell } from "./frame.js";
 
 const ROLES = ["codes", "id", "patient", "age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight", "category", "number", "version", "part", "ignored"];
@@ -76,7 +76,7 @@ function correction(row, known, lines) {
     { class: "correction" },
     field("fix-codes", t("columns.codes"), codes, t("columns.codes.how")),
     h("div", { class: "row" }, field("fix-layout", t("understood.layout"), kind), field("fix-system", t("understood.system"), system), field("fix-unit", t("understood.unit"), unit)),
-    shown.length ? h("fieldset", {}, h("legend", {}, t("understood.outcomes")), ...shown.map((box) => h("label", {}, box, ` ${box.value}`))) : null,
+    shown.length ? h("fieldset", {}, h("legend", {}, t("understood.outcomes")), ...shown.map((box) => h("label", {}, box, ` ${outcomeName(box.value)}`))) : null,
     h(
       "p",
       { class: "controls" },
@@ -84,6 +84,11 @@ function correction(row, known, lines) {
       row.reading.layout ? h("button", { type: "button", click: doing(() => readAgain(row, { layout: {} })) }, t("columns.forget")) : null,
     ),
   );
+}
+
+function outcomeName(name) {
+  const key = `outcome.${name}`;
+  return hasText(key) ? t(key) : name;
 }
 
 async function readAgain(row, change) {
