@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from comorb.records import datasets
     from comorb.records.archive import load_cohort, save_cohort
     from comorb.records.cohort import Cohort
-    from comorb.records.layouts.layout import Layout
+    from comorb.records.layouts.description import Layout
     from comorb.records.reading import inspect_records, read_records
 
 __version__ = "0.1.0"
 _HOMES = {
     "BernoulliMixture": "comorb.model.estimator",
     "Cohort": "comorb.records.cohort",
-    "Layout": "comorb.records.layouts.layout",
+    "Layout": "comorb.records.layouts.description",
     "Mixture": "comorb.model.mixture",
     "Profile": "comorb.insight.profile.profile",
     "choose_k": "comorb.model.estimator",

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from comorb.cli.options import cohort_options
 from comorb.records.codes.own_map import read_map
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 
 asked: list[Preparation] = []

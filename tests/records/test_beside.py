@@ -6,7 +6,7 @@ import pytest
 
 from comorb.errors import RecordsError
 from comorb.records.beside import Beside, arranged, main_and_beside
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.reading import read_records
 
 CONDITIONS = pd.DataFrame({"hadm_id": ["10", "10", "11"], "icd_code": ["428.0", "250.00", "401.9"]})

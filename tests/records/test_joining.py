@@ -11,7 +11,7 @@ import pytest
 from comorb.errors import RecordsError
 from comorb.records import joining, parts
 from comorb.records.archive import load_cohort
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 from comorb.records.reading import inspect_records, read_records
 from comorb.records.streaming import write_cohort

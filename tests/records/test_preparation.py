@@ -7,7 +7,7 @@ import pytest
 
 from comorb.errors import RecordsError
 from comorb.records.codes.own_map import CodeMap, Line
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 
 RECORDS = pa.table(

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comorb.errors import RecordsError
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.reading import inspect_records, read_records
 from tests.records.helpers import sets
 

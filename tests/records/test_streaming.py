@@ -10,7 +10,7 @@ from comorb.errors import RecordsError, StorageError
 from comorb.records import parts
 from comorb.records.archive import load_cohort
 from comorb.records.datasets import region
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.parts import open_parts
 from comorb.records.preparation import Preparation
 from comorb.records.streaming import write_cohort

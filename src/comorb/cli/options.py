@@ -15,7 +15,7 @@ import typer
 from comorb.cli.sources import kinds_of, sources_of
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
-from comorb.records.layouts.layout import COVARIATES, LISTS, Layout
+from comorb.records.layouts.description import COVARIATES, LISTS, Layout
 
 if TYPE_CHECKING:
     from comorb.records.preparation import Preparation

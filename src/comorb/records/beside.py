@@ -10,7 +10,7 @@ from typing import Any
 
 from comorb.errors import RecordsError
 from comorb.records.codes.systems import SYSTEMS, systems_by_kind
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.sources.databases import is_query
 from comorb.records.sources.duck import OpenedSource
 

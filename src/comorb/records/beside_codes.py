@@ -21,7 +21,7 @@ from comorb.records.cohort import as_matrix
 from comorb.records.keys import RECORD, Key, Match, joined_rows, kept, match, rows_of
 from comorb.records.layouts.assembly import Encode, encoder
 from comorb.records.layouts.coded import names_beside, system_of
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import plan_reading
 from comorb.records.sources.duck import OpenedSource, as_text, quoted

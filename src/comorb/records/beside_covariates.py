@@ -20,7 +20,7 @@ from comorb.records.layouts.covariates import (
     shown_names,
     typed,
 )
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.readers import open_columns
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
 from comorb.records.values import Meanings, read_dates

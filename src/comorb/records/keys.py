@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.records.beside import Beside
 from comorb.records.cohort import Cohort
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.sources.duck import OpenedSource, SourceTable, guarded, quoted
 from comorb.records.sources.incoming import copy_reader

@@ -17,7 +17,7 @@ from comorb.records.codes.systems import systems_by_kind
 from comorb.records.cohort import Cohort, Interval, Period
 from comorb.records.joining import open_joining
 from comorb.records.layouts.dating import dated
-from comorb.records.layouts.layout import LISTS, Layout
+from comorb.records.layouts.description import LISTS, Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import open_columns, plan_reading
 from comorb.records.layouts.roles import LEAST, ColumnRole, column_roles

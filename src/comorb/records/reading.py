@@ -10,7 +10,7 @@ from typing import Any
 from comorb.records.beside import MAIN
 from comorb.records.codes.own_map import CodeMap, opened_map
 from comorb.records.cohort import Cohort
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.roles import LEAST, ColumnRole
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation

@@ -12,7 +12,7 @@ from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.run import Request, fit_records
 from comorb.records.codes.own_map import read_map
 from comorb.records.datasets import region
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 from comorb.storage import load_model
 

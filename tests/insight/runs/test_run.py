@@ -21,7 +21,7 @@ from comorb.insight.runs.run import Request, choose_number, fit_records, measure
 from comorb.model.choice import RELIABLE
 from comorb.records.archive import save_cohort
 from comorb.records.datasets import region, tertiary
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 from comorb.storage import fingerprint, load_model
 

@@ -6,7 +6,7 @@ import pytest
 
 from comorb.errors import RecordsError
 from comorb.records.archive import load_cohort
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 from comorb.records.reading import read_records
 from comorb.records.streaming import write_cohort

@@ -5,7 +5,7 @@ import pytest
 from comorb.errors import RecordsError
 from comorb.records.layouts.coded import system_of, with_codes_of
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 
 ATC = ["A10BA02", "C07AB02", "C03CA01"]
 TABLES = {

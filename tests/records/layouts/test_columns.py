@@ -4,7 +4,7 @@ import pytest
 
 from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.readers import plan_table
 from comorb.records.sources.duck import SourceTable
 

@@ -7,7 +7,7 @@ from comorb.errors import RecordsError
 from comorb.records import parts
 from comorb.records.archive import load_cohort
 from comorb.records.layouts.covariates import shown_names, typed, weights_of
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 from comorb.records.streaming import write_cohort
 

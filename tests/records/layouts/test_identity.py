@@ -3,8 +3,8 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.identity import identify
-from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.wide import READER
 from comorb.records.sources.duck import SourceTable

@@ -5,7 +5,7 @@ import pytest
 
 from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.readers import READERS, plan_table
 from comorb.records.reading import read_records
 from comorb.records.sources.duck import SourceTable

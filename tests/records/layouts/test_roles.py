@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from comorb.records import parts
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.roles import ColumnRole
 from comorb.records.preparation import Preparation
 from comorb.records.reading import inspect_records, read_records

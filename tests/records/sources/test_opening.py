@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.reading import read_records
 from comorb.records.sources.opening import open_source
 from tests.records.helpers import sets

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.neighbours import Cells
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.rows import Mentions, row_reader

@@ -12,7 +12,7 @@ from typing import Any
 from comorb.errors import RecordsError
 from comorb.records.codes.recognition import fits, recognise
 from comorb.records.codes.systems import PROCEDURES, coding_system
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.names import (
     CODE,
     DIAGNOSIS,

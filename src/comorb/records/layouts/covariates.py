@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Floats
-from comorb.records.layouts.layout import COVARIATES, Layout
+from comorb.records.layouts.description import COVARIATES, Layout
 from comorb.records.layouts.names import is_amount, is_coded
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
 from comorb.records.values import (

@@ -29,7 +29,7 @@ from comorb.records.layouts.covariates import (
     typed,
     unite,
 )
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted

@@ -15,7 +15,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import weights_of
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.sources.duck import OpenedSource, SourceTable
 from comorb.records.values import Meanings
 

@@ -12,7 +12,7 @@ from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
 from comorb.records.layouts.coded import with_codes_of
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import settled
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.neighbours import Cells
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.databases import is_query

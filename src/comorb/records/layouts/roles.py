@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from comorb.records.layouts.covariates import DAY, NUMBER, WHOLE, shown_names
-from comorb.records.layouts.layout import COVARIATES, LISTS, Layout
+from comorb.records.layouts.description import COVARIATES, LISTS, Layout
 from comorb.records.layouts.names import WEIGHT, plain
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal
 from comorb.records.values import MARKS

@@ -22,8 +22,8 @@ from comorb.records.layouts.assembly import (
 )
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, shown_names, typed
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.identity import Identity, identify
-from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted

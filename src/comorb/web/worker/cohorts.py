@@ -22,7 +22,7 @@ from comorb.records.codes.own_map import CodeMap, read_map
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
 from comorb.records.cohort import Cohort
-from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.description import Layout
 from comorb.records.layouts.readers import READERS
 from comorb.records.preparation import Preparation, Reading
 from comorb.web.worker.messages import (
