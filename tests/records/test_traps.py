@@ -178,7 +178,7 @@ def test_few_items_among_other_columns_are_named():
             "pulse": ["70", "80"],
         }
     )
-    note = "2 columns of yes and no were read as items ('CHF', 'COPD'), others not"
+    note = "2 columns of yes and no were read as items ('CHF', 'COPD')"
     assert read_records(table).ledger.notes == (note,)
 
 

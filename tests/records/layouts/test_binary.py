@@ -64,7 +64,7 @@ def test_one_missing_item_is_refused(yes, no, gap):
     cells = table["DM"].to_pylist()
     cells[7] = gap
     table = table.set_column(table.column_names.index("DM"), "DM", pa.array(cells))
-    message = "1 items have empty cells, 'DM' in 1 rows. Empty is missing, not no"
+    message = "row 8: the item 'DM' is empty. Empty is missing, not no"
     with pytest.raises(RecordsError, match=message):
         read_records(table)
 
@@ -77,6 +77,16 @@ def test_items_are_settled_over_the_whole_table(tmp_path):
     assert sets(cohort) == held
     assert cohort.least_codes == 0
     assert "2 was read as yes" in cohort.ledger.notes[0]
+
+
+@pytest.mark.parametrize("late", ["", "NA", "maybe"])
+def test_what_turns_up_late_is_refused(late, tmp_path):
+    rows = ["id,CHF,COPD", *(f"p{row},{row % 2},{row % 3 // 2}" for row in range(3000))]
+    rows[2500] = f"p2499,{late},1"
+    (tmp_path / "items.csv").write_text("\n".join(rows))
+    message = "something other than 0 and 1" if late == "maybe" else "'CHF' is empty"
+    with pytest.raises(RecordsError, match=rf"items.csv, row 2,501: .*{message}"):
+        read_records(tmp_path / "items.csv")
 
 
 def test_what_is_said_of_yes_stands():

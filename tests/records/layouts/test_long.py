@@ -48,6 +48,9 @@ def test_the_case_and_the_order_of_columns_do_not_matter(rename):
 def test_two_editions_of_a_cell_are_counted_once_where_they_mean_the_same():
     read = read_records(icu(), level="common")
     assert read.codes == ("CCS108", "CCS131", "CCS157", "CCS2")
+    both = "codes of two systems for one condition, which are two features"
+    assert any(both in note for note in read_records(icu()).ledger.notes)
+    assert not any(both in note for note in read.ledger.notes)
     alone = [text.partition(",")[0] for text in icu()["icd9code"].to_pylist()]
     nine = icu().set_column(4, "icd9code", pa.array(alone))
     assert sets(read) == sets(read_records(nine, level="common"))

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.neighbours import Cells
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.rows import Mentions, row_reader
-from comorb.records.sources.duck import OpenedSource, as_text
+from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
 from comorb.records.values import is_missing, yes_no
 
 _AT_ONCE = 200
@@ -27,15 +28,20 @@ def _recognise(columns: Columns) -> Layout | None:
     return columns.layout("binary", columns.flags) if columns.flags else None
 
 
-def settle_items(source: OpenedSource, plan: Plan) -> Plan:
-    """Return the plan once it is known what stands for yes, and that no item is missing.
+def settle_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
+    """Return the plan for a table in which each item is a yes or a no.
 
     Where items are written 1 and 2, 2 is a yes unless the layout says otherwise; where no item is
-    written as no, an empty cell is one. Both are noted.
+    written as no, an empty cell is one. Both are noted. A table whose first ``cells`` are yes and
+    no is read as it is, and refused when an empty one turns up.
     """
+    items = plan.layout.codes or ()
+    answers = {cell and yes_no(cell) for name in items for cell in cells[name]}
+    if plan.layout.yes is None and answers == {True, False}:
+        return _noted(plan, [])
     values = _values(source, plan)
-    written = {_simple(text) for counts in values.values() for text in counts}
-    written = {text for text in written if not is_missing(text)}
+    texts = {text for counts in values.values() for text in counts}
+    written = {_simple(text) for text in texts if not is_missing(text)}
     yes, notes = plan.layout.yes, []
     if yes is None and written == {"1", "2"}:
         yes = "2"
@@ -45,25 +51,22 @@ def settle_items(source: OpenedSource, plan: Plan) -> Plan:
             f"{plan.table.label}: no item holds {yes!r}, which was said to stand for yes; say what "
             "does."
         )
-    blank = {
-        name: sum(count for text, count in counts.items() if is_missing(text))
-        for name, counts in values.items()
-    }
-    if any(blank.values()):
-        if any(_is_yes(text, yes) is False for text in written):
-            name = max(blank, key=lambda item: blank[item])
-            raise RecordsError(
-                f"{plan.table.label}: {sum(map(bool, blank.values())):,} items have empty cells, "
-                f"{name!r} in {blank[name]:,} rows. Empty is missing, not no, and missing items "
-                "can't be read yet: leave out these columns or rows, or write 0 where it is a no."
-            )
+    meant = {text: _is_yes(text, yes) for text in texts if not is_missing(text)}
+    blank = [text for text in texts if is_missing(text)]
+    if blank and False not in meant.values():
+        meant |= dict.fromkeys(blank, False)
         notes.append("no item is written as no: empty cells were read as no")
-    items, others = len(values), len(plan.table.columns) - len(values) - len(plan.layout.roles)
-    if items < others:
-        shown = ", ".join(map(repr, list(values)[:5])) + (" …" if items > 5 else "")
-        notes.append(f"{items:,} columns of yes and no were read as items ({shown}), others not")
-    layout = replace(plan.layout, yes=yes)
-    return replace(plan, layout=layout, notes=(*plan.notes, *notes))
+    plan = replace(plan, layout=replace(plan.layout, yes=yes))
+    return _noted(replace(plan, table=_answered(source, plan, meant)), notes)
+
+
+def _noted(plan: Plan, notes: list[str]) -> Plan:
+    """Return the plan with notes, and one that names the items where most columns are others."""
+    items = plan.layout.codes or ()
+    if 2 * len(items) < len(plan.table.columns) - len(plan.layout.roles):
+        shown = ", ".join(map(repr, items[:5])) + (" …" if len(items) > 5 else "")
+        notes.append(f"{len(items):,} columns of yes and no were read as items ({shown})")
+    return replace(plan, notes=(*plan.notes, *notes))
 
 
 def _values(source: OpenedSource, plan: Plan) -> dict[str, dict[str, int]]:
@@ -77,6 +80,27 @@ def _values(source: OpenedSource, plan: Plan) -> dict[str, dict[str, int]]:
         (found,) = source.rows(table, f"SELECT {picks} FROM {table.sql}")
         counts |= dict(zip(some, (one or {} for one in found), strict=True))
     return counts
+
+
+def _answered(source: OpenedSource, plan: Plan, meant: dict[str, bool | None]) -> SourceTable:
+    """Return the table with 1 and 0 for what is meant by a text, which else stays as it is."""
+    table, items = plan.table, plan.layout.codes or ()
+    answers = {
+        int(one): ", ".join(literal(text) for text, meaning in meant.items() if meaning is one)
+        for one in (True, False)
+        if one in meant.values()
+    }
+
+    def answer(name: str) -> str:
+        text = as_text(name, table.columns[name])
+        cases = (
+            f"WHEN coalesce({text}, '') IN ({texts}) THEN '{one}'" for one, texts in answers.items()
+        )
+        return f"CASE {' '.join(cases)} ELSE {text} END"
+
+    picks = ", ".join(f"{answer(name)} AS {quoted(name)}" for name in items)
+    sql = f"SELECT * REPLACE ({picks}) FROM {table.sql}"
+    return source.view(table.label, sql, table.text)
 
 
 def _simple(text: str) -> str:
@@ -94,20 +118,32 @@ def _is_yes(text: str, yes: str | None) -> bool | None:
 def _mention(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     """Add the name of a column for each yes in it."""
     for name in plan.layout.codes or ():
-        column = batch.column(name).dictionary_encode()
+        column = batch.column(name).fill_null("").dictionary_encode()
         texts = column.dictionary.to_pylist()
-        values = [not is_missing(text) and _is_yes(text, plan.layout.yes) for text in texts]
+        values = [yes_no(text) for text in texts]
         if None in values:
-            place = pc.index(column.indices, values.index(None)).as_py()
-            row = place + mentions.read + plan.table.first_row
-            raise RecordsError(
-                f"{plan.table.label}, row {row:,}: the column {name!r} of a binary layout "
-                "holds something other than 0 and 1; leave it out of the code columns."
-            )
-        truth = np.array([*values, False], dtype=bool)
-        rows = np.flatnonzero(truth[pc.fill_null(column.indices, len(values)).to_numpy()])
+            raise _refusal(mentions, plan, name, column, values.index(None))
+        truth = np.array(values, dtype=bool)
+        rows = np.flatnonzero(truth[column.indices.to_numpy()])
         number = mentions.lookup([name], plan)[0, 0]
         mentions.add(rows, np.full(len(rows), number), name)
+
+
+def _refusal(
+    mentions: Mentions, plan: Plan, name: str, column: pa.DictionaryArray, strange: int
+) -> RecordsError:
+    """Return the error of an item that is neither a yes nor a no."""
+    row = pc.index(column.indices, strange).as_py() + mentions.read + plan.table.first_row
+    where = f"{plan.table.label}, row {row:,}: "
+    if is_missing(column.dictionary[strange].as_py()):
+        return RecordsError(
+            f"{where}the item {name!r} is empty. Empty is missing, not no, and missing items can't "
+            "be read yet: leave out such columns or rows, or write 0 where it is a no."
+        )
+    return RecordsError(
+        f"{where}the column {name!r} of a binary layout holds something other than 0 and 1; leave "
+        "it out of the code columns."
+    )
 
 
 READER = row_reader("binary", _recognise, _mention, least_codes=0)

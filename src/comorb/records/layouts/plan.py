@@ -74,13 +74,20 @@ class Plan:
     def vocabulary(self, raws: dict[Raw, int], system: str | None, coding: Coding) -> Vocabulary:
         """Return the features that the codes of the source become."""
         vocabulary = build_vocabulary(raws, system or self.system, coding, self.titles)
-        if system or not self.of_procedures:
-            return vocabulary
-        note = (
-            f"the codes of {self.table.label} are procedures, by their names or their values, and "
-            f"were read as {vocabulary.system}; name the coding system where they are diagnoses"
-        )
-        return replace(vocabulary, notes=(note, *vocabulary.notes))
+        notes = []
+        if self.of_procedures and not system:
+            notes.append(
+                f"the codes of {self.table.label} are procedures, by their names or their values, "
+                f"and were read as {vocabulary.system}; name the coding system where they are "
+                "diagnoses"
+            )
+        in_a_cell = self.reader.by_code and self.layout.separator is not None
+        if in_a_cell and "+" in vocabulary.system and "common" not in coding.levels:
+            notes.append(
+                "a cell may hold codes of two systems for one condition, which are two features; "
+                "the level 'common' counts them once"
+            )
+        return replace(vocabulary, notes=(*notes, *vocabulary.notes))
 
     @property
     def of_procedures(self) -> bool:

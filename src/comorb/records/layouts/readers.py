@@ -56,7 +56,7 @@ def plan_reading(
     keep_empty = keep_empty or not plan.reader.least_codes
     plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty)
     if plan.reader is binary.READER:
-        plan = binary.settle_items(source, plan)
+        plan = binary.settle_items(source, plan, columns.cells)
     if whole:
         return plan
     return replace(plan, meanings=settled(source, plan.table, plan.layout))
