@@ -39,8 +39,7 @@ def settle_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
     answers = {cell and yes_no(cell) for name in items for cell in cells[name]}
     if plan.layout.yes is None and answers == {True, False}:
         return _noted(plan, [])
-    values = _values(source, plan)
-    texts = {text for counts in values.values() for text in counts}
+    texts = _texts(source, plan)
     written = {_simple(text) for text in texts if not is_missing(text)}
     yes, notes = plan.layout.yes, []
     if yes is None and written == {"1", "2"}:
@@ -69,17 +68,17 @@ def _noted(plan: Plan, notes: list[str]) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes))
 
 
-def _values(source: OpenedSource, plan: Plan) -> dict[str, dict[str, int]]:
-    """Return the distinct texts of each item, '' for null, and how often each occurs."""
-    table, names = plan.table, plan.layout.codes or ()
-    counts: dict[str, dict[str, int]] = {}
-    for start in range(0, len(names), _AT_ONCE):
-        some = names[start : start + _AT_ONCE]
+def _texts(source: OpenedSource, plan: Plan) -> set[str]:
+    """Return the distinct texts of all items, '' for null."""
+    table, items = plan.table, plan.layout.codes or ()
+    found: set[str] = set()
+    for start in range(0, len(items), _AT_ONCE):
+        some = items[start : start + _AT_ONCE]
         texts = (f"coalesce({as_text(name, table.columns[name])}, '')" for name in some)
-        picks = ", ".join(f"histogram({text})" for text in texts)
-        (found,) = source.rows(table, f"SELECT {picks} FROM {table.sql}")
-        counts |= dict(zip(some, (one or {} for one in found), strict=True))
-    return counts
+        picks = ", ".join(f"list(DISTINCT {text})" for text in texts)
+        (lists,) = source.rows(table, f"SELECT {picks} FROM {table.sql}")
+        found.update(*(texts or () for texts in lists))
+    return found
 
 
 def _answered(source: OpenedSource, plan: Plan, meant: dict[str, bool | None]) -> SourceTable:

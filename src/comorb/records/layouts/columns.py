@@ -243,8 +243,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _parts(values: Sequence[str]) -> list[str]:
-    """Return the codes of texts that may hold several."""
-    return [part for value in values for part in _BETWEEN.split(value) if part]
+    """Return the codes of texts that may hold several; a comma may stand for the dot of one."""
+    dotted = (v.replace(",", ".") if _WITH_COMMA.fullmatch(v.strip()) else v for v in values)
+    return [part for value in dotted for part in _BETWEEN.split(value) if part]
 
 
 def _are_flags(values: Sequence[str]) -> bool:
