@@ -167,6 +167,13 @@ def test_what_stands_for_yes_must_be_there():
         read_records(table, layout=Layout(yes="ja"))
 
 
+def test_items_that_are_all_1_are_doubtful():
+    table = pa.table({"id": ["a", "b"], "cough": ["1", "1"], "fever": ["1", "1"]})
+    cohort = read_records(table)
+    assert cohort.matrix.nnz == 4
+    assert any("every item of every row is 1" in note for note in cohort.ledger.notes)
+
+
 def test_few_items_among_other_columns_are_named():
     table = pa.table(
         {

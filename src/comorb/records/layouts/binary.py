@@ -55,6 +55,8 @@ def settle_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
     if blank and False not in meant.values():
         meant |= dict.fromkeys(blank, False)
         notes.append("no item is written as no: empty cells were read as no")
+    elif yes is None and written == {"1"}:
+        notes.append("every item of every row is 1, which was read as yes; say what yes is if not")
     plan = replace(plan, layout=replace(plan.layout, yes=yes))
     return _noted(replace(plan, table=_answered(source, plan, meant)), notes)
 
