@@ -129,8 +129,13 @@ def test_a_page_of_a_search(tmp_path):
 
 def test_tables_by_type(tmp_path):
     path = write(tmp_path / "a.json", json.dumps(bundle(EVERY)))
-    with pytest.raises(RecordsError, match="of type Procedure; records are read from Condition"):
+    with pytest.raises(RecordsError, match=r"has no table 'Observation'; the nearest are cond"):
+        read_records(path, table="Observation")
+    with pytest.raises(RecordsError, match=r"a.json holds no row with an id"):
         read_records(path, table="Procedure")
+    named = {**OTHERS[1], "subject": {"reference": "Patient/p1"}}
+    path = write(tmp_path / "a.json", json.dumps(bundle([*PATIENTS, *CONDITIONS, named])))
+    assert read_records(path, table="Procedure").ids.to_pylist() == ["p1"]
 
 
 def test_what_holds_no_conditions(tmp_path):
