@@ -13,6 +13,7 @@ def test_choose_recommends_a_number_and_says_why(comorb, records):
     assert told.exit_code == 0
     assert " recommended: " in told.stdout
     assert "Evidence" in told.stdout
+    assert "…" not in told.stdout
     assert told.stderr == "Chart: choice.svg\n"
     assert "<svg" in Path("choice.svg").read_text()
 

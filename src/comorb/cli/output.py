@@ -228,10 +228,10 @@ def _numbered(side: dict[str, Any]) -> Text:
 
 def show_choice(summary: dict[str, Any]) -> None:
     """Print what each number of clusters is worth, and the recommended one."""
-    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stability", "Reliable")
-    table = _table(numbers=("Clusters", *criteria, "Smallest"))
+    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stable", "Reliable")
+    table = _table(numbers=("k", *criteria, "Smallest"))
     for row in summary["rows"]:
-        worth = [f"{row[key]:.4f}" for key in ("evidence", "bic", "icl", "held_out")]
+        worth = [f"{row[key]:.3f}" for key in ("evidence", "bic", "icl", "held_out")]
         steady = [f"{row['stability']:.2f}", _share(row["in_reliable"])]
         cells = [str(row["k"]), *worth, *steady, f"{row['smallest']:,.0f}"]
         table.add_row(*cells, style="bold" if row["k"] == summary["best"] else "")
@@ -244,9 +244,10 @@ def show_choice(summary: dict[str, Any]) -> None:
             told = f"{split['name']} → {' | '.join(split['into'])} ({holds})"
             console.print(f"  {split['groups']} to {split['groups'] + 1}: {told}", markup=False)
     console.print(
-        "Evidence and held-out likelihood: more is better. BIC and ICL: less is better. All per "
-        "record. Reliable: the share of the records in clusters that come out again. Smallest: the "
-        "records of the smallest cluster."
+        "k: the number of clusters. Evidence and held-out likelihood: more is better. BIC and ICL: "
+        "less is better. All per record. Stable: how far the clusters of parts agree. Reliable: "
+        "the share of the records in clusters that come out again. Smallest: the records of the "
+        "smallest cluster."
     )
 
 
