@@ -1,3 +1,6 @@
+import pytest
+
+from comorb.experiments import results
 from comorb.experiments.results import fill, read_results, revision, write_results
 
 
@@ -18,6 +21,14 @@ def test_a_row_is_made_once(tmp_path):
     assert made == [1, 2, 3]
     assert [row["value"] for row in first + again] == [0.25, 0.5, 0.5, 0.75]
     assert {row["commit"] for row in again} == {revision()}
+
+
+@pytest.mark.parametrize("commit", ["845865e2", "12345678"])
+def test_a_commit_that_looks_like_a_number_is_text(tmp_path, monkeypatch, commit):
+    monkeypatch.setattr(results, "revision", lambda: commit)
+    (row,) = fill(tmp_path / "rows.csv", [{"n": 1}], lambda _: {}, quiet)
+    (again,) = fill(tmp_path / "rows.csv", [{"n": 1}], lambda _: {}, quiet)
+    assert row["commit"] == again["commit"] == commit
 
 
 def test_progress_is_told(tmp_path):

@@ -31,7 +31,7 @@ def fill(
         if _key(key, key) not in have:
             row = {**key, **make(key), "commit": revision()}
             append_result(path, row)
-            have[_key(key, key)] = {name: _value(str(value)) for name, value in row.items()}
+            have[_key(key, key)] = {name: _value(name, str(value)) for name, value in row.items()}
         results.append(have[_key(key, key)])
     tick(len(wanted), len(wanted))
     return results
@@ -50,7 +50,7 @@ def read_results(path: Path) -> list[Result]:
     if whole != text:
         path.write_text(whole, encoding="utf-8")
     return [
-        {name: _value(value) for name, value in row.items()}
+        {name: _value(name, value) for name, value in row.items()}
         for row in csv.DictReader(whole.splitlines())
     ]
 
@@ -73,8 +73,8 @@ def write_results(path: Path, rows: Iterable[Result]) -> None:
         append_result(path, row)
 
 
-def _value(text: str) -> Value:
-    for kind in (int, float):
+def _value(column: str, text: str) -> Value:
+    for kind in () if column == "commit" else (int, float):  # a commit such as 845865e2 is text
         try:
             return kind(text)
         except ValueError:
