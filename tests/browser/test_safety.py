@@ -56,10 +56,11 @@ def test_two_users_at_once_and_a_restart_in_the_middle(start, new_page, records,
     again = start(tmp_path, str(records))
     ana, vera = (new_page(again.base) for _ in range(2))
     sign_in(ana, again.base, tokens["ana"])
-    expect(ana.locator(".sources").last).to_contain_text("Heart failure · visits")
     ana.goto(f"{again.base}/runs/{waiting}")
     ana.get_by_role("button", name="Cancel").click()
     expect(ana.locator("main")).to_contain_text("Cancelled")
+    ana.goto(again.base)
+    expect(ana.locator(".sources").last).to_contain_text("Heart failure · visits")
     ana.goto(f"{again.base}/runs/{key}")
     expect(ana.locator(".card")).to_have_count(5)
 

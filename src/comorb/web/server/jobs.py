@@ -44,6 +44,7 @@ class Jobs:
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
         self._progress: dict[str, _Pace] = {}
         self._cancelled: set[str] = set()
+        self._turn = threading.Lock()  # a run starts, or is cancelled before it does
         self._records: dict[str, str] = {}
         self._threads = [
             threading.Thread(target=self._serve, args=job, daemon=True)
@@ -80,12 +81,15 @@ class Jobs:
 
     def cancel(self, key: str) -> None:
         """Stop a run that is waiting or running."""
-        self._cancelled.add(key)
-        row = self.store.get("runs", key)
-        if row and row["state"] == "running":
+        with self._turn:
+            row = self.store.get("runs", key) or {"state": "gone"}
+            running = row["state"] == "running"
+            if running:
+                self._cancelled.add(key)
+            elif row["state"] == "queued":
+                self.store.change("runs", key, {"state": "cancelled"})
+        if running:
             self._fits.stop()
-        elif row and row["state"] == "queued":
-            self.store.change("runs", key, {"state": "cancelled"})
 
     def ask(self, task: messages.Task) -> Any:
         """Ask something of the second process and wait for the answer."""
@@ -140,15 +144,16 @@ class Jobs:
                 continue
 
     def _fit(self, key: str) -> None:
-        row = self.store.get("runs", key)
-        if row is None or row["state"] != "queued":
-            return
+        with self._turn:
+            row = self.store.get("runs", key)
+            if row is None or row["state"] != "queued":
+                return
+            self.store.change("runs", key, {"state": "running"})
         data = self.store.get("data", row["data"])
         automatic = row["k"] == "auto"
         started = time.monotonic()
         pace = _Pace("reading", started, self._expected(automatic))
         self._progress[key] = pace
-        self.store.change("runs", key, {"state": "running"})
 
         def tell(message: Progress | messages.Counted) -> None:
             if key in self._cancelled:
