@@ -20,7 +20,7 @@ from comorb.errors import InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
 from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
 from comorb.records.codes.systems import systems_by_kind
-from comorb.records.ledger import Ledger
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
 
@@ -94,6 +94,11 @@ class Cohort:
             f"<Cohort: {len(self):,} records × {len(self.codes):,} codes, "
             f"{self.system} {self.level}>"
         )
+
+    @property
+    def numbered(self) -> bool:
+        """Whether records go by the number of their row, as the file has no ids of them."""
+        return NO_UNIQUE_ID in self.ledger.notes
 
     def having(self, *codes: str) -> Cohort:
         """Keep the records that have at least one of the codes.

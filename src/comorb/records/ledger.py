@@ -14,6 +14,7 @@ from typing import Any, Literal
 Unit = Literal["rows", "codes", "records", "features"]
 UNITS: tuple[Unit, ...] = ("rows", "codes", "records", "features")
 PROBLEM_LIMIT = 100
+NO_UNIQUE_ID = "no column holds a unique id: records go by row number"
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from comorb.records.cohort import Cohort
 from comorb.records.joining import open_joining
 from comorb.records.layouts.assembly import Encode, encoder
 from comorb.records.layouts.dating import dated
-from comorb.records.layouts.identity import NO_UNIQUE_ID
 from comorb.records.layouts.plan import Plan
-from comorb.records.ledger import Ledger
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.preparation import Preparation
 from comorb.records.sources.duck import OpenedSource, quoted
 from comorb.records.sources.frames import register_table

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from comorb.errors import InputError
+from comorb.insight.profile.noise import protected_counts
 from comorb.insight.profile.profile import Profile
-from comorb.insight.profile.suppression import round_table
 from comorb.model.agreement import adjusted_rand
-from comorb.model.arrays import Floats, Ints
+from comorb.model.arrays import Floats, Ints, Keys
 
 Matches = tuple[tuple[int, int], ...]
 
@@ -26,16 +26,21 @@ class Comparison:
     differences: Floats  # (pairs, codes): prevalence in the second less the first; NaN is hidden
     flows: Floats | None = None  # (k_a, k_b): records of each cluster in each of the second; or NaN
     ari: float | None = None  # adjusted Rand index: 1 for the same clusters, 0 for chance
-    step: int = 1  # the flows are multiples of it, where some are suppressed
 
 
-def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None) -> Comparison:
+def compare(
+    one: Profile,
+    two: Profile,
+    labels: tuple[Ints, Ints] | None = None,
+    keys: Keys | None = None,
+) -> Comparison:
     """Compare two runs; with the cluster of each record in either, also record by record.
 
-    Small flows are suppressed by the stricter of the two thresholds, the others rounded.
+    Protected profiles are compared in protected counts, by the stricter of their thresholds; that
+    takes the ``keys`` of the records.
     """
     codes, left, right = _shared(one, two)
-    flows, ari, step = None, None, 1
+    flows, ari = None, None
     pairs = match(one, two)
     if labels is not None:
         first, second = labels
@@ -44,21 +49,24 @@ def compare(one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None)
                 f"expected both runs to be on the same records, got {first.size:,} and "
                 f"{second.size:,}; leave the labels out to compare different records"
             )
-        table = np.zeros((one.k, two.k))
-        np.add.at(table, (first, second), 1)
-        pairs, ari = _hungarian(table), adjusted_rand(first, second)
-        least = max(one.min_cell, two.min_cell)
-        flows, step = round_table(table, least)
-        ari = round(ari, 2) if least else ari
+        flows = np.zeros((one.k, two.k))
+        np.add.at(flows, (first, second), 1)
+        pairs, ari = _hungarian(flows), adjusted_rand(first, second)
+        if least := max(one.min_cell, two.min_cell):
+            if keys is None:
+                raise InputError("expected the keys of the records of protected runs, got none")
+            cells = np.zeros((one.k, two.k), dtype=np.uint64)
+            np.add.at(cells, (first, second), keys)
+            flows, ari = protected_counts(flows, cells, least), round(ari, 2)
     differences = [two.prevalence[b][right] - one.prevalence[a][left] for a, b in pairs]
-    return Comparison(pairs, codes, np.array(differences), flows, ari, step)
+    return Comparison(pairs, codes, np.array(differences), flows, ari)
 
 
 def match(one: Profile, two: Profile) -> Matches:
     """Match the clusters of two runs so that the prevalences of shared codes differ least.
 
-    Hungarian assignment on Σᵢ (√pᵢ − √qᵢ)², Hellinger's distance; a suppressed prevalence counts
-    as that of the code over all records.
+    Hungarian assignment on Σᵢ (√pᵢ − √qᵢ)², Hellinger's distance; a prevalence that isn't told
+    counts as that of the code over all records.
     """
     _, left, right = _shared(one, two)
     ours, theirs = (

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from comorb.model.arrays import Floats, Mask
+from comorb.model.arrays import Floats, Keys, Mask
 from comorb.records.ledger import Line
 
 
@@ -33,7 +33,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster; a number that is suppressed is None.
+    """One cluster; a number that isn't told is None.
 
     Numbers count from 1; a cluster that goes on in another run keeps its own.
     """
@@ -76,7 +76,7 @@ class Caveats:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A covariate per cluster, and over all records in the last column; NaN is suppressed."""
+    """A covariate per cluster, and over all records in the last column; NaN isn't told."""
 
     name: str
     kind: Literal["number", "share"]
@@ -86,6 +86,25 @@ class Outcome:
     estimate: Floats  # (v, k + 1): weighted, like both ends of the 95% interval
     low: Floats
     high: Floats
+    cells: OutcomeCells | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeCells:
+    """The keys of the sets that an outcome counts, and what one record can do to a mean."""
+
+    known: Keys  # (k + 1,)
+    counts: Keys  # (v, k + 1)
+    reach: Floats  # (k + 1,): the most that a record moves the mean; 0 for shares
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The key of each set of records that a profile counts: what protecting it takes."""
+
+    clusters: Keys  # (k + 1,), the last of all records
+    codes: Keys  # (k + 1, d)
+    pairs: Keys  # those of ``Caveats.pairs``
 
 
 @dataclass(frozen=True)
@@ -94,7 +113,7 @@ class Heatmap:
 
     columns: tuple[int, ...]  # the codes, as places in ``Profile.codes``, most common first
     lines: tuple[int, ...]  # how many lines each cluster has
-    per_line: int  # records in a line at least: 1 unless the cohort is large or suppressed
+    per_line: int  # records in a line at least: 1 unless the cohort is large or protected
     bits: str  # base64 of the lines, each packed to whole bytes, first column in the highest bit
 
     def rows(self) -> Mask:

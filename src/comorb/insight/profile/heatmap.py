@@ -40,8 +40,10 @@ def pack(rows: Mask, columns: tuple[int, ...], lines: Sequence[int], per_line: i
     return Heatmap(columns, tuple(int(n) for n in lines), per_line, bits)
 
 
-def thin(whole: Heatmap, times: int) -> Heatmap:
+def thin(whole: Heatmap, times: int, lines: Sequence[int] | None = None) -> Heatmap:
     """Return a heat-map in which a line stands for at least ``times`` lines of the first.
+
+    ``lines`` are how many each cluster has, by default as many as there may be.
 
     A line has a code where the running count of its carriers passes a multiple of the line's
     height: the shade of every stretch of lines stays right to within one line, and no dot
@@ -49,10 +51,10 @@ def thin(whole: Heatmap, times: int) -> Heatmap:
     """
     rows = whole.rows()
     ends = np.cumsum(whole.lines)
-    parts, lines = [], []
-    for end, size in zip(ends, whole.lines, strict=True):
-        count = max(size // times, 1) if size else 0
-        lines.append(count)
+    parts = []
+    lines = [max(size // times, 1) for size in whole.lines] if lines is None else lines
+    lines = [min(count, size) for count, size in zip(lines, whole.lines, strict=True)]
+    for end, size, count in zip(ends, whole.lines, lines, strict=True):
         if count:
             edges = (np.arange(count + 1) * size) // count
             carriers = np.add.reduceat(rows[end - size : end], edges[:-1], axis=0, dtype=np.int64)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from comorb.errors import InputError
-from comorb.insight.profile.contents import Outcome
+from comorb.insight.profile.contents import Outcome, OutcomeCells
 from comorb.insight.profile.intervals import effective, mean, median, wilson
-from comorb.model.arrays import Floats, Ints, Mask
+from comorb.model.arrays import Floats, Ints, Keys, Mask
 from comorb.records.layouts.names import is_label, role_of
 from comorb.records.layouts.roles import FEW
 from comorb.records.values import yes_no
@@ -19,15 +19,21 @@ from comorb.records.values import yes_no
 OTHER = "other"
 
 
-def summarise(
-    table: pa.Table, labels: Ints, k: int, weights: Floats, wanted: Sequence[str] | None = None
+def summarise(  # noqa: PLR0913 - the records, and what is known of each
+    table: pa.Table,
+    labels: Ints,
+    k: int,
+    weights: Floats,
+    wanted: Sequence[str] | None = None,
+    keys: Keys | None = None,
 ) -> tuple[Outcome, ...]:
     """Return each covariate that can be summed up, per cluster and over all records.
 
     Numbers get a mean and a median; texts, truth values and whole numbers with at most eight
     different values get shares. Of labels such as hospitals with more values, the most common ones
     and the others do; other texts of more values, and dates, are left out. A column
-    that got the name of its role, such as los, is found by its own name, too.
+    that got the name of its role, such as los, is found by its own name, too. With the ``keys`` of
+    the records, outcomes can be protected.
     """
     if wanted is not None:
         wanted = [_present_name(name, table.column_names) for name in wanted]
@@ -40,7 +46,7 @@ def summarise(
         )
     groups = [*(labels == c for c in range(k)), np.ones(labels.size, dtype=bool)]
     names = table.column_names if wanted is None else wanted
-    outcomes = (_outcome(name, table[name], groups, weights) for name in names)
+    outcomes = (_outcome(name, table[name], groups, weights, keys) for name in names)
     return tuple(outcome for outcome in outcomes if outcome is not None)
 
 
@@ -50,7 +56,11 @@ def _present_name(name: str, names: Sequence[str]) -> str:
 
 
 def _outcome(
-    name: str, column: pa.ChunkedArray, groups: list[Mask], weights: Floats
+    name: str,
+    column: pa.ChunkedArray,
+    groups: list[Mask],
+    weights: Floats,
+    keys: Keys | None,
 ) -> Outcome | None:
     kind = column.type
     whole, text = pa.types.is_integer(kind), pa.types.is_string(kind) or pa.types.is_boolean(kind)
@@ -60,22 +70,37 @@ def _outcome(
     if not (number or text) or not known.any():
         return None
     if text or (whole and len(pc.unique(column.drop_null())) <= FEW):
-        return _shares(name, column, known, groups, weights)
+        return _shares(name, column, known, groups, weights, keys)
     values = pc.cast(column, pa.float64()).to_numpy().astype(np.float64)
     known &= np.isfinite(values)
     figures = np.full((3, 2, len(groups)), np.nan)
+    reach = np.zeros(len(groups))
     for place, group in enumerate(groups):
         rows = known & group
-        if weights[rows].any():
-            figures[:, 0, place] = mean(values[rows], weights[rows])
-            figures[:, 1, place] = median(values[rows], weights[rows])
+        own, mass = values[rows], weights[rows]
+        if mass.any():
+            figures[:, 0, place] = mean(own, mass)
+            figures[:, 1, place] = median(own, mass)
+            reach[place] = np.max(np.abs(own - figures[0, 0, place]) * mass) / mass.sum()
     none = np.empty((0, len(groups)))
     counted = _counts(known, groups)
-    return Outcome(name, "number", ("mean", "median"), counted, none, *np.round(figures, 6))
+    cells = (
+        None
+        if keys is None
+        else OutcomeCells(_sums(keys, known, groups), none.astype(np.uint64), np.round(reach, 9))
+    )
+    return Outcome(
+        name, "number", ("mean", "median"), counted, none, *np.round(figures, 6), cells=cells
+    )
 
 
-def _shares(
-    name: str, column: pa.ChunkedArray, known: Mask, groups: list[Mask], weights: Floats
+def _shares(  # noqa: PLR0913 - the records, and what is known of each
+    name: str,
+    column: pa.ChunkedArray,
+    known: Mask,
+    groups: list[Mask],
+    weights: Floats,
+    keys: Keys | None,
 ) -> Outcome | None:
     plain = pc.cast(column, pa.string())
     kinds = sorted(pc.unique(plain.drop_null()).to_pylist(), key=_as_sorted)
@@ -96,7 +121,11 @@ def _shares(
             share = np.array(sums) / mass
             figures[:, :, place] = share, *wilson(share, np.array(n))
     counted = _counts(known, groups)
-    return Outcome(name, "share", tuple(shown), counted, counts, *np.round(figures, 6))
+    cells = None
+    if keys is not None:
+        each = np.array([_sums(keys, codes == v, groups) for v in range(len(shown))])
+        cells = OutcomeCells(_sums(keys, known, groups), each, np.zeros(len(groups)))
+    return Outcome(name, "share", tuple(shown), counted, counts, *np.round(figures, 6), cells=cells)
 
 
 def _with_others(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
@@ -110,6 +139,10 @@ def _with_others(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
 
 def _counts(rows: Mask, groups: list[Mask]) -> Floats:
     return np.array([float(np.sum(rows & group)) for group in groups])
+
+
+def _sums(keys: Keys, rows: Mask, groups: list[Mask]) -> Keys:
+    return np.array([keys[rows & group].sum(dtype=np.uint64) for group in groups])
 
 
 def _as_sorted(value: str) -> tuple[float, str]:

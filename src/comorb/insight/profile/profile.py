@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from comorb.errors import InputError
-from comorb.insight.profile import codec, suppression
-from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile import codec, protection
+from comorb.insight.profile.contents import Caveats, Cells, Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.explain import Explanation, explain
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
@@ -26,7 +26,7 @@ FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The clusters of a cohort, ready to be shown; NaN and None stand for suppressed numbers.
+    """The clusters of a cohort, ready to be shown; NaN and None stand for numbers that are not told.
 
     The table, the charts, the report and the explorer read nothing else. It holds counts and
     shares, and for the heat-map rows of bits without ids.
@@ -58,8 +58,13 @@ class Profile:
         The records × the most common codes.
     caveats : Caveats
         What the model leaves unexplained.
+    cells : Cells, optional
+        The key of each set of records that is counted, for a profile that can be protected.
     min_cell : int
-        The smallest count that is shown; 0 when nothing is suppressed.
+        The smallest count that is told; 0 in a full profile, which is not protected.
+    ranks : tuple
+        In a protected profile, the most relevant codes of each cluster by the true figures, for
+        each λ of `protection.LAMBDAS`.
     """
 
     source: Provenance
@@ -79,7 +84,9 @@ class Profile:
     outcomes: tuple[Outcome, ...]
     heatmap: Heatmap
     caveats: Caveats
+    cells: Cells | None = None
     min_cell: int = 0
+    ranks: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
     def __repr__(self) -> str:
         """Say how large the profile is, and nothing about patients."""
@@ -156,10 +163,14 @@ class Profile:
         Returns
         -------
         ndarray of int
-            Without universal and suppressed codes.
+            Without universal codes and those that are not told.
         """
         if not 0 <= cluster < self.k:
             raise InputError(f"expected a cluster from 0 to {self.k - 1}, got {cluster}")
+        if self.ranks:
+            nearest = min(range(len(self.ranks)), key=lambda i: abs(protection.LAMBDAS[i] - lam))
+            ranked = np.array(self.ranks[nearest][cluster], dtype=np.int64)
+            return np.asarray(ranked[self.low[cluster][ranked] >= floor][:n])
         scores = self.relevance(lam)[cluster].copy()
         low = self.low[cluster]
         scores[list(self.universal)] = np.nan
@@ -199,46 +210,49 @@ class Profile:
         )
         return replace(self, clusters=clusters)
 
-    def suppressed(self, min_cell: int) -> Profile:
-        """Return the profile without counts from 1 to ``min_cell`` − 1, shown or derivable.
+    def protected(self, min_cell: int = protection.LEAST) -> Profile:
+        """Return the profile that may be shared, by the cell-key method.
 
         Parameters
         ----------
-        min_cell : int
-            The smallest count to show; 11 is the strictest of the published rules. 0 or 1
-            leave the profile as it is, and so does a threshold that is already met.
+        min_cell : int, default=11
+            The smallest count that is told, with a small noise; 11 is the strictest of the
+            published rules.
 
         Returns
         -------
         Profile
-            Hidden cells are NaN or None; a line of the heat-map stands for ``min_cell``
-            records or more.
+            Zero stays zero, and counts from 1 to ``min_cell`` − 1 are NaN or None. A line of the
+            heat-map stands for ``min_cell`` records or more.
         """
-        return suppression.suppress(self, min_cell)
+        return protection.protect(self, min_cell)
 
     def explain(self, codes: Sequence[str]) -> Explanation:
         """Explain the posterior of a record with these codes, written as in the records.
 
-        The posterior is tempered, as the confidence of the clusters is.
+        The posterior is tempered, as the confidence of the clusters is. That of a protected
+        profile is by the model that its counts give, to the nearest 5%.
         """
-        if self.min_cell:
-            raise InputError(
-                "a suppressed profile does not hold the whole model; explain from the full one"
-            )
         levels = self.source.level.split("+")
         features: Mapping[str, tuple[str, ...]] = {}
         own = systems_by_kind(self.source.system).get("")
         if own in SYSTEMS and set(levels) <= set(LEVELS):
             features = featurise(codes, own, levels).of
         given = [feature for code in codes for feature in features.get(code) or (code,)]
-        model = Mixture(self.weights / self.weights.sum(), self.means)
+        model = (
+            protection.told_model(self)
+            if self.min_cell
+            else Mixture(self.weights / self.weights.sum(), self.means)
+        )
         explained = explain(model, self.codes, given)
         posterior = tempered(explained.posterior[None], self.caveats.temperature)[0]
+        if self.min_cell:
+            posterior = np.round(20 * posterior) / 20
         return replace(explained, posterior=posterior)
 
-    def to_json(self) -> str:
-        """Return the profile as versioned JSON."""
-        return codec.encode(self)
+    def to_json(self, keys: bool = True) -> str:
+        """Return the profile as versioned JSON; without ``keys`` it can't be protected later."""
+        return codec.encode(self, keys)
 
     @classmethod
     def from_json(cls, text: str) -> Profile:

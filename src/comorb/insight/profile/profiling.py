@@ -14,6 +14,7 @@ from comorb.insight.profile.assignment import Assignment, assign, check_codes
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.intervals import effective
+from comorb.insight.profile.keys import cells, record_keys
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
@@ -36,6 +37,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     assigned: Assignment | None = None,
     numbers: Sequence[int] | None = None,
     check: Check | None = None,
+    secret: bytes | None = None,
 ) -> Profile:
     """Profile the clusters of a cohort.
 
@@ -57,6 +59,9 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
         The number of each cluster; by default they count from 1.
     check : Check, optional
         What `check_model` returned for more records than these.
+    secret : bytes, optional
+        What the keys of records are made with, such as `own_secret` returns; without it the
+        profile can't be protected.
 
     Returns
     -------
@@ -80,9 +85,13 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
             check = check_model(model, cohort.blocks(), executor)
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
-    summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes)
+    keys = None if secret is None else record_keys(cohort, secret)
+    summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes, keys)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
     made = _checked(made, cohort, assigned, check)
+    if keys is not None:
+        pairs = [(pair.first, pair.second) for pair in made.caveats.pairs]
+        made = replace(made, cells=cells(cohort, assigned.labels, k, keys, pairs))
     return made if stability is None else made.with_stability(stability)
 
 
@@ -163,7 +172,7 @@ def _provenance(
 ) -> Provenance:
     """Return what was clustered, with the fingerprint of its codes and weights."""
     return Provenance(
-        title=title or f"{len(cohort):,} records with {len(cohort.codes):,} codes",
+        title=title or "Records",
         records=len(cohort),
         features=len(cohort.codes),
         weight=None if cohort.weights is None else float(weights.sum()),

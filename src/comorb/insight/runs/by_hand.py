@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from comorb.errors import InputError, RecordsError
 from comorb.insight.profile.assignment import Assignment, assign
+from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assignment_rows, temperature_of
@@ -36,6 +37,7 @@ class Revision:
     cohort: Cohort
     groups: Sequence[int] | None = None  # the number that each fitted cluster goes by, once merged
     outcomes: tuple[str, ...] | None = None  # the covariates to sum up; None for all that can be
+    secret: bytes | None = None  # what the keys of records are made with; None for one's own
 
     def merge(self, pair: tuple[int, int], directory: str | Path) -> tuple[Profile, Sequence[int]]:
         """Write the run in which two clusters, by their numbers, are one; see `grouped`.
@@ -94,6 +96,7 @@ class Revision:
             outcomes=self.outcomes,
             assigned=assigned,
             numbers=model.numbers,
+            secret=self.secret or own_secret(),
         )
 
     def _write(

@@ -39,26 +39,15 @@ class RunFolder:
         with storage.write_folder(directory, force) as draft:
             yield cls(draft)
 
-    def shown(self, min_cell: int) -> Path:
-        """Return the profile without counts below ``min_cell``, as JSON."""
-        return self.path / f"shown-{min_cell}.json"
-
-    def show_profile(self, profile: Profile, min_cell: int) -> None:
-        """Write the profile without small counts, in place of one with another threshold."""
-        path = self.shown(min_cell)
-        storage.write_text(profile.suppressed(min_cell).to_json(), path)
-        for other in set(self.path.glob("shown-*.json")) - {path}:
-            other.unlink()
-
     def save_assignments(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Write the cluster of each record, batch by batch."""
         export(batches, self.assignments)
 
-    def save_profile(self, profile: Profile) -> None:
-        """Write a profile and its report."""
-        text = profile.to_json()
-        storage.write_text(text, self.profile)
-        storage.write_text(report(profile, text), self.report)
+    def save_profile(self, profile: Profile, protected: int = 0) -> None:
+        """Write a full profile and its report, protected below a count where one is given."""
+        storage.write_text(profile.to_json(), self.profile)
+        shown = profile.protected(protected) if protected else profile
+        storage.write_text(report(shown), self.report)
 
     def load_assignments(self) -> pa.Table:
         """Read the number of the cluster of each record, and its confidence."""
@@ -98,9 +87,10 @@ def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
 
 
 def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
-    """Write the report of a saved run to an HTML or PDF file, without counts under ``min_cell``."""
+    """Write the report of a saved run to an HTML or PDF file, protected with a ``min_cell``."""
     storage.check_file(Path(path), (".html", ".pdf"), force)
-    save_report(load_profile(run).suppressed(min_cell), Path(path))
+    profile = load_profile(run)
+    save_report(profile.protected(min_cell) if min_cell else profile, Path(path))
 
 
 def save_report(profile: Profile, path: Path) -> None:

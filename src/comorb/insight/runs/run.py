@@ -21,6 +21,7 @@ from comorb.engines.blockfile import RowGroup, identity
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import Assignment, assign, joined
 from comorb.insight.profile.checking import Check, check_model
+from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assigned_blocks, assignment_rows
@@ -52,6 +53,8 @@ class Request:
     outcomes: tuple[str, ...] | None = None  # the covariates to sum up; None for all that can be
     repeats: int = 3  # pairs of overlapping parts that stability is measured on; 0 leaves it out
     earlier: tuple[Profile, ...] = ()  # the last one first; what goes on keeps number and name
+    secret: bytes | None = None  # what the keys of records are made with; None for one's own
+    protected: int = 0  # the smallest count that the report tells; 0 for a full report
 
     def words(self, records: str, beside: Mapping[str, str] | None = None) -> str:
         """Return the command that does the same with some records, and sources beside them."""
@@ -135,7 +138,7 @@ def run(
         tell(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
         save_model(_saved(cohort, clusters, made, request, digest), folder.model)
-        folder.save_profile(made)
+        folder.save_profile(made, request.protected)
     return made
 
 
@@ -224,6 +227,7 @@ def make_profile(
         assigned=assigned,
         numbers=clusters.numbers,
         check=clusters.check,
+        secret=request.secret or own_secret(),
     )
     return made.renamed(kept_names(made, request.earlier)), measured
 

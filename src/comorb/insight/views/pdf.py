@@ -25,7 +25,10 @@ WIDE, TALL = 11.69, 8.27
 _PER_PAGE, _FIGURES = 8, 6
 _LEFT = 0.06
 _NO_CODE = "without a usable code"
-_HIDDEN = "Counts below {} are not shown, nor those from which they could be worked out."
+_FULL = (
+    "Full: these are the exact counts, for those who may see the records. Share a protected one."
+)
+_PROTECTED = "Protected: counts have a small noise, and those from 1 to {} are not told; so sums differ a little."
 _SURE = (
     "Confidence: the mean probability that a record belongs where it was put, tempered where codes "
     "come in bundles."
@@ -39,7 +42,7 @@ _STABLE = (
 def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
     """Write a profile as a PDF: a summary, the charts and the table of relevance.
 
-    Suppress the profile first where small counts must not be seen. The same gives the same bytes.
+    Protect the profile first where counts of few must not be seen. The same gives the same bytes.
     """
     from matplotlib.backends.backend_pdf import PdfPages
 
@@ -85,7 +88,7 @@ def _summary(profile: Profile) -> list[Figure]:
         "Number of clusters": [source.reason],
         "Data": _ledger(source.lines),
         "Notes": source.notes,
-        "Hidden": [_HIDDEN.format(profile.min_cell)] if profile.min_cell else [],
+        "Counts": [_PROTECTED.format(profile.min_cell - 1) if profile.min_cell else _FULL],
     }
     height = _write(figure, blocks, height - 0.1)
     room = min(0.1 + 0.045 * profile.k, height - 0.09)
@@ -97,7 +100,8 @@ def _summary(profile: Profile) -> list[Figure]:
 
 def _closing(profile: Profile) -> list[Figure]:
     source, figure = profile.source, _page()
-    made = [source.command, f"comorb {source.version}", f"SHA-256 of the data: {source.digest}"]
+    made = [source.command, f"comorb {source.version}"]
+    made += [f"SHA-256 of the data: {source.digest}"] if source.digest else []
     blocks = {"What the clusters leave unexplained": _unexplained(profile)}
     _write(figure, blocks | {"How to do it again": made}, 0.92)
     return [figure]

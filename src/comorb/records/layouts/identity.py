@@ -12,9 +12,7 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.model.arrays import Indices, Ints
 from comorb.records.layouts.plan import Plan
-from comorb.records.ledger import Ledger
-
-NO_UNIQUE_ID = "no column holds a unique id: records go by row number"
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,96 @@
+"""Outcomes from protected counts: rare categories in one, means with noise and few digits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from comorb.insight.profile.contents import Outcome, OutcomeCells
+from comorb.insight.profile.intervals import wilson
+from comorb.insight.profile.noise import digits, noise, parts_of, shares_of
+from comorb.insight.profile.outcomes import OTHER
+from comorb.model.arrays import Floats, Keys
+
+_TOTALS = np.uint64(0x5851F42D4C957F2D)  # sets the noise of totals apart from that of counts
+
+
+def protect_outcome(
+    full: Outcome, cells: OutcomeCells, sizes: Floats, told: Floats, least: int
+) -> Outcome:
+    """Return an outcome from protected counts, of clusters whose sizes are told like this."""
+    known = parts_of(full.known, cells.known, sizes, told, least)
+    if full.kind == "number":
+        return _with_noise(full, cells, known)
+    full, keys = _united(full, cells.counts, least)
+    counts = parts_of(full.counts, keys, full.known, known, least)
+    shares = shares_of(full.estimate, full.counts, counts, full.known, known)
+    moved = shares - full.estimate
+    return replace(
+        full,
+        known=known,
+        counts=counts,
+        estimate=shares,
+        low=digits(np.clip(full.low + moved, 0, shares)),
+        high=digits(np.clip(full.high + moved, shares, 1)),
+        cells=None,
+    )
+
+
+def _united(full: Outcome, keys: Keys, least: int) -> tuple[Outcome, Keys]:
+    """Return an outcome whose categories of fewer than ``least`` records are one, the others.
+
+    Where these are too few themselves, the rarest of the categories joins them.
+    """
+    totals = full.counts[:, -1]
+    rare = totals < least
+    if len(full.values) < 3 or not rare.any():
+        return full, keys
+    rare |= np.array([value == OTHER for value in full.values])
+    if totals[rare].sum() < least and not rare.all():
+        rare[np.argmin(np.where(rare, np.inf, totals))] = True
+    kept = ~rare
+    shares = full.estimate[rare].sum(axis=0)
+    low, high = wilson(shares, full.known)
+    return replace(
+        full,
+        values=(*(value for value, stays in zip(full.values, kept, strict=True) if stays), OTHER),
+        counts=np.vstack([full.counts[kept], full.counts[rare].sum(axis=0)]),
+        estimate=np.vstack([full.estimate[kept], shares]),
+        low=np.vstack([full.low[kept], low]),
+        high=np.vstack([full.high[kept], high]),
+    ), np.vstack([keys[kept], keys[rare].sum(axis=0, dtype=np.uint64)])
+
+
+def _with_noise(full: Outcome, cells: OutcomeCells, known: Floats) -> Outcome:
+    """Return means with as much noise as a few records could make, and no digits beyond intervals.
+
+    The noise of a total is that of a count times what the record that is farthest from the mean
+    adds to it.
+    """
+    drawn = noise(cells.known ^ _TOTALS) * cells.reach
+    moved = np.vstack([drawn, np.zeros_like(drawn)])
+    step = _steps((full.high - full.low) / 2, full.estimate)
+
+    def told(values: Floats) -> Floats:
+        rounded = np.round((values + moved) / step) * step
+        return np.where(np.isnan(known), np.nan, np.round(rounded, 6))
+
+    return replace(
+        full,
+        known=known,
+        estimate=told(full.estimate),
+        low=told(full.low),
+        high=told(full.high),
+        cells=None,
+    )
+
+
+def _steps(half: Floats, centre: Floats) -> Floats:
+    """Return the power of ten that half an interval supports: of 0.34, tenths.
+
+    Without an interval, three digits of the value.
+    """
+    scale = np.where(half > 0, half, np.abs(centre) / 100)
+    known = np.where(scale > 0, scale, 1.0)
+    return np.asarray(10.0 ** np.floor(np.log10(known)))

@@ -1,0 +1,178 @@
+"""Protection: a profile that tells nothing about one patient, by the cell-key method.
+
+Every set of records has a key, the sum of the keys of its records (`keys`), and a small noise of
+mean 0 is looked up by it (`noise`): the same set is counted alike wherever it is shown, and the
+difference of two nearly equal sets is noise. Zero stays zero, and fewer than ``least`` are never
+told. After Thompson, Broadfoot and Elazar (2013) and Giessing and Tent (2019).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.insight.profile import heatmap
+from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Pair, Provenance
+from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
+from comorb.insight.profile.protected_outcomes import protect_outcome
+from comorb.insight.profile.rough import rough_lines, rough_notes
+from comorb.model.arrays import Floats, Keys
+from comorb.model.mixture import Mixture
+
+if TYPE_CHECKING:
+    from comorb.insight.profile.profile import Profile
+
+LEAST = 11  # the strictest of the published rules: counts from 1 to 10 are not told
+LAMBDAS = tuple(step / 20 for step in range(21))  # the λ at which the order of codes is kept
+RANKED = 30  # the codes of a cluster whose order is
+
+
+def protect(full: Profile, least: int = LEAST) -> Profile:
+    """Return the profile that may be shared: every number comes from protected counts.
+
+    Names and the order of codes are those of the full profile.
+    """
+    if full.min_cell == least and least:
+        return full
+    if full.min_cell or least < 1:
+        raise InputError(
+            "expected a full profile and a smallest count of 1 or more, got one that is protected "
+            f"below {full.min_cell}, and {least}; protect the full one"
+        )
+    if full.cells is None:
+        raise InputError(
+            "these clusters can't be protected: they were described without a secret, or by an "
+            "earlier version of comorb; fit them again"
+        )
+    sizes = np.array([*(float(c.size or 0) for c in full.clusters), float(full.source.records)])
+    told = protected_counts(sizes, full.cells.clusters, least)
+    told[-1] = np.fmax(told[-1], least)
+    true = np.vstack([full.counts, full.totals])
+    counts = parts_of(true, full.cells.codes, sizes[:, None], told[:, None], least)
+    before = np.vstack([full.prevalence, full.overall])
+    shares = shares_of(before, true, counts, sizes[:, None], told[:, None])
+    moved = (shares - before)[:-1]
+    return replace(
+        full,
+        source=_source(full.source, told[-1], least),
+        clusters=tuple(
+            _cluster(one, size, told[-1] / sizes[-1])
+            for one, size in zip(full.clusters, told[:-1], strict=True)
+        ),
+        counts=counts[:-1],
+        totals=counts[-1],
+        prevalence=shares[:-1],
+        overall=shares[-1],
+        low=digits(np.clip(full.low + moved, 0, shares[:-1])),
+        high=digits(np.clip(full.high + moved, shares[:-1], 1)),
+        weights=_weights(full, changed(told, sizes)[:-1]),
+        means=shares[:-1],
+        expected=shares[-1],
+        outcomes=tuple(_outcome(one, sizes, told, least) for one in full.outcomes),
+        heatmap=_heatmap(full, counts[:-1], told[:-1], least),
+        caveats=_caveats(full, full.cells.pairs, least),
+        ranks=tuple(
+            tuple(tuple(full.top(j, lam, RANKED).tolist()) for j in range(full.k))
+            for lam in LAMBDAS
+        ),
+        cells=None,
+        min_cell=least,
+    )
+
+
+def _weights(full: Profile, ratio: Floats) -> Floats:
+    weights = np.array([cluster.share or 0.0 for cluster in full.clusters]) * ratio
+    return digits(weights / np.nansum(weights))
+
+
+def _outcome(full: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
+    if full.cells is None:
+        raise InputError("this outcome was counted without keys; fit the clusters again")
+    return protect_outcome(full, full.cells, sizes, told, least)
+
+
+def _cluster(cluster: Cluster, told: float, of_all: float) -> Cluster:
+    """Return a cluster with sizes from its protected count, and what is measured in few digits."""
+    if np.isnan(told):
+        return Cluster(cluster.number, f"Cluster {cluster.number}", *[None] * 8)
+    ratio = told / max(cluster.size or 0, 1)
+
+    def share(value: float | None, places: int) -> float | None:
+        return None if value is None else round(min(value * ratio / of_all, 1.0), places)
+
+    def few(value: float | None, places: int = 2) -> float | None:
+        return None if value is None else round(value, places)
+
+    return replace(
+        cluster,
+        size=int(told),
+        share=share(cluster.share, 4),
+        soft_size=None,
+        soft_share=share(cluster.soft_share, 2),
+        effective=few((cluster.effective or 0) * ratio, 0),
+        top=few(cluster.top),
+        margin=few(cluster.margin),
+        entropy=few(cluster.entropy),
+        stability=few(cluster.stability),
+        length=few(cluster.length, 1),
+        of_length=few(cluster.of_length),
+    )
+
+
+def _source(source: Provenance, told: float, least: int) -> Provenance:
+    """Return where the profile comes from, without the fingerprint that guesses could be held to."""
+    ratio = told / source.records
+    return replace(
+        source,
+        records=int(told),
+        weight=None if source.weight is None else float(f"{source.weight * ratio:.3g}"),
+        effective=round(source.effective * ratio),
+        lines=rough_lines(source.lines, least),
+        notes=rough_notes(source.notes, least),
+        digest="",
+    )
+
+
+def _heatmap(full: Profile, counts: Floats, told: Floats, least: int) -> Heatmap:
+    """Return the heat-map with ``least`` records a line or more, as many lines as sizes tell."""
+    times = -(-least // full.heatmap.per_line)
+    per_line = times * full.heatmap.per_line
+    lines = [int(max(size // per_line, 1)) for size in np.nan_to_num(told)]
+    return heatmap.masked(heatmap.thin(full.heatmap, times, lines), np.isnan(counts))
+
+
+def _caveats(full: Profile, keys: Keys, least: int) -> Caveats:
+    """Return what is left unexplained; of weighted records no pairs, as these tell no count."""
+    caveats = full.caveats
+    pairs = caveats.pairs if full.source.weight is None else ()
+    observed = np.array([float(pair.observed) for pair in pairs])
+    told = protected_counts(observed, keys[: len(pairs)], least)
+    length, explained = caveats.length, caveats.explained_by_length
+    return Caveats(
+        temperature=round(caveats.temperature, 2),
+        length=None if length is None else round(length, 1),
+        explained_by_length=None if explained is None else round(explained, 2),
+        pairs=tuple(
+            Pair(pair.first, pair.second, int(number), float(f"{pair.expected:.2g}"))
+            for pair, number in zip(pairs, told, strict=True)
+            if not np.isnan(number)
+        ),
+    )
+
+
+def told_model(shown: Profile) -> Mixture:
+    """Return the mixture that the counts of a protected profile give.
+
+    A count that is not told stands in the middle of what it may be, a cluster of which nothing is
+    told has the shares of all records.
+    """
+    sizes = np.array([float(cluster.size or 0) for cluster in shown.clusters])[:, None]
+    middle = np.minimum((shown.min_cell - 1) / 2, sizes / 2)
+    overall = np.where(np.isnan(shown.totals), middle.max(), shown.totals) / shown.source.records
+    counts = np.where(np.isnan(shown.counts), middle, shown.counts)
+    means = np.where(sizes > 0, (counts + 0.5) / (sizes + 1), overall)
+    weights = np.nan_to_num(shown.weights, nan=1 / shown.source.records)
+    return Mixture(weights / weights.sum(), np.clip(means, 0, 1))
