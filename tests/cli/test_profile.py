@@ -39,10 +39,11 @@ def test_one_cluster_in_detail(comorb, run):
     assert "expected one of the clusters 1, 2, 3, got 4" in wrong.stderr
 
 
-def test_small_counts_are_hidden_on_request(comorb, run):
+def test_counts_are_protected_on_request(comorb, run):
     told = comorb("profile", run, "--cluster", 1, "--min-cell", 200)
     assert told.exit_code == 0
-    assert "hidden" in told.stdout
+    assert "few" in told.stdout
+    assert "few is less than 200" in told.stdout
     assert comorb("profile", run, "--min-cell", 200, "--json").exit_code == 0
 
 

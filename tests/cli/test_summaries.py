@@ -21,8 +21,8 @@ def test_a_profile_is_told_with_its_rules_and_notes(run):
     assert all(len(cluster["diagnoses"]) == 2 for cluster in summary["clusters"])
 
 
-def test_what_is_suppressed_is_none(run):
-    profile = load_profile(run).suppressed(500)
+def test_what_is_not_told_is_none(run):
+    profile = load_profile(run).protected(500)
     sizes = [cluster["records"] for cluster in profile_summary(profile)["clusters"]]
     assert any(size is None for size in sizes)
 

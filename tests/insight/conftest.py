@@ -24,6 +24,7 @@ NAMES = (
     "Chronic bronchitis",
     "Septicemia",
 )
+SECRET = bytes(range(32))
 MODEL = Mixture(
     np.array([0.6, 0.4]),
     np.array(
@@ -76,7 +77,14 @@ def cohort() -> Cohort:
 
 @pytest.fixture(scope="session")
 def full(cohort: Cohort) -> Profile:
-    return profile(MODEL, cohort, title="Test", reason="asked for", command="comorb fit x.csv")
+    return profile(
+        MODEL,
+        cohort,
+        title="Test",
+        reason="asked for",
+        command="comorb fit x.csv",
+        secret=SECRET,
+    )
 
 
 def sampled(k: int, d: int = 60, n: int = 3000) -> Profile:
@@ -98,4 +106,5 @@ def sampled(k: int, d: int = 60, n: int = 3000) -> Profile:
             covariates=pa.table({}),
             ledger=Ledger.start(n, d),
         ),
+        secret=SECRET,
     )

@@ -32,6 +32,8 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     table: options.Table = None,
     layout: options.LayoutKind = None,
     column: options.Columns = None,
+    protected: options.Protected = False,
+    min_cell: options.MinCell = None,
     memory: options.Memory = None,
     engine: options.Engine = None,
     force: options.Force = False,
@@ -68,6 +70,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
             force=force,
             tell=tell,
         )
-    summary = assigned_summary(tally) | {"file": str(output)}
+    summary = assigned_summary(tally, options.least_count(protected, min_cell))
+    summary |= {"file": str(output)}
     show_notes(summary["notes"])
     show(summary, show_assigned, as_json, quiet)

@@ -27,6 +27,8 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     chart: options.Chart = None,
     force: options.Force = False,
+    protected: options.Protected = False,
+    min_cell: options.MinCell = None,
     memory: options.Memory = None,
     engine: options.Engine = None,
     as_json: options.Json = False,
@@ -57,7 +59,8 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     ):
         choice = choose_number(cohort, ks, executor, tell)
         found = splits(choice, cohort.codes, cohort.names, cohort.system)
-    summary = choice_summary(choice, cohort.ledger, found)
+    least = options.least_count(protected, min_cell)
+    summary = choice_summary(choice, cohort.ledger, found, least)
     show_notes(summary["notes"])
     if chart:
         save_chart(draw(choice), chart, force, quiet)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import Chart, Force, Json, MinCell
+from comorb.cli.options import Chart, Force, Json, MinCell, Protected, least_count
 
 
 def compare(
@@ -21,7 +21,8 @@ def compare(
     ],
     chart: Chart = None,
     force: Force = False,
-    min_cell: MinCell = 0,
+    protected: Protected = False,
+    min_cell: MinCell = None,
     as_json: Json = False,
 ) -> None:
     """Compare the clusters of two runs.
@@ -36,7 +37,7 @@ def compare(
     from comorb.insight.runs.comparing import compare_runs
     from comorb.insight.views.charts.comparison import draw
 
-    compared = compare_runs(one, two, min_cell)
+    compared = compare_runs(one, two, least_count(protected, min_cell))
     if chart:
         save_chart(draw(compared.one, compared.two, comparison=compared.comparison), chart, force)
     show(compare_summary(compared), show_comparison, as_json)

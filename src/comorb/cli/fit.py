@@ -42,6 +42,8 @@ def fit(  # noqa: PLR0913 - one parameter for each option
             metavar="NAME", help="Sum up this column per cluster. Repeatable; all when left out."
         ),
     ] = None,
+    protected: options.Protected = False,
+    min_cell: options.MinCell = None,
     memory: options.Memory = None,
     engine: options.Engine = None,
     as_json: options.Json = False,
@@ -50,7 +52,8 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     """Find the clusters of records, and write a model and a report.
 
     DIR gets model.comorb (for assign), assignments.csv (the cluster of each record),
-    profile.json (all that is known about the clusters) and report.html (to read and to show).
+    profile.json (all that is known about the clusters) and report.html (to read and to show;
+    with --protected, to share).
     With --memory or --engine a run that was interrupted goes on when it is started again.
 
     Example: comorb fit visits.csv --having 428 -k 5 -o heart-failure
@@ -66,6 +69,7 @@ def fit(  # noqa: PLR0913 - one parameter for each option
         title=title or Path(_without_secrets(main)).name,
         outcomes=None if outcome is None else tuple(outcome),
         repeats=3 if stable else 0,
+        protected=options.least_count(protected, min_cell),
     )
     named = {kind: _without_secrets(source) for kind, source in beside.items()}
     request = replace(request, command=request.words(_without_secrets(main), named))
@@ -73,7 +77,8 @@ def fit(  # noqa: PLR0913 - one parameter for each option
         profile = fit_records(
             records, output, request, memory=memory, engine=engine, force=force, tell=tell
         )
-    show_run(profile, output, as_json, quiet)
+    shown = profile.protected(request.protected) if request.protected else profile
+    show_run(shown, output, as_json, quiet)
 
 
 def _without_secrets(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
     code_map: options.Map = None,
     chronic: options.Chronic = False,
     score: options.Scores = None,
+    protected: options.Protected = False,
+    min_cell: options.MinCell = None,
     memory: options.Memory = None,
     as_json: options.Json = False,
 ) -> None:
@@ -55,7 +58,34 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
             scores=score or (),
             memory=memory,
         )
+    if least := options.least_count(protected, min_cell):
+        inspection = _roughly(inspection, least)
     show(inspection.to_dict(), lambda _: _show(inspection), as_json)
+
+
+def _roughly(inspection: Inspection, least: int) -> Inspection:
+    """Return an inspection in rough numbers of records, without codes and values of few."""
+    from comorb.insight.profile.rough import rough, rough_lines, rough_notes
+    from comorb.records.ledger import Ledger
+
+    common = [(code, name, rough(n, least)) for code, name, n in inspection.most_common]
+    ledger = inspection.ledger
+    return replace(
+        inspection,
+        records=rough(inspection.records, least) or 0,
+        mentions=rough(inspection.mentions, least) or 0,
+        most_common=tuple((code, name, n) for code, name, n in common if n),
+        ledger=Ledger(rough_lines(ledger.lines, least), (), rough_notes(ledger.notes, least)),
+        columns=tuple(
+            replace(
+                one,
+                values=(),
+                missing=round(one.missing, 2),
+                reason=rough_notes([one.reason], least)[0],
+            )
+            for one in inspection.columns
+        ),
+    )
 
 
 def _show(inspection: Inspection) -> None:
@@ -66,7 +96,7 @@ def _show(inspection: Inspection) -> None:
     facts = Table(title=inspection.table, show_header=False, title_justify="left", box=None)
     codes = inspection.layout.codes or ()
     listed = ", ".join(codes) if len(codes) < 4 else f"{codes[0]} … {codes[-1]} ({len(codes):,})"
-    codes_a_record = inspection.mentions / inspection.records
+    codes_a_record = inspection.mentions / max(inspection.records, 1)
     rows = {
         "layout": f"{inspection.layout.kind}, a record is a {inspection.unit}",
         "codes": f"{listed}: {inspection.system}, at the level {inspection.level}",

@@ -151,11 +151,15 @@ RunFolder = Annotated[
         metavar="RUN", show_default=False, help="The folder of a run, or its profile.json."
     ),
 ]
-MinCell = Annotated[
-    int,
+Protected = Annotated[
+    bool,
     typer.Option(
-        metavar="N", help="Hide counts under N, and those from which they could be worked out."
+        "--protected", help="Tell protected counts, to share: with a small noise, none of few."
     ),
+]
+MinCell = Annotated[
+    int | None,
+    typer.Option(min=2, metavar="N", help="Protect counts under N; 11 when left out."),
 ]
 Workspace = Annotated[
     Path, typer.Option(metavar="DIR", help="Where data, runs and users are kept.")
@@ -290,6 +294,13 @@ def _roles(columns: list[str] | None) -> dict[str, dict[str, Any]]:
         else:
             roles[role] = (*roles.get(role, ()), name) if role in LISTS else name
     return given
+
+
+def least_count(protected: bool, min_cell: int | None) -> int:
+    """Return the smallest count that ``--protected`` and ``--min-cell`` let be told; 0 for all."""
+    from comorb.insight.profile.protection import LEAST
+
+    return (min_cell or LEAST) if protected or min_cell else 0
 
 
 def number_of_clusters(text: str) -> int | Literal["auto"]:

@@ -69,12 +69,12 @@ def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> N
 
 
 def counted(number: int | None, noun: str) -> str:
-    """Return a number with its noun: '1 record', '2,000 records', 'hidden'.
+    """Return a number with its noun: '1 record', '2,000 records', 'few records'.
 
     >>> counted(2000, "record")
     '2,000 records'
     """
-    return "hidden" if number is None else f"{number:,} {noun}" + "s" * (number != 1)
+    return f"few {noun}s" if number is None else f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def show(
@@ -88,6 +88,11 @@ def show(
         typer.echo(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
     elif not quiet:
         show_table(summary)
+        if summary.get("min_cell"):
+            typer.echo(
+                f"Protected: counts have a small noise or are rough, and few is less than "
+                f"{summary['min_cell']}."
+            )
 
 
 def save_chart(axes: Axes, path: Path, force: bool, quiet: bool = False) -> None:
@@ -150,7 +155,7 @@ def show_assigned(summary: dict[str, Any]) -> None:
     _show_rules(summary)
     for one in summary["clusters"]:
         sure = "" if one["confidence"] is None else f", confidence {one['confidence']:.0%}"
-        size = f"{counted(one['records'], 'record')}, {one['share']:.1%}{sure}"
+        size = f"{counted(one['records'], 'record')}, {_share(one['share'], 1)}{sure}"
         typer.echo(f"  {one['cluster']} {one['name']}: {size}")
     unknown = summary["unknown"]
     if unknown:
@@ -233,7 +238,8 @@ def show_choice(summary: dict[str, Any]) -> None:
     for row in summary["rows"]:
         worth = [f"{row[key]:.3f}" for key in ("evidence", "bic", "icl", "held_out")]
         steady = [f"{row['stability']:.2f}", _share(row["in_reliable"])]
-        cells = [str(row["k"]), *worth, *steady, f"{row['smallest']:,.0f}"]
+        smallest = "few" if row["smallest"] is None else f"{row['smallest']:,.0f}"
+        cells = [str(row["k"]), *worth, *steady, smallest]
         table.add_row(*cells, style="bold" if row["k"] == summary["best"] else "")
     console = Console(highlight=False)
     console.print(table)
@@ -265,7 +271,7 @@ def show_stability(summary: dict[str, Any]) -> None:
 def _figure(one: dict[str, Any], where: str) -> str:
     value = one[where]
     if value is None:
-        return "hidden"
+        return "few"
     return f"{value:.1%}" if one["kind"] == "share" else f"{value:,.1f}"
 
 
@@ -290,4 +296,4 @@ def _diagnoses(cluster: dict[str, Any]) -> Table:
 
 
 def _share(value: float | None, digits: int = 0) -> str:
-    return "hidden" if value is None else f"{value:.{digits}%}"
+    return "few" if value is None else f"{value:.{digits}%}"

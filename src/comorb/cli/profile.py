@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import Json, MinCell, RunFolder
+from comorb.cli.options import Json, MinCell, Protected, RunFolder, least_count
 
 
-def profile(
+def profile(  # noqa: PLR0913 - one parameter for each option
     run: RunFolder,
     cluster: Annotated[
         int | None, typer.Option(metavar="N", help="Show the cluster of this number in detail.")
@@ -29,7 +29,8 @@ def profile(
         list[str] | None,
         typer.Option(metavar="N=TEXT", help="Rename a cluster of the run, for good. Repeatable."),
     ] = None,
-    min_cell: MinCell = 0,
+    protected: Protected = False,
+    min_cell: MinCell = None,
     as_json: Json = False,
 ) -> None:
     """Show the clusters of a run.
@@ -47,7 +48,8 @@ def profile(
         for number in names:
             _check(number, shown.numbers, "--name")
         shown = rename(run, names)
-    shown = shown.suppressed(min_cell)
+    if least := least_count(protected, min_cell):
+        shown = shown.protected(least)
     if cluster is None:
         show(profile_summary(shown, lam, top or 5), show_profile, as_json)
     else:

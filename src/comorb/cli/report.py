@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import Force, MinCell, Quiet, RunFolder
+from comorb.cli.options import Force, MinCell, Protected, Quiet, RunFolder, least_count
 
 
 def report(
@@ -22,21 +22,22 @@ def report(
         ),
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="A PDF for print.")] = False,
-    min_cell: MinCell = 0,
+    protected: Protected = False,
+    min_cell: MinCell = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the report of a run again, for print or without small counts.
+    """Write the report of a run again, for print or to share.
 
     The HTML file opens from disk and asks nobody for anything.
 
-    Example: comorb report heart-failure --min-cell 11 -o to-share.html
+    Example: comorb report heart-failure --protected -o to-share.html
     """
     from comorb.insight.runs.folder import write_report
 
     path = output or Path("report")
     if pdf or output is None:
         path = path.with_suffix(".pdf" if pdf else ".html")
-    write_report(run, path, min_cell, force)
+    write_report(run, path, least_count(protected, min_cell), force)
     if not quiet:
         typer.echo(f"Report: {path}")

@@ -30,9 +30,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="HOST", help="A host name that the server answers to. Repeatable."),
     ] = None,
-    min_cell: Annotated[
-        int, typer.Option(metavar="N", help="Hide counts under N, and those that give them away.")
-    ] = 11,
+    min_cell: Annotated[int, typer.Option(min=2, metavar="N", help="Protect counts under N.")] = 11,
     upload_limit: Annotated[
         int, typer.Option(metavar="MB", help="The largest upload, in megabytes.")
     ] = 500,

@@ -20,6 +20,8 @@ def stability(  # noqa: PLR0913 - one parameter for each option
     repeats: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many pairs of overlapping parts.")
     ] = 3,
+    protected: options.Protected = False,
+    min_cell: options.MinCell = None,
     memory: options.Memory = None,
     engine: options.Engine = None,
     as_json: options.Json = False,
@@ -47,6 +49,8 @@ def stability(  # noqa: PLR0913 - one parameter for each option
         ) as cohort,
     ):
         profile, measured = measure_stability(cohort, request, executor, tell)
+    if least := options.least_count(protected, min_cell):
+        profile = profile.protected(least)
     summary = stability_summary(profile, measured)
     show_notes(summary["notes"])
     show(summary, show_stability, as_json, quiet)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from comorb.insight.profile.rough import rough, rough_lines, rough_notes
+
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
     from comorb.insight.runs.assign import Tally
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[str, Any]:
-    """Return what a table of clusters shows, as plain values; None where it is suppressed."""
+    """Return what a table of clusters shows, as plain values; None where it isn't told."""
     source = profile.source
     clusters = [
         _brief(profile, place)
@@ -48,6 +50,8 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         "rules": _rules(source.lines),
         "notes": list(source.notes),
         "in_every_record": [profile.labels[i] for i in profile.universal],
+        "counts": "protected" if profile.min_cell else "full",
+        "min_cell": profile.min_cell,
         "temperature": profile.caveats.temperature,
         "codes_a_record": profile.caveats.length,
         "explained_by_length": profile.caveats.explained_by_length,
@@ -64,16 +68,19 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
     }
 
 
-def assigned_summary(tally: Tally) -> dict[str, Any]:
-    """Return how many records went to each cluster and which codes are unknown, as plain values."""
-    records = int(tally.sizes.sum())
+def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:
+    """Return how many records went to each cluster and which codes are unknown, as plain values.
+
+    With ``least``, in rough numbers of records, and none of fewer.
+    """
+    all_records, places = int(tally.sizes.sum()), 2 if least else 15
     clusters = [
         {
             "cluster": number,
             "name": name,
-            "records": size,
-            "share": size / records,
-            "confidence": sure / size if size else None,
+            "records": _told(size, least),
+            "share": None if _told(size, least) is None else round(size / all_records, places),
+            "confidence": round(sure / size, places) if _told(size, least) else None,
         }
         for number, name, size, sure in zip(
             tally.numbers,
@@ -83,13 +90,23 @@ def assigned_summary(tally: Tally) -> dict[str, Any]:
             strict=True,
         )
     ]
+    lines, notes, unknown = tally.ledger.lines, tally.ledger.notes, tally.unknown
+    if least:
+        lines, notes = rough_lines(lines, least), rough_notes(notes, least)
     return {
-        "records": records,
-        "rules": _rules(tally.ledger.lines),
-        "notes": list(tally.ledger.notes),
+        "records": _told(all_records, least),
+        "min_cell": least,
+        "rules": _rules(lines),
+        "notes": list(notes),
         "clusters": clusters,
-        "unknown": [vars(one) for one in tally.unknown],
+        "unknown": [
+            vars(one) | {"records": told} for one in unknown if (told := _told(one.records, least))
+        ],
     }
+
+
+def _told(count: int, least: int) -> int | None:
+    return rough(count, least) if least else count
 
 
 def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dict[str, Any]:
@@ -151,6 +168,7 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
         "one": {"title": one.source.title, "records": one.source.records, "k": one.k},
         "two": {"title": two.source.title, "records": two.source.records, "k": two.k},
         "same_records": flows is not None,
+        "min_cell": max(one.min_cell, two.min_cell),
         "ari": comparison.ari,
         "pairs": pairs,
         "only_one": [_brief(one, a) for a in range(one.k) if a not in firsts],
@@ -158,13 +176,22 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
     }
 
 
-def choice_summary(choice: Choice, ledger: Ledger, splits: Sequence[Split]) -> dict[str, Any]:
-    """Return what each number of clusters is worth, and how groups split, as plain values."""
+def choice_summary(
+    choice: Choice, ledger: Ledger, splits: Sequence[Split], least: int = 0
+) -> dict[str, Any]:
+    """Return what each number of clusters is worth, and how groups split, as plain values.
+
+    With ``least``, in rough numbers of records, and none of fewer.
+    """
+    rows = [vars(row) | {"in_reliable": row.covered} for row in choice.rows]
+    if least:
+        rows = [row | {"smallest": rough(round(row["smallest"]), least)} for row in rows]
     return {
         "best": choice.best,
         "reason": choice.reason,
-        "notes": list(ledger.notes),
-        "rows": [vars(row) | {"in_reliable": row.covered} for row in choice.rows],
+        "notes": list(rough_notes(ledger.notes, least) if least else ledger.notes),
+        "min_cell": least,
+        "rows": rows,
         "splits": [vars(split) for split in splits],
     }
 
@@ -174,6 +201,7 @@ def stability_summary(profile: Profile, measured: Stability) -> dict[str, Any]:
     return {
         "ari": measured.ari,
         "aris": list(measured.aris),
+        "min_cell": profile.min_cell,
         "notes": list(profile.source.notes),
         "clusters": [
             _brief(profile, place) | {"stability": overlap}

@@ -15,7 +15,7 @@ from comorb.insight.profile.profiling import profile
 from comorb.model.confidence import intervals
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
-from tests.insight.conftest import MODEL
+from tests.insight.conftest import MODEL, SECRET
 from tests.model.conftest import dense_to_blocks, draw
 
 
@@ -73,18 +73,12 @@ def test_lengths_go_to_the_clusters_of_the_profile(full: Profile, cohort: Cohort
     assert all(cluster.length > 0 and 0 <= cluster.of_length <= 1 for cluster in full.clusters)
 
 
-def test_a_pair_with_a_small_number_is_not_shown(cohort: Cohort) -> None:
-    made = profile(MODEL, with_twins(cohort))
-    shown = made.suppressed(11).caveats.pairs
-    counts = [
-        (
-            pair.observed,
-            made.totals[pair.first] - pair.observed,
-            made.totals[pair.second] - pair.observed,
-        )
-        for pair in shown
-    ]
-    assert all(count == 0 or count >= 11 for three in counts for count in three)
-    assert len(shown) <= len(made.caveats.pairs)
+def test_pairs_are_told_in_protected_counts(cohort: Cohort) -> None:
+    made = profile(MODEL, with_twins(cohort), secret=SECRET)
+    least = sorted(pair.observed for pair in made.caveats.pairs)[0] + 1
+    assert made.caveats.pairs
+    shown = made.protected(least).caveats.pairs
+    assert all(pair.observed >= least for pair in shown)
+    assert len(shown) < len(made.caveats.pairs)
     weighted = replace(with_twins(cohort), weights=np.full(len(cohort), 2.0))
-    assert profile(MODEL, weighted).suppressed(11).caveats.pairs == ()
+    assert profile(MODEL, weighted, secret=SECRET).protected(11).caveats.pairs == ()

@@ -14,13 +14,14 @@ from comorb.insight.profile.contents import Caveats
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from tests.insight.conftest import MODEL, make_cohort
+from tests.insight.conftest import MODEL, SECRET, make_cohort
 
 
 @pytest.mark.parametrize("min_cell", [0, 11])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_there_and_back(min_cell: int, weighted: bool) -> None:
-    made = profile(MODEL, make_cohort(weighted=weighted)).suppressed(min_cell)
+    made = profile(MODEL, make_cohort(weighted=weighted), secret=SECRET)
+    made = made.protected(min_cell) if min_cell else made
     text = made.to_json()
     again = Profile.from_json(text)
     assert again.to_json() == text

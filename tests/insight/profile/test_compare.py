@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 from sklearn.metrics import adjusted_rand_score
 
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import assign
 from comorb.insight.profile.compare import compare, match
+from comorb.insight.profile.keys import record_keys
+from comorb.insight.profile.noise import noise
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from comorb.insight.profile.suppression import hide_table
 from comorb.model.agreement import adjusted_rand
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
-from tests.insight.conftest import MODEL
+from tests.insight.conftest import MODEL, SECRET
 
 
 def test_a_run_with_its_clusters_the_other_way_round(full: Profile, cohort: Cohort) -> None:
@@ -56,32 +56,20 @@ def test_runs_must_have_something_in_common(full: Profile) -> None:
         compare(full, other)
 
 
-def test_small_flows_are_suppressed(full: Profile, cohort: Cohort) -> None:
+def test_small_flows_are_protected_and_others_have_the_noise_of_their_records(
+    full: Profile, cohort: Cohort
+) -> None:
     labels = assign(MODEL, cohort).labels
     moved = labels.copy()
     moved[np.flatnonzero(labels == 0)[:4]] = 1
-    found = compare(full, full.suppressed(11), (labels, moved))
+    keys = record_keys(cohort, SECRET)
+    found = compare(full, full.protected(11), (labels, moved), keys)
     assert found.flows is not None
-    np.testing.assert_array_equal(np.isnan(found.flows), [[False, True], [True, False]])
-    assert found.step == 30
-    np.testing.assert_array_equal(found.flows[[0, 1], [0, 1]] % 30, 0)
+    stayed = (labels == 1) & (moved == 1)
+    noisy = stayed.sum() + noise(np.array([keys[stayed].sum(dtype=np.uint64)]))[0]
+    assert found.flows[1, 1] == noisy
+    assert np.isnan(found.flows[0, 1])
+    assert found.flows[1, 0] == 0
     assert found.ari == round(adjusted_rand(labels, moved), 2)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_hidden_flow_follows_from_the_margins(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    table = rng.poisson(rng.choice([0, 3, 40, 400], (4, 5))).astype(float)
-    hidden = hide_table(table, 11)
-    assert not np.any((table > 0) & (table < 11) & ~hidden)
-    rows, columns = np.nonzero(hidden)
-    if not rows.size or hidden.all():
-        return
-    equations = np.vstack([rows == r for r in range(4)] + [columns == c for c in range(5)]).astype(
-        float
-    )
-    known = equations @ table[hidden]
-    for cell in range(rows.size):
-        goal = np.eye(rows.size)[cell]
-        low = linprog(goal, A_eq=equations, b_eq=known, bounds=(None, None)).fun
-        assert low is None, "a hidden cell is not bounded by the margins alone"
+    with pytest.raises(InputError, match="expected the keys of the records of protected runs"):
+        compare(full, full.protected(11), (labels, moved))

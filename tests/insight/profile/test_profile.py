@@ -70,8 +70,10 @@ def test_explain_takes_codes_as_they_are_written(full: Profile) -> None:
     why = full.explain(["250.00", "58500", "428", "nonsense"])
     assert why.codes == ("250", "585", "428")
     assert why.unknown == ("nonsense",)
-    with pytest.raises(InputError, match="a suppressed profile does not hold the whole model"):
-        full.suppressed(11).explain(["250"])
+    protected = full.protected(11).explain(["250.00", "58500", "428"])
+    assert protected.codes == why.codes
+    np.testing.assert_array_equal(protected.posterior * 20 % 1, 0)
+    np.testing.assert_allclose(protected.posterior, why.posterior, atol=0.06)
 
 
 def test_no_id_is_in_the_document(full: Profile) -> None:

@@ -13,7 +13,7 @@ from comorb.insight.profile.profiling import profile
 from comorb.model.mixture import Mixture
 from comorb.model.tempering import tempered
 from comorb.records.cohort import Cohort
-from tests.insight.conftest import MODEL, dense, make_cohort
+from tests.insight.conftest import MODEL, SECRET, dense, make_cohort
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -73,9 +73,9 @@ def test_the_order_of_the_records_does_not_matter(cohort: Cohort) -> None:
 
 def test_an_empty_cluster_has_no_confidence_and_no_lines(cohort: Cohort) -> None:
     weights, means = np.append(MODEL.weights, 0), np.vstack([MODEL.means, np.full(8, 0.5)])
-    made = profile(Mixture(weights, means), cohort)
+    made = profile(Mixture(weights, means), cohort, secret=SECRET)
     empty = made.clusters[2]
     assert (empty.name, empty.size, empty.share, empty.top) == ("Cluster 3", 0, 0, None)
     assert made.heatmap.lines[2] == 0
-    assert made.suppressed(11).clusters[2].size == 0
+    assert made.protected(11).clusters[2].size == 0
     assert Profile.from_json(made.to_json()).clusters == made.clusters

@@ -42,8 +42,8 @@ def test_every_chart_draws(some: Profile) -> None:
     assert "matplotlib.pyplot" not in sys.modules
 
 
-def test_every_chart_draws_a_suppressed_profile() -> None:
-    shown = PROFILES[5].suppressed(300)
+def test_every_chart_draws_a_protected_profile() -> None:
+    shown = PROFILES[5].protected(300)
     assert shown.clusters[-1].size is None
     for name in charts.CHARTS:
         drawn(charts.draw(name, shown))

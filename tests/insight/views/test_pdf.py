@@ -31,7 +31,7 @@ def test_a_pdf_has_its_pages_and_is_always_the_same(full: Profile, tmp_path: Pat
 
 def test_many_clusters_take_more_pages(tmp_path: Path) -> None:
     path = tmp_path / "many.pdf"
-    report_pdf(sampled(33).suppressed(11), path)
+    report_pdf(sampled(33).protected(11), path)
     assert pages(path) == 2 + 2 + 5 + 1
 
 
@@ -40,13 +40,14 @@ def texts(figure: object) -> list[str]:
 
 
 def test_the_first_page_says_what_was_clustered(full: Profile) -> None:
-    figure = pdf._summary(full.suppressed(11))[0]
+    figure = pdf._summary(full.protected(11))[0]
     found = texts(figure)
     assert "Test" in found
-    assert "600 records   ·   8 codes   ·   2 clusters" in found
+    told = full.protected(11).source.records
+    assert f"{told} records   ·   8 codes   ·   2 clusters" in found
     assert "asked for" in found
     assert "600 records made for a test" in found
-    assert any(text.startswith("Counts below 11 are not shown") for text in found)
+    assert any(text.startswith("Protected: counts have a small noise") for text in found)
     assert figure.axes
 
 

@@ -132,14 +132,15 @@ def test_the_browser_ranks_as_the_library_does(
 
 
 @needs_browser
-def test_the_browser_draws_a_suppressed_profile(
+def test_the_browser_draws_a_protected_profile(
     full: Profile, tmp_path: Path, browse: Browse
 ) -> None:
-    shown = full.suppressed(60)
+    shown = full.protected(60)
     path = tmp_path / "report.html"
     path.write_text(report(shown), encoding="utf-8")
     document = browse(path.as_uri())
-    assert "Counts below 60 are hidden" in document
+    assert "those from 1 to 59 are told as “&lt; 60”" in document
+    assert "&lt; 60" in document
     assert _relevant(document) == [shown.top(j).tolist() for j in range(shown.k)]
 
 

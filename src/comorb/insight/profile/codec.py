@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from dataclasses import asdict
 from itertools import pairwise
@@ -13,16 +12,14 @@ import numpy as np
 from comorb.errors import StorageError
 from comorb.insight.profile.contents import (
     Caveats,
-    Cells,
     Cluster,
     Heatmap,
     Outcome,
-    OutcomeCells,
     Pair,
     Provenance,
 )
 from comorb.insight.profile.intervals import wilson
-from comorb.model.arrays import Floats, Keys
+from comorb.model.arrays import Floats
 from comorb.records.codes.systems import title_of
 from comorb.records.ledger import Line
 
@@ -36,8 +33,8 @@ ARRAYS = (
 WHOLE = ("counts", "totals", "known")
 
 
-def encode(profile: Profile, keys: bool = True) -> str:
-    """Return a profile as JSON, with its keys where there are any; a number not told is null."""
+def encode(profile: Profile) -> str:
+    """Return a profile as JSON, without its keys; a number that isn't told is null."""
     plain = {
         "format": FORMAT,
         "version": VERSION,
@@ -48,13 +45,11 @@ def encode(profile: Profile, keys: bool = True) -> str:
         "labels": profile.labels,
         "clusters": [asdict(cluster) for cluster in profile.clusters],
         **{name: _plain(profile, name) for name in ARRAYS},
-        "outcomes": [_outcome(outcome, keys) for outcome in profile.outcomes],
+        "outcomes": [_outcome(outcome) for outcome in profile.outcomes],
         "heatmap": asdict(profile.heatmap),
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
     }
-    if keys and profile.cells is not None:
-        plain["cells"] = _texts(profile.cells)
     return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -113,7 +108,6 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         "outcomes": tuple(_read_outcome(outcome, k + 1) for outcome in plain["outcomes"]),
         "heatmap": drawn,
         "caveats": _caveats(plain.get("caveats", {})),
-        "cells": _cells(plain, k, d),
         "ranks": _ranks(plain.get("ranks", ()), k, d),
     }
 
@@ -128,31 +122,6 @@ def _wilson(plain: dict[str, Any], clusters: tuple[Cluster, ...]) -> dict[str, A
 def _caveats(plain: dict[str, Any]) -> Caveats:
     pairs = tuple(Pair(**pair) for pair in plain.get("pairs", ()))
     return Caveats(**plain | {"pairs": pairs})
-
-
-def _texts(cells: Cells | OutcomeCells) -> dict[str, Any]:
-    """Return keys as base64 of their bytes, numbers as they are."""
-    return {
-        name: base64.b64encode(values.astype("<u8").tobytes()).decode("ascii")
-        if values.dtype == np.uint64
-        else values.tolist()
-        for name, values in vars(cells).items()
-    }
-
-
-def _keys(text: str, *shape: int) -> Keys:
-    return np.frombuffer(base64.b64decode(text), "<u8").astype(np.uint64).reshape(shape)
-
-
-def _cells(plain: dict[str, Any], k: int, d: int) -> Cells | None:
-    if "cells" not in plain:
-        return None
-    cells, pairs = plain["cells"], len(plain["caveats"]["pairs"])
-    return Cells(
-        _keys(cells["clusters"], k + 1),
-        _keys(cells["codes"], k + 1, d),
-        _keys(cells["pairs"], pairs),
-    )
 
 
 def _ranks(plain: Any, k: int, d: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -172,20 +141,16 @@ def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
     rows = v if plain["kind"] == "share" else 0
     shapes = {"known": (width,), "counts": (rows, width)}
     shapes |= {"estimate": (v, width), "low": (v, width), "high": (v, width)}
-    arrays = {key: _array(plain, key, shape) for key, shape in shapes.items()}
-    cells = None
-    if "cells" in plain:
-        known, counts = plain["cells"]["known"], plain["cells"]["counts"]
-        reach = _array(plain["cells"], "reach", (width,))
-        cells = OutcomeCells(_keys(known, width), _keys(counts, rows, width), reach)
-    return Outcome(plain["name"], plain["kind"], tuple(plain["values"]), **arrays, cells=cells)
+    known, counts, *figures = (_array(plain, key, shape) for key, shape in shapes.items())
+    estimate, low, high = figures
+    name, kind, values = plain["name"], plain["kind"], tuple(plain["values"])
+    return Outcome(name, kind, values, known, counts, estimate, low, high)
 
 
-def _outcome(outcome: Outcome, keys: bool) -> dict[str, Any]:
+def _outcome(outcome: Outcome) -> dict[str, Any]:
     texts = {"name": outcome.name, "kind": outcome.kind, "values": outcome.values}
     arrays = ("known", "counts", "estimate", "low", "high")
-    plain = {**texts, **{name: _plain(outcome, name) for name in arrays}}
-    return plain | {"cells": _texts(outcome.cells)} if keys and outcome.cells else plain
+    return {**texts, **{name: _plain(outcome, name) for name in arrays}}
 
 
 def _plain(holder: Profile | Outcome, name: str) -> Any:

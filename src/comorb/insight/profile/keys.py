@@ -16,11 +16,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_array
 
 from comorb.errors import StorageError
-from comorb.insight.profile.contents import Cells
-from comorb.model.arrays import Ints, Keys
+from comorb.model.arrays import Keys
 from comorb.records.cohort import Cohort
 
 HOME, FILE = "COMORB_HOME", "protection.key"
@@ -36,7 +34,7 @@ def own_secret() -> bytes:
 
 
 def secret_in(folder: Path, made: bytes | None = None) -> bytes:
-    """Return the secret that a folder keeps; a new one, or the one that is given, where it has none.
+    """Return the secret that a folder keeps; where it has none, the one ``made``, or a new one.
 
     Whoever has it can take the noise off protected counts, so only its owner may read it.
     """
@@ -45,7 +43,8 @@ def secret_in(folder: Path, made: bytes | None = None) -> bytes:
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             draft = path.with_name(f".{FILE}.{secrets.token_hex(4)}")
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(opened, "w", encoding="ascii") as file:
                 file.write((made or secrets.token_bytes(_BYTES)).hex() + "\n")
             try:
                 os.link(draft, path)
@@ -83,7 +82,7 @@ def record_keys(cohort: Cohort, secret: bytes) -> Keys:
         return keys_of(cohort.ids.to_pylist(), secret)
     if not cohort.covariates.num_columns:
         ones = cohort.matrix.astype(np.uint64)
-        return np.asarray(mixed(ones @ keys_of(cohort.codes, secret)))
+        return mixed(np.asarray(ones @ keys_of(cohort.codes, secret)))
     names = sorted(cohort.covariates.column_names)
     parts = [pc.cast(cohort.covariates[name], pa.string()) for name in names]
     joined = pc.binary_join_element_wise(
@@ -91,7 +90,7 @@ def record_keys(cohort: Cohort, secret: bytes) -> Keys:
     ).combine_chunks()
     texts = pc.dictionary_encode(joined)
     each = keys_of((f"\x1f{text}" for text in texts.dictionary.to_pylist()), secret)
-    return each[texts.indices.to_numpy()]
+    return np.asarray(each[texts.indices.to_numpy()])
 
 
 def mixed(keys: Keys) -> Keys:
@@ -100,23 +99,3 @@ def mixed(keys: Keys) -> Keys:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(bits ^ (bits >> np.uint64(31)))
-
-
-def cells(
-    cohort: Cohort, labels: Ints, k: int, keys: Keys, pairs: Iterable[tuple[int, int]]
-) -> Cells:
-    """Return the key of each cluster, of its carriers of each code, and of those of both of a pair.
-
-    The last of the clusters are all records.
-    """
-    own = csr_array((keys, (labels, np.arange(keys.size))), shape=(k, keys.size))
-    ones = cohort.matrix.astype(np.uint64)
-    clusters = np.asarray(own.sum(axis=1), dtype=np.uint64)
-    codes = (own @ ones).toarray()
-    columns = ones.tocsc()
-    both = [int((columns[:, [a]].multiply(columns[:, [b]])).T.dot(keys)[0]) for a, b in pairs]
-    return Cells(
-        np.append(clusters, clusters.sum(dtype=np.uint64)),
-        np.vstack([codes, codes.sum(axis=0, dtype=np.uint64)]),
-        np.array(both, dtype=np.uint64),
-    )

@@ -51,11 +51,12 @@ def parts_of(counts: Floats, keys: Keys, wholes: Floats, told: Floats, least: in
 def shares_of(
     shares: Floats, counts: Floats, parts: Floats, wholes: Floats, told: Floats
 ) -> Floats:
-    """Return weighted shares moved as the counts of parts and wholes were; NaN where one isn't told.
+    """Return weighted shares moved as the counts of parts and wholes were, or NaN.
 
     A share is 0 or 1 only where the true one is.
     """
-    moved = shares * changed(parts, counts) / changed(told, wholes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = shares * changed(parts, counts) / changed(told, wholes)
     below = np.where(parts < told, 1 - 0.5 / np.maximum(told, 1), 1.0)
     return digits(np.where(counts == 0, parts, np.clip(moved, 0, below)))
 

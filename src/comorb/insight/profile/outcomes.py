@@ -19,7 +19,7 @@ from comorb.records.values import yes_no
 OTHER = "other"
 
 
-def summarise(  # noqa: PLR0913 - the records, and what is known of each
+def summarise(
     table: pa.Table,
     labels: Ints,
     k: int,
@@ -84,17 +84,16 @@ def _outcome(
             reach[place] = np.max(np.abs(own - figures[0, 0, place]) * mass) / mass.sum()
     none = np.empty((0, len(groups)))
     counted = _counts(known, groups)
-    cells = (
-        None
-        if keys is None
-        else OutcomeCells(_sums(keys, known, groups), none.astype(np.uint64), np.round(reach, 9))
-    )
-    return Outcome(
-        name, "number", ("mean", "median"), counted, none, *np.round(figures, 6), cells=cells
-    )
+    cells = None
+    if keys is not None:
+        sums = _sums(keys, known, groups)
+        cells = OutcomeCells(sums, none.astype(np.uint64), np.round(reach, 9))
+    estimate, low, high = np.round(figures, 6)
+    measures = ("mean", "median")
+    return Outcome(name, "number", measures, counted, none, estimate, low, high, cells)
 
 
-def _shares(  # noqa: PLR0913 - the records, and what is known of each
+def _shares(
     name: str,
     column: pa.ChunkedArray,
     known: Mask,
@@ -125,7 +124,8 @@ def _shares(  # noqa: PLR0913 - the records, and what is known of each
     if keys is not None:
         each = np.array([_sums(keys, codes == v, groups) for v in range(len(shown))])
         cells = OutcomeCells(_sums(keys, known, groups), each, np.zeros(len(groups)))
-    return Outcome(name, "share", tuple(shown), counted, counts, *np.round(figures, 6), cells=cells)
+    estimate, low, high = np.round(figures, 6)
+    return Outcome(name, "share", tuple(shown), counted, counts, estimate, low, high, cells)
 
 
 def _with_others(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:

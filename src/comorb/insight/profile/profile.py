@@ -9,7 +9,14 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.profile import codec, protection
-from comorb.insight.profile.contents import Caveats, Cells, Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.contents import (
+    Caveats,
+    Cells,
+    Cluster,
+    Heatmap,
+    Outcome,
+    Provenance,
+)
 from comorb.insight.profile.explain import Explanation, explain
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
@@ -26,7 +33,7 @@ FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The clusters of a cohort, ready to be shown; NaN and None stand for numbers that are not told.
+    """The clusters of a cohort, ready to be shown; NaN and None are numbers that aren't told.
 
     The table, the charts, the report and the explorer read nothing else. It holds counts and
     shares, and for the heat-map rows of bits without ids.
@@ -250,9 +257,9 @@ class Profile:
             posterior = np.round(20 * posterior) / 20
         return replace(explained, posterior=posterior)
 
-    def to_json(self, keys: bool = True) -> str:
-        """Return the profile as versioned JSON; without ``keys`` it can't be protected later."""
-        return codec.encode(self, keys)
+    def to_json(self) -> str:
+        """Return the profile as versioned JSON, without the keys that protecting it takes."""
+        return codec.encode(self)
 
     @classmethod
     def from_json(cls, text: str) -> Profile:

@@ -11,10 +11,11 @@ from scipy.sparse import csr_array
 from comorb import __version__
 from comorb.insight.profile import heatmap
 from comorb.insight.profile.assignment import Assignment, assign, check_codes
+from comorb.insight.profile.cells import count_cells
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.intervals import effective
-from comorb.insight.profile.keys import cells, record_keys
+from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
@@ -91,7 +92,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     made = _checked(made, cohort, assigned, check)
     if keys is not None:
         pairs = [(pair.first, pair.second) for pair in made.caveats.pairs]
-        made = replace(made, cells=cells(cohort, assigned.labels, k, keys, pairs))
+        made = replace(made, cells=count_cells(cohort, assigned.labels, k, keys, pairs))
     return made if stability is None else made.with_stability(stability)
 
 

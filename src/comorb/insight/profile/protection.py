@@ -123,7 +123,7 @@ def _cluster(cluster: Cluster, told: float, of_all: float) -> Cluster:
 
 
 def _source(source: Provenance, told: float, least: int) -> Provenance:
-    """Return where the profile comes from, without the fingerprint that guesses could be held to."""
+    """Return where the profile comes from, without the fingerprint that would confirm a guess."""
     ratio = told / source.records
     return replace(
         source,

@@ -9,7 +9,7 @@ from math import ceil, floor, log10
 
 from comorb.records.ledger import Line
 
-PEOPLE = ("rows", "records")  # the units of a ledger that tell of people
+PEOPLE = ("rows", "codes", "records")  # the units of a ledger that tell of people
 _COUNT = re.compile(  # a number before what says that it counts something
     r"(?<![\w.:/,-])(\d{1,3}(?:,\d{3})+|\d+)(?= (?:of|more|others?|ha[sd]|have|was|were|is|are|"
     r"rows?|records?|cells?|values?|visits?|patients?|people|codes?|mentions?|lines?|dates?|ages?|ids?)\b)"
@@ -24,12 +24,12 @@ def rough(count: int, least: int) -> int | None:
     """
     if count < least:
         return None
-    step = 10 ** max(floor(log10(max(count, 1))) - 1, 1)
+    step: int = 10 ** max(floor(log10(max(count, 1))) - 1, 1)
     return max(round(count / step) * step, ceil(least / step) * step)
 
 
 def rough_lines(lines: Sequence[Line], least: int) -> tuple[Line, ...]:
-    """Return the lines of a ledger in rough numbers of rows and records; those of codes stay."""
+    """Return the lines of a ledger in rough numbers; those of different codes stay."""
     return tuple(
         replace(line, before=rough(line.before, least) or 0, after=rough(line.after, least) or 0)
         if line.unit in PEOPLE

@@ -12,12 +12,13 @@ import pyarrow.csv as pa_csv
 
 from comorb import storage
 from comorb.errors import StorageError
+from comorb.insight.profile import cells
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
 from comorb.records.export import export
 
-PROFILE = "profile.json"
+PROFILE, KEYS = "profile.json", "keys.json"
 
 
 class RunFolder:
@@ -30,6 +31,7 @@ class RunFolder:
         self.moved = self.path / "moved.csv"  # the records that were moved by hand
         self.assignments = self.path / "assignments.csv"  # the cluster of each record
         self.profile = self.path / PROFILE
+        self.keys = self.path / KEYS  # what protecting the profile takes
         self.report = self.path / "report.html"
 
     @classmethod
@@ -46,6 +48,8 @@ class RunFolder:
     def save_profile(self, profile: Profile, protected: int = 0) -> None:
         """Write a full profile and its report, protected below a count where one is given."""
         storage.write_text(profile.to_json(), self.profile)
+        if (keys := cells.encode(profile)) is not None:
+            storage.write_text(keys, self.keys)
         shown = profile.protected(protected) if protected else profile
         storage.write_text(report(shown), self.report)
 
@@ -64,8 +68,10 @@ def load_run_model(run: str | Path) -> storage.SavedModel:
 def load_profile(run: str | Path) -> Profile:
     """Read the profile of a run, from its folder or from the file itself."""
     path = RunFolder(run).profile if Path(run).is_dir() else Path(run)
+    keys = path.with_name(KEYS)
     try:
-        return Profile.from_json(path.read_text(encoding="utf-8"))
+        profile = Profile.from_json(path.read_text(encoding="utf-8"))
+        return cells.attach(profile, keys.read_text(encoding="utf-8")) if keys.exists() else profile
     except FileNotFoundError:
         message = f"There is no profile {path}; give the folder of a run, or its {PROFILE}."
     except (OSError, UnicodeDecodeError):

@@ -28,7 +28,10 @@ _NO_CODE = "without a usable code"
 _FULL = (
     "Full: these are the exact counts, for those who may see the records. Share a protected one."
 )
-_PROTECTED = "Protected: counts have a small noise, and those from 1 to {} are not told; so sums differ a little."
+_PROTECTED = (
+    "Protected: counts have a small noise, so sums differ a little, and those from 1 to {} are not "
+    "told."
+)
 _SURE = (
     "Confidence: the mean probability that a record belongs where it was put, tempered where codes "
     "come in bundles."

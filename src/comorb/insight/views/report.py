@@ -38,7 +38,7 @@ def report(profile: Profile) -> str:
         "style": asset("style.css"),
         "texts": _embedded(json.dumps({LANGUAGE: texts}, ensure_ascii=False)),
         "palette": _embedded(asset("palette.json")),
-        "profile": _embedded(profile.to_json(keys=False)),
+        "profile": _embedded(profile.to_json()),
         "script": script(),
     }
     return re.sub(r"\[\[(\w+)\]\]", lambda mark: parts[mark[1]], asset("template.html"))

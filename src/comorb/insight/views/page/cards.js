@@ -1,7 +1,7 @@
 // One card for each cluster: name, size, the most relevant diagnoses, confidence, stability.
 
-import { count, h, number, percent, section, t } from "./dom.js";
-import { topCodes } from "./data.js";
+import { h, number, percent, section, t } from "./dom.js";
+import { shareText, told, topCodes } from "./data.js";
 
 const DOUBTFUL = 0.75;
 const MOSTLY = 0.5;
@@ -24,7 +24,7 @@ function card(profile, j, largest) {
     h(
       "p",
       { class: "size" },
-      h("strong", {}, count(cluster.size)),
+      h("strong", {}, told(profile, cluster.size)),
       ` ${t("records")} · ${percent(cluster.share)}`,
     ),
     h("span", { class: "meter", vars: { "--share": (cluster.share ?? 0) / largest } }),
@@ -52,7 +52,7 @@ function diagnosis(profile, j, i) {
     "li",
     { "data-code": i },
     h("span", {}, profile.labels[i]),
-    h("span", { class: "num" }, percent(profile.prevalence[j][i])),
+    h("span", { class: "num" }, shareText(profile, j, i)),
   );
 }
 

@@ -1,4 +1,6 @@
-// The profile's numbers, as comorb.insight.profile works them out; a hidden number is null.
+// The profile's numbers, as comorb.insight.profile works them out; a number that isn't told is null.
+
+import { count, percent } from "./dom.js";
 
 const Z = 1.959964;
 const FLOOR = 0.02;
@@ -47,8 +49,12 @@ export function relevance(profile, cluster, code, lambda) {
   return Math.log(Math.max(mean, TINY)) - (1 - lambda) * expected;
 }
 
-// The n most relevant codes of a cluster, as places in profile.codes.
+// The n most relevant codes of a cluster, as places in profile.codes; a protected profile has their order.
 export function topCodes(profile, cluster, lambda, n) {
+  if (profile.ranks?.length) {
+    const ranked = profile.ranks[Math.round(lambda * (profile.ranks.length - 1))][cluster];
+    return ranked.filter((i) => (profile.low[cluster][i] ?? 0) >= FLOOR).slice(0, n);
+  }
   return profile.codes
     .map((_, i) => ({ i, score: relevance(profile, cluster, i, lambda) }))
     .filter(({ i, score }) => {
@@ -80,4 +86,25 @@ export function readHeatmap(heatmap) {
   const density = (column, from, to) =>
     (heaped[to * width + column] - heaped[from * width + column]) / Math.max(to - from, 1);
   return { width, total, edges, density };
+}
+
+// A number of records as text: of a protected profile, "< 11" for few.
+export function told(profile, value) {
+  return value === null && profile.min_cell ? `< ${profile.min_cell}` : count(value);
+}
+
+// A share as text: in a protected profile a band, such as "< 1%", where few have it or few do not.
+export function band(profile, share, part, whole, digits = 0) {
+  if (!profile.min_cell || !whole) return percent(share, digits);
+  const few = (profile.min_cell - 1) / whole;
+  if (share === null) return `< ${percent(Math.min(Math.ceil(100 * few), 100) / 100)}`;
+  const rest = whole - part;
+  if (rest > 0 && rest < profile.min_cell) return `> ${percent(Math.max(Math.floor(100 * (1 - few)), 0) / 100)}`;
+  return percent(share, digits);
+}
+
+// The share of a cluster, or of all records where that is null, that has a code.
+export function shareText(profile, cluster, code, digits = 0) {
+  if (cluster === null) return band(profile, profile.overall[code], profile.totals[code], profile.source.records, digits);
+  return band(profile, profile.prevalence[cluster][code], profile.counts[cluster][code], profile.clusters[cluster].size, digits);
 }

@@ -1,7 +1,7 @@
 // The disease-frequency chart: a row for each common code, a bar for each cluster, overall beside.
 
-import { h, percent, section, svg, t } from "./dom.js";
-import { commonCodes, isUniversal } from "./data.js";
+import { h, section, svg, t } from "./dom.js";
+import { commonCodes, isUniversal, shareText } from "./data.js";
 
 const SIZES = [10, 20, 40];
 
@@ -58,13 +58,13 @@ function row(profile, i) {
     "tr",
     { "data-code": i },
     h("th", { scope: "row", tabindex: 0 }, profile.labels[i]),
-    bar(profile.overall[i], null, { class: "overall" }),
-    ...values.map((value, j) => bar(value, profile.overall[i], clusterMarks(j))),
+    bar(profile.overall[i], shareText(profile, null, i), null, { class: "overall" }),
+    ...values.map((value, j) => bar(value, shareText(profile, j, i), profile.overall[i], clusterMarks(j))),
     h("td", { class: "num quiet" }, points(spread(values))),
   );
 }
 
-function bar(share, overall, marks) {
+function bar(share, text, overall, marks) {
   const width = 100 * (share ?? 0);
   const drawing = svg(
     "svg",
@@ -75,7 +75,7 @@ function bar(share, overall, marks) {
       ? null
       : svg("line", { class: "tick", x1: 100 * overall, x2: 100 * overall, y1: 0, y2: 10 }),
   );
-  return h("td", marks, drawing, h("span", { class: "num" }, percent(share)));
+  return h("td", marks, drawing, h("span", { class: "num" }, text));
 }
 
 // The highest share that is shown less the lowest; null when fewer than two are.

@@ -1,4 +1,4 @@
-// What was clustered: title, numbers, the reason for the number of clusters, what is hidden.
+// What was clustered: title, numbers, the reason for the number of clusters, and whether counts are protected.
 
 import { count, h, said, t } from "./dom.js";
 
@@ -16,7 +16,7 @@ export function header(profile) {
     h("h1", {}, source.title),
     h("ul", { class: "facts" }, ...facts.map(([value, name]) => h("li", {}, h("strong", {}, value), ` ${name}`))),
     source.reason ? h("p", {}, h("strong", {}, `${t("about.reason")} `), said(source.reason)) : null,
-    profile.min_cell ? h("p", { class: "notice" }, t("about.min_cell", { n: profile.min_cell })) : null,
+    h("p", { class: "notice view" }, t(profile.min_cell ? "about.protected" : "about.full", { n: profile.min_cell, few: profile.min_cell - 1 })),
   );
 }
 

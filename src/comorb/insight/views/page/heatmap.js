@@ -1,8 +1,8 @@
 // The heat-map on a canvas: a pixel's shade is the share of its records, so that none is lost;
 // zoomed in, a line is a record.
 
-import { count, h, percent, section, shorten, t } from "./dom.js";
-import { colourOf, readHeatmap } from "./data.js";
+import { count, h, section, shorten, t } from "./dom.js";
+import { colourOf, readHeatmap, shareText } from "./data.js";
 
 const HEIGHT = 620;
 const FEWEST_LINES = 40;
@@ -136,7 +136,7 @@ function clusterAt(cells, line) {
 }
 
 function columnLabel(profile, i) {
-  return h("span", { "data-code": i, title: percent(profile.overall[i], 1) }, h("span", {}, shorten(profile.labels[i], LABEL)));
+  return h("span", { "data-code": i, title: shareText(profile, null, i, 1) }, h("span", {}, shorten(profile.labels[i], LABEL)));
 }
 
 function button(text, label, click) {

@@ -2,7 +2,7 @@
 // small table of all clusters. The keyboard's focus does the same as the pointer.
 
 import { h, percent, t } from "./dom.js";
-import { interval, wilson } from "./data.js";
+import { interval, shareText, wilson } from "./data.js";
 
 export function createHighlight(root, profile) {
   const tip = h("div", { class: "tip", role: "status", hidden: true });
@@ -67,9 +67,10 @@ export function createHighlight(root, profile) {
 
 function tipContent(profile, code) {
   const rows = profile.clusters.map((cluster, j) =>
-    tipRow(String(cluster.number), profile.prevalence[j][code], interval(profile, j, code), j),
+    tipRow(String(cluster.number), profile.prevalence[j][code], shareText(profile, j, code, 1), interval(profile, j, code), j),
   );
-  const all = tipRow(t("all"), profile.overall[code], wilson(profile.overall[code], profile.source.effective), null);
+  const ofAll = wilson(profile.overall[code], profile.source.effective);
+  const all = tipRow(t("all"), profile.overall[code], shareText(profile, null, code, 1), ofAll, null);
   return [
     h("strong", {}, profile.labels[code]),
     h("span", { class: "tip-code" }, `${profile.codes[code]} · ${profile.names[code]}`),
@@ -77,7 +78,7 @@ function tipContent(profile, code) {
   ];
 }
 
-function tipRow(name, share, [low, high], cluster) {
+function tipRow(name, share, text, [low, high], cluster) {
   const range = low === null ? "" : `${percent(low, 1)} – ${percent(high, 1)}`;
   const meter = h("span", { class: "meter", vars: { "--share": share ?? 0 } });
   return h(
@@ -85,7 +86,7 @@ function tipRow(name, share, [low, high], cluster) {
     { class: cluster === null ? "overall" : null, vars: cluster === null ? {} : { "--c": `var(--cluster-${cluster})` } },
     h("th", { scope: "row" }, name),
     h("td", {}, meter),
-    h("td", { class: "num" }, percent(share, 1)),
+    h("td", { class: "num" }, text),
     h("td", { class: "num quiet" }, range),
   );
 }

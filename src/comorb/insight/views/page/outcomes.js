@@ -1,6 +1,7 @@
 // Outcomes per cluster: a dot and its interval, over all records and in each cluster.
 
-import { count, h, hasText, number, percent, section, svg, t } from "./dom.js";
+import { h, hasText, number, percent, section, svg, t } from "./dom.js";
+import { band, told } from "./data.js";
 
 export function outcomes({ profile }) {
   if (!profile.outcomes.length) return null;
@@ -33,7 +34,7 @@ function figure(profile, outcome, value, v) {
       marks,
       h("th", { scope: "row", title: place === all ? null : profile.clusters[place].name }, place === all ? t("all") : h("span", { class: "chip" }, String(profile.clusters[place].number))),
       h("td", { class: "dot" }, estimate === null ? "" : dot(at(estimate), at(low ?? estimate), at(high ?? estimate))),
-      h("td", { class: "num", title: t("outcomes.known", { n: count(outcome.known[place]) }) }, show(estimate)),
+      h("td", { class: "num", title: t("outcomes.known", { n: told(profile, outcome.known[place]) }) }, share ? band(profile, estimate, outcome.counts[v][place], outcome.known[place], 1) : show(estimate)),
       h("td", { class: "num quiet" }, range),
     );
   });

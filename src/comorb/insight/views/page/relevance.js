@@ -1,7 +1,7 @@
 // The relevance table with its λ slider, worked out here on every move.
 
-import { h, number, percent, section, t } from "./dom.js";
-import { topCodes } from "./data.js";
+import { h, number, section, t } from "./dom.js";
+import { shareText, topCodes } from "./data.js";
 
 const SHOWN = 10;
 
@@ -62,7 +62,7 @@ function entry(profile, j, i) {
     "li",
     { "data-code": i, tabindex: 0 },
     h("span", { class: "entry" }, profile.labels[i]),
-    h("span", { class: "num" }, percent(share)),
+    h("span", { class: "num" }, shareText(profile, j, i)),
     h("span", { class: "num quiet", title: t("relevance.lift") }, overall ? `×${number(share / overall, 1)}` : ""),
     h("span", { class: "meter", vars: { "--share": share, "--overall": overall ?? 0 } }),
   );

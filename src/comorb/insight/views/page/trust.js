@@ -1,6 +1,7 @@
 // How sure the clusters are.
 
 import { count, h, number, percent, section, t } from "./dom.js";
+import { told } from "./data.js";
 
 export function trust({ profile }) {
   const stable = profile.clusters.some((cluster) => cluster.stability !== null);
@@ -11,7 +12,7 @@ export function trust({ profile }) {
       { "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
       h("th", { scope: "row" }, h("span", { class: "chip" }, String(cluster.number)), ` ${cluster.name}`),
       ...[
-        count(cluster.size),
+        told(profile, cluster.size),
         percent(cluster.share, 1),
         percent(cluster.soft_share, 1),
         percent(cluster.top),
@@ -36,7 +37,7 @@ export function trust({ profile }) {
 function unexplained(profile) {
   const { explained_by_length: share, pairs } = profile.caveats ?? { explained_by_length: null, pairs: [] };
   const name = (i) => h("span", { class: "entry", "data-code": i }, profile.labels[i]);
-  const told = pairs.map(({ first, second, observed, expected }) =>
+  const lines = pairs.map(({ first, second, observed, expected }) =>
     h("li", {}, name(first), " + ", name(second), h("span", { class: "quiet" }, ` ${t("trust.pair", { observed: count(observed), expected: count(Math.round(expected)) })}`)),
   );
   return h(
@@ -45,6 +46,6 @@ function unexplained(profile) {
     share === null ? null : h("p", {}, t("trust.lengths", { share: percent(share) })),
     pairs.length ? h("h3", {}, t("trust.pairs")) : null,
     pairs.length ? h("p", {}, t("trust.pairs.how")) : null,
-    pairs.length ? h("ul", { class: "pairs" }, ...told) : null,
+    pairs.length ? h("ul", { class: "pairs" }, ...lines) : null,
   );
 }
