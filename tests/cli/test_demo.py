@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-FILES = ["assignments.csv", "model.comorb", "profile.json", "report.html"]
+FILES = ["assignments.csv", "keys.json", "model.comorb", "profile.json", "report.html"]
 
 
 def names(folder: str) -> list[str]:

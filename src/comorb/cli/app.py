@@ -9,7 +9,7 @@ COMMANDS = {
     "choose": "Find out how many clusters records hold.",
     "stability": "See how well clusters come out again in parts of the records.",
     "profile": "Show the clusters of a run.",
-    "report": "Write the report of a run again, for print or without small counts.",
+    "report": "Write the report of a run again, for print or to share.",
     "compare": "Compare the clusters of two runs.",
     "inspect": "Say what records hold: layout, columns, coding system, counts and problems.",
     "simulate": "Write simulated records to a file.",

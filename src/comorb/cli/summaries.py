@@ -139,7 +139,11 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
         for outcome in profile.outcomes
         for row, value in enumerate(outcome.values)
     ]
-    return whole | {"diagnoses": diagnoses, "patients": patients}
+    return whole | {
+        "diagnoses": diagnoses,
+        "patients": patients,
+        "min_cell": profile.min_cell,
+    }
 
 
 def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:

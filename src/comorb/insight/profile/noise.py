@@ -8,6 +8,7 @@ from comorb.insight.profile.keys import mixed
 from comorb.model.arrays import Floats, Ints, Keys
 
 MOST = 5  # the largest noise of a count; its variance is 5.3
+WIDE = 30  # that of an answer to a question, of which many can be asked; its variance is 177
 _SHAPE = 2.0
 
 

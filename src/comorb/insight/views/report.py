@@ -17,13 +17,15 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILIN
 _EXPORT = re.compile(r"^export (?=function |const )", re.MULTILINE)
 
 
-def report(profile: Profile) -> str:
+def report(profile: Profile, profile_json: str | None = None) -> str:
     """Return a profile as one self-contained HTML file.
 
     Parameters
     ----------
     profile : Profile
         The clusters; a protected profile where counts of few must not be seen.
+    profile_json : str, optional
+        What ``profile.to_json()`` returns, where it was made already.
 
     Returns
     -------
@@ -38,7 +40,7 @@ def report(profile: Profile) -> str:
         "style": asset("style.css"),
         "texts": _embedded(json.dumps({LANGUAGE: texts}, ensure_ascii=False)),
         "palette": _embedded(asset("palette.json")),
-        "profile": _embedded(profile.to_json()),
+        "profile": _embedded(profile_json or profile.to_json()),
         "script": script(),
     }
     return re.sub(r"\[\[(\w+)\]\]", lambda mark: parts[mark[1]], asset("template.html"))
