@@ -10,6 +10,10 @@ import typer
 from comorb.cli import options
 from comorb.cli.sources import kinds_of, sources_of
 
+Every = Annotated[
+    bool, typer.Option("--all", help="Also assign records that the model's rules would leave out.")
+]
+
 
 def assign(  # noqa: PLR0913 - one parameter for each option
     model: Annotated[
@@ -23,10 +27,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
         Path,
         typer.Option("--output", "-o", metavar="FILE", help="A .csv or .parquet file."),
     ] = Path("assignments.csv"),
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Also assign records that the model's rules would leave out."),
-    ] = False,
+    every: Every = False,
     beside: options.With = None,
     kinds: options.Kinds = None,
     table: options.Table = None,

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from comorb.records.preparation import Preparation
 
 
+Stable = Annotated[
+    bool,
+    typer.Option(
+        "--stability/--no-stability",
+        help="Whether to find the clusters again in parts of the records, to see how stable "
+        "they are; takes several times as long.",
+    ),
+]
+
+
 @options.cohort_options
 def fit(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
@@ -22,14 +32,7 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     clusters: options.Clusters = "auto",
     output: options.Directory = Path("comorb-run"),
     force: options.Force = False,
-    stable: Annotated[
-        bool,
-        typer.Option(
-            "--stability/--no-stability",
-            help="Whether to find the clusters again in parts of the records, to see how stable "
-            "they are; takes several times as long.",
-        ),
-    ] = True,
+    stable: Stable = True,
     title: Annotated[
         str | None,
         typer.Option(

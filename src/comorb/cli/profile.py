@@ -8,20 +8,22 @@ import typer
 
 from comorb.cli.options import Json, MinCell, Protected, RunFolder, least_count
 
+Lambda = Annotated[
+    float,
+    typer.Option(
+        "--lambda",
+        metavar="λ",
+        help="Relevance: 0 puts the most specific diagnoses first, 1 the most frequent.",
+    ),
+]
+
 
 def profile(  # noqa: PLR0913 - one parameter for each option
     run: RunFolder,
     cluster: Annotated[
         int | None, typer.Option(metavar="N", help="Show the cluster of this number in detail.")
     ] = None,
-    lam: Annotated[
-        float,
-        typer.Option(
-            "--lambda",
-            metavar="λ",
-            help="Relevance: 0 puts the most specific diagnoses first, 1 the most frequent.",
-        ),
-    ] = 0.6,
+    lam: Lambda = 0.6,
     top: Annotated[
         int | None, typer.Option(metavar="N", help="How many diagnoses a cluster: 5, or 20 of one.")
     ] = None,

@@ -19,7 +19,7 @@ from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
-from comorb.model.arrays import Floats, Ints
+from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.mixture import Mixture
 from comorb.model.threads import workers
 from comorb.records.cohort import Cohort
@@ -50,19 +50,15 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
         The records.
     title, reason, command : str, optional
         What the data are, why this number of clusters, and what was run.
-    stability : sequence of float, optional
-        How well each cluster comes out again, from 0 to 1.
-    outcomes : sequence of str, optional
-        The covariates to sum up; by default all that can be.
-    assigned : Assignment, optional
-        The cluster of each record, where it isn't the most probable one.
-    numbers : sequence of int, optional
-        The number of each cluster; by default they count from 1.
+    stability, numbers : sequence of float, sequence of int, optional
+        How well each cluster comes out again, from 0 to 1, and its number, by default from 1 on.
+    outcomes, assigned : sequence of str, Assignment, optional
+        The covariates to sum up, by default all that can be, and the cluster of each record, where
+        it isn't the most probable one.
     check : Check, optional
         What `check_model` returned for more records than these.
     secret : bytes, optional
-        What the keys of records are made with, such as `own_secret` returns; without it the
-        profile can't be protected.
+        What the keys of records are made with; without it the profile can't be protected.
 
     Returns
     -------
@@ -80,7 +76,6 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     check_codes(model, cohort)
     k = model.n_components
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
-    source = _provenance(cohort, weights, title, reason, command)
     if check is None:
         with workers(-1) as executor:
             check = check_model(model, cohort.blocks(), executor)
@@ -88,21 +83,24 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)
     summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes, keys)
+    source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
-    made = _checked(made, cohort, assigned, check)
-    if keys is not None:
-        pairs = [(pair.first, pair.second) for pair in made.caveats.pairs]
-        made = replace(made, cells=count_cells(cohort, assigned.labels, k, keys, pairs))
+    made = _checked(made, cohort, assigned, check, keys)
     return made if stability is None else made.with_stability(stability)
 
 
-def _checked(made: Profile, cohort: Cohort, assigned: Assignment, check: Check) -> Profile:
-    """Return the profile with its heat-map, names, intervals and caveats."""
+def _checked(
+    made: Profile, cohort: Cohort, assigned: Assignment, check: Check, keys: Keys | None
+) -> Profile:
+    """Return the profile with its heat-map, names, intervals, caveats and keys."""
     low, high = np.minimum(check.low, made.prevalence), np.maximum(check.high, made.prevalence)
     made = replace(made, low=_digits(low), high=_digits(high), caveats=check.caveats)
     columns = made.common(heatmap.COLUMNS)
     drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, made.k)
     made = replace(made, heatmap=drawn)
+    if keys is not None:
+        pairs = [(pair.first, pair.second) for pair in made.caveats.pairs]
+        made = replace(made, cells=count_cells(cohort, assigned.labels, made.k, keys, pairs))
     return made.renamed(dict(enumerate(made.automatic_names())))
 
 
