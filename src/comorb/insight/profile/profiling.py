@@ -55,10 +55,9 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     outcomes, assigned : sequence of str, Assignment, optional
         The covariates to sum up, by default all that can be, and the cluster of each record, where
         it isn't the most probable one.
-    check : Check, optional
-        What `check_model` returned for more records than these.
-    secret : bytes, optional
-        What the keys of records are made with; without it the profile can't be protected.
+    check, secret : Check, bytes, optional
+        What `check_model` returned for more records than these, and what the keys of records are
+        made with; without a secret the profile can't be protected.
 
     Returns
     -------
