@@ -89,6 +89,11 @@ def measure(name: str, *arguments: str) -> tuple[float, float]:
 
 
 def task(name: str, arguments: list[str]) -> None:
+    """Print the seconds and the peak of a task, the engine's and ours alike after the imports.
+
+    A tiny table is read first, in either case; what is read for the first time here are the file
+    and its codes.
+    """
     import pyarrow as pa
 
     from comorb.records.reading import read_records

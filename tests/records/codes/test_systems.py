@@ -90,3 +90,8 @@ def test_how_well_a_code_is_known():
     icd9 = coding_system("icd9cm")
     assert [icd9.standing(code) for code in ("4280", "428", "42899", "")] == [2, 1, 0, 0]
     assert coding_system("opaque").standing("428") == 0
+
+
+def test_a_code_is_normalised_once_however_it_is_asked_for():
+    system = coding_system("icd9cm")
+    assert system.normalise("428.07") is system.normalise("428.07", False)

@@ -94,6 +94,8 @@ def _said(raw: Raw) -> str | None:
 
 def _undecided(systems: Mapping[Raw, str]) -> list[Raw]:
     """Return the raw codes that two editions know equally well, where both occur."""
+    if len(set(systems.values())) < 2:
+        return []
     loose = [raw for raw in systems if not _said(raw)]
     keys = sorted({systems[raw] for raw in loose if coding_system(systems[raw]).family})
     if len(keys) < 2:

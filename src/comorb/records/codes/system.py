@@ -77,12 +77,15 @@ class CodingSystem:
     chronic: Callable[[str], bool | None] | None = None
     mend: Callable[[Iterable[str]], Mapping[str, str]] | None = None
 
-    @lru_cache(maxsize=1 << 16)  # noqa: B019 - systems are there for good, and see a code three times
     def normalise(self, raw: str, floats: bool = False) -> Normalised:
         """Bring a code into its canonical form.
 
         In a column that was written as numbers, ``floats``, '250.0' means 250 and not 250.0.
         """
+        return self._normalised(raw, floats)  # one entry of the cache, however it was called
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019 - systems are there for good, and see a code three times
+    def _normalised(self, raw: str, floats: bool) -> Normalised:
         text = _PADDING.sub("", raw)
         if is_missing(text):
             return Normalised("", "missing")

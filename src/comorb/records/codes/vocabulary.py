@@ -168,7 +168,7 @@ def _conditions(
     text: str, key: str, fits: Mapping[str, Features], coding: Coding
 ) -> list[tuple[str, str]]:
     """Return the conditions of the scores that a raw code is."""
-    code = fits[key].codes.get(text)
+    code = fits[key].codes.get(text) if coding.scores else None
     if code is None or not is_scored(key):
         return []
     return [(one, name) for one in coding.scores for name in score(one).conditions_of(code, key)]

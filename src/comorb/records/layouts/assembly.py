@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from comorb.model.arrays import Indices, Mask
+from comorb.model.blocks import map_tasks
+from comorb.model.threads import workers
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import as_matrix
 from comorb.records.ledger import Ledger
@@ -89,20 +91,20 @@ def matrix_of_grids(
 
     A cell of a grid is the number of a raw code, or -1.
     """
-    indices, counts, once = [], [], 0
     levels = vocabulary.places.shape[1]
     lookups = [np.append(places, np.int32(-1)) for places in vocabulary.places.T]
-    for grid in grids:
+
+    def placed(grid: Indices) -> tuple[Indices, NDArray[Any], int]:
         features = np.concatenate([lookup[grid] for lookup in lookups], axis=1)
         features.sort(axis=1)
         fresh = _fresh(features)
-        indices.append(features[fresh])
-        counts.append(np.count_nonzero(fresh, axis=1))
-        if levels > 1:
-            once += int(np.count_nonzero(_fresh(np.sort(lookups[0][grid], axis=1))))
+        first = _fresh(np.sort(lookups[0][grid], axis=1)) if levels > 1 else fresh
+        return features[fresh], np.count_nonzero(fresh, axis=1), int(np.count_nonzero(first))
+
+    with workers(-1) as executor:
+        indices, counts, once = zip(*map_tasks(placed, grids, executor), strict=True)
     indptr = np.cumsum(np.concatenate([[0], *counts]))
-    matrix = as_matrix(indptr, np.concatenate(indices), vocabulary.width)
-    return matrix, once if levels > 1 else matrix.nnz
+    return as_matrix(indptr, np.concatenate(indices), vocabulary.width), sum(once)
 
 
 def with_feature(matrix: csr_array[np.uint8], vocabulary: Vocabulary) -> Mask:

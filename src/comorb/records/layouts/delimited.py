@@ -39,7 +39,7 @@ def _mention(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     held = np.flatnonzero(flat.indices.is_valid().to_numpy(zero_copy_only=False))
     said: Any = -1
     if versions is not None:
-        said = pc.fill_null(versions.indices, len(lookup) - 1).to_numpy()[held]
+        said = versions.indices.to_numpy()[held]
     raws = lookup[said, flat.indices.drop_null().to_numpy()]
     mentions.add(parents.to_numpy()[held].astype(np.int64), raws, name)
 

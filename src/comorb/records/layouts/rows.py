@@ -87,14 +87,17 @@ class Mentions:
         return sorted(cells, key=lambda cell: cell[0])[:PROBLEM_LIMIT]
 
     def lookup(
-        self, values: list[str], plan: Plan, versions: pa.DictionaryArray | None = None
+        self, values: list[str | None], plan: Plan, versions: pa.DictionaryArray | None = None
     ) -> Indices:
-        """Return the numbers of a batch's codes, a row for each version and one for none."""
-        texts = [] if versions is None else versions.dictionary.to_pylist()
+        """Return the numbers of a batch's codes, -1 for none, in a row for each version."""
+        texts = [None] if versions is None else versions.dictionary.to_pylist()
         numbers = self.numbers
         table = [
-            [numbers.setdefault((system, value), len(numbers)) for value in values]
-            for system in (*map(plan.edition, texts), None)
+            [
+                -1 if value is None else numbers.setdefault((system, value), len(numbers))
+                for value in values
+            ]
+            for system in map(plan.edition, texts)
         ]
         return np.array(table, dtype=np.int32)
 
@@ -185,10 +188,11 @@ def _scan(mention: Mention, source: OpenedSource, plan: Plan) -> tuple[Mentions,
 
 
 def versions_of(batch: pa.RecordBatch, layout: Layout) -> pa.DictionaryArray | None:
-    """Return what the version column of a batch says, if there is one."""
+    """Return what the version column of a batch says, if there is one; nothing is a text, too."""
     if layout.version is None:
         return None
-    return batch.column(layout.version).cast(pa.string()).dictionary_encode()
+    said = batch.column(layout.version).cast(pa.string())
+    return said.dictionary_encode(null_encoding="encode")
 
 
 def _texts(plan: Plan, names: tuple[str, ...] | list[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.description import Layout
@@ -25,18 +24,13 @@ def _mention(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     """Add a grid with the number of the code in each cell."""
     names = plan.layout.codes or ()
     texts = pa.chunked_array([batch.column(name) for name in names], pa.string())
-    encoded = texts.dictionary_encode()
+    encoded = texts.dictionary_encode(null_encoding="encode")
     versions = versions_of(batch, plan.layout)
+    said = -1 if versions is None else versions.indices.to_numpy()
     lookup = mentions.lookup(encoded.chunk(0).dictionary.to_pylist(), plan, versions)
-    lookup = np.pad(lookup, ((0, 0), (0, 1)), constant_values=-1)
     grid = np.empty((batch.num_rows, len(names)), dtype=np.int32)
     for j, column in enumerate(encoded.chunks):
-        places = pc.fill_null(column.indices, lookup.shape[1] - 1).to_numpy()
-        if versions is None:
-            grid[:, j] = lookup[-1][places]
-        else:
-            said = pc.fill_null(versions.indices, len(lookup) - 1).to_numpy()
-            grid[:, j] = lookup[said, places]
+        grid[:, j] = lookup[said, column.indices.to_numpy()]
     mentions.grids.append(grid)
 
 

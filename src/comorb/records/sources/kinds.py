@@ -125,8 +125,8 @@ def _is_ebcdic(start: bytes) -> bool:
     """Tell text of mainframes: letters and digits above 128, blanks of 64, hardly any ASCII."""
     if len(start) < 16 or start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
-    usual = sum(_EBCDIC[byte] for byte in start)
-    high = sum(byte > 127 for byte in start)
+    usual = len(start) - len(start.translate(None, _EBCDIC))
+    high = len(start.translate(None, _ASCII))
     return usual > 0.97 * len(start) and high > 0.4 * len(start) and not _is_utf8(start)
 
 
@@ -139,9 +139,11 @@ def _is_utf8(start: bytes) -> bool:
 
 
 # Letters, digits, blanks, line ends and punctuation of code page 037.
-_EBCDIC = [
-    byte in (0x05, 0x0D, 0x15, 0x25)
+_EBCDIC = bytes(
+    byte
+    for byte in range(256)
+    if byte in (0x05, 0x0D, 0x15, 0x25)
     or (0x40 <= byte <= 0x7F)
     or (byte > 127 and chr(byte).encode("latin-1").decode("cp037").isascii())
-    for byte in range(256)
-]
+)
+_ASCII = bytes(range(128))

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from comorb.errors import RecordsError
 
-_CHUNK = 1 << 23
+_CHUNK = 1 << 22
 _SAMPLE = 1 << 16
 _C1 = bytes(range(0x80, 0xA0))
 _NOT_WINDOWS = b"\x81\x8d\x8f\x90\x9d"
@@ -158,9 +158,11 @@ class _Scan:
             for number, line in enumerate(block.split(b"\n"), self.lines + 1):
                 if not line.isascii():
                     self._look_at_letters(line, number)
-        self.formulas = self.formulas or b'="' in block
+        # A single byte is looked for many times faster than two, and is mostly not there.
+        self.formulas = self.formulas or (b"=" in block and b'="' in block)
         self.lines += block.count(b"\n")
-        if returns := block.count(b"\r"):
+        if b"\r" in block:
+            returns = block.count(b"\r")
             pairs = block.count(b"\r\n")
             self.crlf += pairs
             self.lone_cr += returns - pairs
