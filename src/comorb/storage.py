@@ -244,17 +244,17 @@ def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:
     for part in parts:
         sums = row_keys(part.indptr, part.indices, keys)
         if part.weights.size:
-            sums = _mixed(sums) + np.asarray(part.weights, "<f8").view("<u8")
-        rows = _mixed(sums)
+            sums = mixed(sums) + np.asarray(part.weights, "<f8").view("<u8")
+        rows = mixed(sums)
         counted = [np.uint64(rows.size)]
         for place in range(1, 5):
-            rows = _mixed(rows + np.uint64(place))
+            rows = mixed(rows + np.uint64(place))
             counted.append(rows.sum(dtype=np.uint64))
         total = total + np.array(counted, dtype=np.uint64)
     return hashlib.sha256(total.astype("<u8").tobytes()).hexdigest()
 
 
-def _mixed(values: Any) -> Any:
+def mixed(values: Any) -> Any:
     """Scramble 64-bit numbers (the finaliser of splitmix64), so that sums don't collide."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)

@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import StorageError
-from comorb.insight.profile.keys import FILE, HOME, mixed, own_secret, record_keys, secret_in
+from comorb.insight.profile.keys import FILE, HOME, own_secret, record_keys, secret_in
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import NO_UNIQUE_ID
 from comorb.records.reading import read_records
+from comorb.storage import mixed
 from tests.insight.conftest import SECRET, make_cohort
 
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from comorb.errors import StorageError
 from comorb.model.arrays import Keys
 from comorb.records.cohort import Cohort
+from comorb.storage import mixed
 
 HOME, FILE = "COMORB_HOME", "protection.key"
 _BYTES = 32
@@ -91,11 +92,3 @@ def record_keys(cohort: Cohort, secret: bytes) -> Keys:
     texts = pc.dictionary_encode(joined)
     each = keys_of((f"\x1f{text}" for text in texts.dictionary.to_pylist()), secret)
     return np.asarray(each[texts.indices.to_numpy()])
-
-
-def mixed(keys: Keys) -> Keys:
-    """Return numbers in which every bit depends on every bit of the keys (SplitMix64's finish)."""
-    bits = keys + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(bits ^ (bits >> np.uint64(31)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from comorb.insight.profile.keys import mixed
 from comorb.model.arrays import Floats, Ints, Keys
+from comorb.storage import mixed
 
 MOST = 5  # the largest noise of a count; its variance is 5.3
 WIDE = 30  # that of an answer to a question, of which many can be asked; its variance is 177
 _SHAPE = 2.0
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def noise(keys: Keys, most: int = MOST) -> Ints:
@@ -20,7 +21,8 @@ def noise(keys: Keys, most: int = MOST) -> Ints:
     steps = np.arange(-most, most + 1)
     odds = np.exp(-_SHAPE * (steps / most) ** 2)
     edges = np.cumsum(odds / odds.sum())
-    uniform = (mixed(keys) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    drawn = mixed(keys + _GOLDEN)
+    uniform = (drawn >> np.uint64(11)).astype(np.float64) / 2.0**53
     return np.asarray(steps[np.minimum(np.searchsorted(edges, uniform, "right"), 2 * most)])
 
 
