@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comorb.insight.profile.rough import rough
 from comorb.web.server.store import Row, Store
 from comorb.web.worker import messages
+from comorb.web.worker.documents import document
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
 if TYPE_CHECKING:
@@ -128,12 +130,16 @@ class Jobs:
         """Return the folder of a run, as tasks name it."""
         return str(self.store.folder("runs", key))
 
-    def shown(self, key: str) -> Path:
-        """Return the profile of a run without small counts, as a file of JSON."""
-        folder = self.store.folder("runs", key)
-        path = folder / f"shown-{self.min_cell}.json"
+    def least(self, view: messages.View) -> int:
+        """Return the smallest count that a view tells; 0 tells all."""
+        return 0 if view == "full" else self.min_cell
+
+    def document(self, key: str, view: messages.View) -> Path:
+        """Return a view of the profile of a run, as a file of JSON."""
+        folder, least = self.folder_of(key), self.least(view)
+        path = document(folder, least)
         if not path.exists():
-            self.ask(messages.ShowProfile(str(folder), self.min_cell))
+            self.ask(messages.ShowProfile(folder, least))
         return path
 
     def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
@@ -160,7 +166,7 @@ class Jobs:
                 self._fits.stop()
             if isinstance(message, messages.Counted):
                 pace.records = message.records
-                pace.expected = self._expected(automatic, message.records)
+                pace.expected = self._expected(automatic, rough(message.records, 1))
             else:
                 pace.stage = message.stage
 
@@ -200,6 +206,7 @@ class Jobs:
             k=row["k"],
             title=row["title"],
             folder=self.folder_of(row["id"]),
+            workspace=str(self.store.workspace),
             min_cell=self.min_cell,
             within=scope,
             earlier=tuple(self.folder_of(key) for key in self._earlier(row)),
