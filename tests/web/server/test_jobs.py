@@ -43,8 +43,8 @@ def test_a_run_that_was_not_done_is_taken_up_and_its_time_is_foreseen(tmp_path):
         time.sleep(0.05)
     assert "were deleted" in jobs.progress(lost)["message"]
     assert jobs.progress("none")["state"] == "gone"
-    shown = jobs.shown(keys[0])
-    shown.unlink()
-    assert jobs.shown(keys[0]).exists()
+    for view in ("full", "protected"):
+        jobs.document(keys[0], view).unlink()
+        assert jobs.document(keys[0], view).exists()
     jobs.close()
     store.close()

@@ -165,7 +165,7 @@ def check_size(cohort: Cohort, least: int) -> None:
 
 def _too_few(least: int) -> RecordsError:
     return RecordsError(
-        f"These are too few records: {max(least, 2)} is the least that can be shown."
+        f"These are too few records; the least that can be shown is {max(least, 2)}."
     )
 
 
