@@ -203,17 +203,15 @@ def search_codes(
         or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
     ]
     hits.sort(key=lambda entry: not entry[0].lower().startswith(plain))
-    exact = counts_exactly(user, row)
-
-    def told(records: int | None) -> int | None:
-        if exact or records is None:
-            return records
-        return None if wanted.code_map else rough(records, jobs.min_cell)
-
-    return [
-        {"code": code, "label": label, "name": name, "records": told(records)}
-        for code, label, name, records in hits[:_FOUND]
+    found = [
+        dict(zip(("code", "label", "name", "records"), hit, strict=True)) for hit in hits[:_FOUND]
     ]
+    if not counts_exactly(user, row):
+        for one in found:
+            records = one.pop("records")
+            if not wanted.code_map:
+                one["records"] = rough(records or 0, jobs.min_cell)
+    return found
 
 
 @router.put("/{key}/maps", status_code=201)

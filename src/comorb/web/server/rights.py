@@ -39,8 +39,9 @@ def told_run(row: Row, user: User, least: int) -> Row:
     if sees_full(user):
         return told
     told.pop("seconds", None)
-    if "records" in told:
-        told["records"] = row.get("protected_records")
+    told.pop("records", None)
+    if "protected_records" in row:
+        told["records"] = row["protected_records"]
     if told.get("moved"):
         told["moved"] = rough(told["moved"], least)
     return told_state(told, user, least)
