@@ -82,14 +82,14 @@ def test_a_run_without_keys_is_shown_in_full_alone(folder, tmp_path):
         messages.ExplainCodes(str(tmp_path), 11, ["585"]),
         messages.RankDiagnoses(str(tmp_path), 11, 0.6, 5),
     ):
-        with pytest.raises(InputError, match="can't be protected: .* fit them again"):
+        with pytest.raises(InputError, match=r"can't be protected: .* fit them again"):
             do(task, silent)
 
 
 @pytest.mark.parametrize("rules", [{}, {"having": ["585"], "age": [1, 2]}])
 def test_too_few_records_and_none_are_refused_in_the_same_words(tmp_path, workspace, rules):
     folder = str(tmp_path / "run")
-    with pytest.raises(RecordsError, match=r"^These are too few records; the least that can be shown is 100000"):
+    with pytest.raises(RecordsError, match=r"^These are too few records; the least .* 100000\.$"):
         do(messages.MakeRun(DATA, rules, 2, "Few", folder, workspace, 100_000), silent)
     assert not (tmp_path / "run").exists()
 
