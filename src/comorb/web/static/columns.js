@@ -16,7 +16,7 @@ export function columns(row, known) {
     "section",
     { "aria-labelledby": "columns-title" },
     h("h2", { id: "columns-title" }, t("columns.title")),
-    h("p", { class: "how" }, t("columns.how")),
+    fixed ? null : h("p", { class: "how" }, t("columns.how")),
     h("table", { class: "plain tight roles" }, h("thead", {}, h("tr", {}, ...headers.map((key) => h("th", { scope: "col", class: key === "missing" ? "num" : null }, t(`columns.${key}`))))), h("tbody", {}, ...lines.map((one) => one.element))),
     fixed ? null : correction(row, known, lines),
   );

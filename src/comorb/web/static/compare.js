@@ -32,12 +32,13 @@ function named(side, j) {
 }
 
 function head(side) {
-  const { run, letter } = side;
+  const { run, profile, letter } = side;
+  const shown = { ...run, records: profile.source.records };
   return h(
     "div",
     { class: "side" },
     h("h2", {}, `${letter} · `, h("a", { href: viewed(`/runs/${run.id}`) }, run.title)),
-    h("p", {}, [facts(run), ...described(run), ...leftOut(run)].join(" · ")),
+    h("p", {}, [facts(shown), ...described(run), ...leftOut(run)].join(" · ")),
   );
 }
 

@@ -19,7 +19,7 @@ export function understood(row) {
     row.kind === "builtin" ? null : h("p", {}, t(`layout.${about.layout}`)),
     common(about),
     dropped(about),
-    about.columns.length ? h("p", {}, h("a", { href: "#columns-title" }, t("understood.correct"))) : null,
+    row.exact && about.columns.length ? h("p", {}, h("a", { href: "#columns-title" }, t("understood.correct"))) : null,
   );
 }
 
