@@ -421,7 +421,7 @@ def test_mounted_data_are_corrected_by_exporters_alone(people):
     assert people["eva"].patch(path, json={"title": "planted"}).status_code == 200
 
 
-def test_clusters_are_looked_into_and_merged_on_their_own_data_alone(people, runs, planted):
+def test_a_run_builds_on_clusters_of_the_same_data_alone(people, runs, planted):
     ana = people["ana"]
     ids = [row["record_id"] for row in csv.DictReader(io.StringIO(planted.read_text()))]
     lines = [f"{one},E{i % 90 + 800},E{i // 90 + 800},428" for i, one in enumerate(ids)]
@@ -430,10 +430,11 @@ def test_clusters_are_looked_into_and_merged_on_their_own_data_alone(people, run
     for asked in (
         {"within": {"run": runs[0], "cluster": 1}},
         {"parent": runs[0], "merge": [1, 2]},
+        {"parent": runs[0]},
     ):
         told = ana.post("/api/v1/runs", json={"data": own, "k": 2, **asked})
         assert told.status_code == 422
-        assert "on the data of their own run" in told.json()["error"]
+        assert "builds on clusters of the same data" in told.json()["error"]
 
 
 def test_a_run_that_others_watch_tells_no_number_of_records(people, monkeypatch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +63,13 @@ class Jobs:
                 self._unmeasured.put(row["id"])
         for thread in self._threads:
             thread.start()
-        for worker in (self._fits, self._asks):
-            worker.warm()
+        self._fits.warm()
+        threading.Thread(target=self._keep_secret, daemon=True).start()
+
+    def _keep_secret(self) -> None:
+        """Have the secret of the workspace made; what goes wrong is told when it is needed."""
+        with suppress(StoppedError, TaskError):
+            self.ask(messages.KeepSecret(str(self.store.workspace)))
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""

@@ -67,14 +67,13 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
         raise RefusedError(422, f"Expected 1 to 50 clusters, or auto; got {wanted.k}.")
     if wanted.merge and not wanted.parent:
         raise RefusedError(422, "Two clusters are merged of a run; say which run as its parent.")
-    within = wanted.within and wanted.within.run
-    for key in {wanted.parent, within} - {None}:
+    for key in {wanted.parent, wanted.within and wanted.within.run} - {None}:
         run = visible(store, "runs", str(key), user)
         if run["state"] != "done":
             raise RefusedError(409, "The run that this one builds on is not done yet.")
-        if run["data"] != wanted.data and (wanted.merge or key == within):
+        if run["data"] != wanted.data:
             raise RefusedError(
-                422, "Clusters are looked into and merged on the data of their own run; name those."
+                422, "A run builds on clusters of the same data; name the data of the other run."
             )
     rules = plain_rules(wanted.rules)
     if not counts_exactly(user, data):

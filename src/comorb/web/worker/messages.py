@@ -42,6 +42,13 @@ class Task:
 
 
 @dataclass(frozen=True)
+class KeepSecret(Task):
+    """Make the secret that counts are protected with, where the workspace has none."""
+
+    workspace: str
+
+
+@dataclass(frozen=True)
 class MakeRun(Task):
     """A run to make and its folder.
 

@@ -188,7 +188,13 @@ def _command(task: messages.MakeRun) -> str:
     return asked.words(name)
 
 
+def _keep_secret(task: messages.KeepSecret) -> None:
+    """Make the secret, and return nothing of it."""
+    cohorts.secret_of(task.workspace)
+
+
 _DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
+    messages.KeepSecret: _keep_secret,
     messages.Understand: cohorts.understand,
     messages.DescribeColumns: cohorts.describe_columns,
     messages.ReadMap: cohorts.read_own_map,
