@@ -22,9 +22,8 @@ def test_full_counts_are_for_exporters_and_by_default_on_their_own_runs():
 
 
 def test_records_are_counted_exactly_by_who_brought_them_and_by_exporters():
-    assert [counts_exactly(user, {"owner": "ana"}) for user in (VERA, ANA, EVA)] == [
-        *(False, True, True),
-    ]
+    own = {"owner": "ana"}
+    assert [counts_exactly(user, own) for user in (VERA, ANA, EVA)] == [False, True, True]
     assert not counts_exactly(ANA, {"owner": "*"})
 
 
