@@ -6,6 +6,7 @@
     ├── InputError      (ValueError)  a matrix, a weight or a parameter that can't be used
     ├── EngineError     (RuntimeError) a cluster that is lost, missing or unknown
     ├── RecordsError    (ValueError)  a file, table or database that can't be read as records
+    │   └── EmptyCohortError          rules that leave no record
     └── StorageError    (ValueError)  a model, cohort or run file that is damaged or too new
     ComorbWarning       (UserWarning) the answer stands, but is weaker than was asked for
 
@@ -30,6 +31,10 @@ class EngineError(ComorbError, RuntimeError):
 
 class RecordsError(ComorbError, ValueError):
     """A file, table or database that can't be read as records."""
+
+
+class EmptyCohortError(RecordsError):
+    """Rules that leave no record."""
 
 
 class StorageError(ComorbError, ValueError):

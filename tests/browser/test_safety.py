@@ -65,6 +65,51 @@ def test_two_users_at_once_and_a_restart_in_the_middle(start, new_page, records,
     expect(ana.locator(".card")).to_have_count(5)
 
 
+def test_who_may_export_switches_to_what_others_see(start, new_page, records, tmp_path, picture):
+    people = {"eva": "exporter", "ana": "analyst", "vera": "viewer"}
+    tokens = {name: add_user(tmp_path, name, role) for name, role in people.items()}
+    server = start(tmp_path, str(records))
+    eva, ana, vera = (new_page(server.base) for _ in people)
+    for page, token in zip((eva, ana, vera), tokens.values(), strict=True):
+        sign_in(page, server.base, token)
+    eva.locator(".sources a", has_text="visits").click()
+    eva.get_by_label("Choose:").check()
+    expect(eva.locator(".go .size")).to_contain_text("of 4,000 records")
+    data = eva.url.partition("?")[0]
+    eva.get_by_role("button", name="Find the clusters").click()
+    eva.wait_for_selector(".card")
+    run = eva.url
+    eva.get_by_role("button", name="Share", exact=True).click()
+    expect(eva.get_by_role("button", name="Shared")).to_be_visible()
+    exact = eva.locator(".card .size").all_inner_texts()
+    expect(eva.locator(".views [aria-current]")).to_have_text("Full")
+    eva.get_by_role("link", name="Protected").click()
+    expect(eva.locator(".views [aria-current]")).to_have_text("Protected")
+    protected = eva.locator(".card .size").all_inner_texts()
+    assert protected != exact
+    eva.get_by_role("button", name="Download").click()
+    link = eva.locator("dialog a", has_text="report.html")
+    assert "view" not in link.get_attribute("href")
+    eva.get_by_label("With full counts").check()
+    assert link.get_attribute("href").endswith("view=full")
+    picture(eva, "download-full")
+    eva.keyboard.press("Escape")
+    eva.get_by_role("button", name="One cluster more").click()
+    eva.wait_for_url("**/runs/*?view=protected*")
+    vera.goto(run)
+    expect(vera.locator(".card")).to_have_count(5)
+    assert vera.locator(".card .size").all_inner_texts() == protected
+    expect(vera.locator(".views")).to_have_count(0)
+    ana.goto(data)
+    expect(ana.locator(".go .size")).to_have_text("Questions left on these data: 40.")
+    ana.get_by_role("button", name="Count", exact=True).click()
+    expect(ana.locator(".go .size")).to_contain_text("Questions left on these data: 39.")
+    assert "4,000 records" in ana.locator(".go .size").inner_text()
+    ana.get_by_label("Choose:").check()
+    expect(ana.locator(".go .size")).to_have_text("Questions left on these data: 39.")
+    picture(ana, "questions")
+
+
 def test_files_that_cannot_be_read_get_a_clear_line_and_leave_nothing(
     new_page, server, local, tmp_path
 ):

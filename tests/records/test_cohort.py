@@ -58,6 +58,16 @@ def test_an_unknown_code_names_the_nearest(cohort):
         cohort.having("427")
 
 
+def test_the_nearest_codes_are_those_of_all_records():
+    cohort = make([[1, 1, 0], [0, 0, 1]], ("428", "250", "427"))
+    few = cohort.having("250")
+    assert few.codes == ("428", "250")
+    assert few.gone == ("427",)
+    assert len(few.without("427")) == 1
+    with pytest.raises(RecordsError, match="nearest are 428, 427"):
+        few.having("429")
+
+
 def test_where(cohort):
     assert cohort.where(age=(60, 80)).ids.to_pylist() == ["r0"]
     assert cohort.where(age=(60, None)).ids.to_pylist() == ["r0", "r3"]

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from comorb.errors import RecordsError
+from comorb.errors import EmptyCohortError, RecordsError
 from comorb.records.codes.own_map import CodeMap, Line
 from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
@@ -66,8 +66,31 @@ def test_the_layout_and_the_level_reach_the_reader():
 def test_nothing_left_is_an_error():
     with pytest.raises(RecordsError, match="No record is left after the rule 'at least 9 codes'"):
         Preparation(at_least=9).cohort(RECORDS)
-    with pytest.raises(RecordsError, match="No code is left of those that 3 records have; leave"):
+    with pytest.raises(RecordsError, match="No code is left of those that the records have; leave"):
         Preparation(drop_rare=9).cohort(RECORDS)
+
+
+def test_what_is_refused_tells_nothing_of_the_records_that_are_kept():
+    nobody = {"having": ("272",), "age": (70, None), "at_least": 1}
+    with pytest.raises(EmptyCohortError, match="No record is left"):
+        Preparation(**nobody).cohort(RECORDS)
+    for wrong, said in (
+        ({"without": ("273",)}, "nearest are 272"),
+        ({"drop_codes": ("273",)}, "nearest are 272"),
+        ({"layout": Layout(ignored=("sex",)), "sex": ("F",)}, "no covariate 'sex'"),
+    ):
+        for rules in (nobody | wrong, {"at_least": 1} | wrong):
+            with pytest.raises(RecordsError, match=said):
+                Preparation(**rules).cohort(RECORDS)
+
+
+def test_a_code_that_only_others_have_matches_nothing():
+    asked = Preparation(having=("272",), without=("428",), drop_codes=("585",), at_least=1)
+    cohort = asked.cohort(RECORDS)
+    assert cohort.ids.to_pylist() == ["c"]
+    assert cohort.codes == ("250", "272", "401")
+    with pytest.raises(EmptyCohortError):
+        Preparation(having=("272",), at_least=1).cohort(RECORDS).having("428")
 
 
 def test_the_default_is_said_by_silence():

@@ -138,7 +138,7 @@ def test_ids_that_repeat_are_refused(tmp_path):
     ("preparation", "message"),
     [
         (Preparation(having=("585",), without=("585",)), "No record is left after the rules"),
-        (Preparation(at_least=1, drop_rare=9999), "No code is left of those that 4,000 records"),
+        (Preparation(at_least=1, drop_rare=9999), "No code is left of those that the records"),
         (Preparation(having=("888",)), "No record has the code '888'"),
     ],
 )

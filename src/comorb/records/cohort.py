@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from comorb.errors import InputError, RecordsError
+from comorb.errors import EmptyCohortError, InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
 from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
 from comorb.records.codes.systems import systems_by_kind
@@ -53,6 +53,9 @@ class Cohort:
     least_codes : int
         How many codes a record needs to be of use: 3 of a list of codes, none of a table with a
         column for each item, where a row without a yes says something too.
+    gone : tuple of str
+        Codes of records that rules left out and of none that is left: to ask for one matches
+        nothing, and is no mistake.
     """
 
     matrix: csr_array[Any]
@@ -66,6 +69,7 @@ class Cohort:
     weights: Floats | None = None
     left_out: tuple[str, ...] = ()
     least_codes: int = 3
+    gone: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n, d = self.matrix.shape
@@ -112,6 +116,10 @@ class Cohort:
     def without(self, *codes: str) -> Cohort:
         """Keep the records that have none of the codes, matched as in `having`."""
         return self._keep(~self._has(codes), f"without {' or '.join(codes)}")
+
+    def check_codes(self, *codes: str) -> None:
+        """Refuse codes, matched as in `having`, that no record has or had."""
+        self._matching(codes)
 
     def where(
         self,
@@ -227,34 +235,37 @@ class Cohort:
                 "expected codes as texts, one after the other, such as ('428', '585'), got "
                 + ", ".join(type(code).__name__ for code in codes)
             )
-        systems = systems_by_kind(self.system)
-        own = [systems.get(code.partition(":")[0]) or systems.get("") for code in self.codes]
-        full = "full" in self.level.split("+")
-        wholes = [_plain(code) for code in self.codes]
-        bare = [whole.rpartition(":")[2] for whole in wholes]
-
-        def hits(forms: list[str], code: str) -> Mask:
-            return np.array(
-                [
-                    form.startswith(code) if full and system != "opaque" else form == code
-                    for form, system in zip(forms, own, strict=True)
-                ],
-                dtype=bool,
-            )
-
         matching = np.zeros(len(self.codes), dtype=bool)
         for code in codes:
-            found = hits(wholes, _plain(code))
-            found = found if found.any() else hits(bare, _plain(code))
+            found = self._like(code, self.codes)
             matching |= found
-            if not found.any():
-                near = get_close_matches(code, self.codes, 3)
+            if not found.any() and not self._like(code, self.gone).any():
+                near = get_close_matches(code, (*self.codes, *self.gone), 3)
                 hint = f" The nearest are {', '.join(near)}." if near else ""
                 raise RecordsError(
                     f"No record has the code {code!r} at the level {self.level!r} of "
                     f"{self.system}.{hint} Check the code, or read with another level."
                 )
         return matching
+
+    def _like(self, code: str, among: tuple[str, ...]) -> Mask:
+        """Mark the codes that one stands for: by all that is written, or else after the colon."""
+        systems = systems_by_kind(self.system)
+        full = "full" in self.level.split("+")
+        wanted, wholes = _plain(code), [_plain(one) for one in among]
+
+        def hits(forms: list[str]) -> Mask:
+            return np.array(
+                [
+                    form.startswith(wanted) if full and system != "opaque" else form == wanted
+                    for form, system in zip(forms, own, strict=True)
+                ],
+                dtype=bool,
+            )
+
+        own = [systems.get(one.partition(":")[0]) or systems.get("") for one in among]
+        found = hits(wholes)
+        return found if found.any() else hits([whole.rpartition(":")[2] for whole in wholes])
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
         columns = self._matching(codes).astype(np.int32)
@@ -271,8 +282,10 @@ class Cohort:
 
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         if not mask.any():
-            raise RecordsError(f"No record is left after the rule '{rule}'.")
-        return self._take(mask, rule).drop_unused()
+            raise EmptyCohortError(f"No record is left after the rule '{rule}'.")
+        kept = self._take(mask, rule).drop_unused()
+        gone = {*self.gone, *self.codes} - {*kept.codes}
+        return replace(kept, gone=tuple(sorted(gone)))
 
     def _take(self, mask: Mask, rule: str) -> Cohort:
         rows = np.flatnonzero(mask)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from comorb.errors import RecordsError
+from comorb.errors import EmptyCohortError, RecordsError
 from comorb.records.beside import COVARIATES, Beside, arranged, table_of
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.own_map import CodeMap
@@ -143,6 +144,15 @@ class Preparation:
         """The coding system of the records' own codes, if it is said."""
         return systems_by_kind(self.system or "").get("")
 
+    def check(self, cohort: Cohort) -> None:
+        """Refuse rules that name a code or a column that none of all records has.
+
+        Asked of all records first, so that what is refused tells nothing of those that are kept.
+        """
+        cohort.check_codes(*self.having, *self.without, *self.drop_codes)
+        with suppress(EmptyCohortError):
+            cohort.where(age=self.age, sex=self.sex or None, dates=self.dates)
+
     def select(self, cohort: Cohort) -> Cohort:
         """Keep the records that the rules ask for, with all their codes."""
         if self.having:
@@ -160,13 +170,12 @@ class Preparation:
         if self.drop_rare > 1:
             cohort = cohort.drop_rare(self.drop_rare)
         if not cohort.codes:
-            raise RecordsError(
-                f"No code is left of those that {len(cohort):,} records have; leave out fewer."
-            )
+            raise RecordsError("No code is left of those that the records have; leave out fewer.")
         return cohort
 
     def apply(self, cohort: Cohort) -> Cohort:
-        """Select and drop."""
+        """Check, select and drop."""
+        self.check(cohort)
         return self.drop(self.select(cohort))
 
     def cohort(self, source: Any, memory: str | None = None) -> Cohort:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.engines.blockfile import CODES, ones_of, read_group
-from comorb.errors import RecordsError
+from comorb.errors import EmptyCohortError, RecordsError
 from comorb.model.arrays import Mask
 from comorb.model.blocks import moved_ones
 from comorb.records.archive import as_table, header_of, write_parts
@@ -85,13 +85,10 @@ class _Whole:
         for rule, gone in rules.items():
             before, self.kept = int(self.kept.sum()), self.kept & ~gone
             ledger = ledger.add("features", rule, before, int(self.kept.sum()))
-        records = ledger.left("records") or 0
-        if not records:
-            raise RecordsError("No record is left after the rules; ask for less.")
+        if not ledger.left("records"):
+            raise EmptyCohortError("No record is left after the rules; ask for less.")
         if not self.kept.any():
-            raise RecordsError(
-                f"No code is left of those that {records:,} records have; leave out fewer."
-            )
+            raise RecordsError("No code is left of those that the records have; leave out fewer.")
         codes, names = np.array(self.last.codes), np.array(self.last.names)
         self.header = header_of(self.last) | {
             "codes": codes[self.kept].tolist(),

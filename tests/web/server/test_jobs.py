@@ -1,9 +1,15 @@
 """The queue: what an earlier server left undone is taken up again."""
 
+import stat
 import time
 
+import pytest
+
+from comorb.insight.profile.keys import FILE
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.store import Store
+from comorb.web.worker import messages
+from comorb.web.worker.process import TaskError
 
 BODY = {
     "data": "built",
@@ -43,8 +49,28 @@ def test_a_run_that_was_not_done_is_taken_up_and_its_time_is_foreseen(tmp_path):
         time.sleep(0.05)
     assert "were deleted" in jobs.progress(lost)["message"]
     assert jobs.progress("none")["state"] == "gone"
-    shown = jobs.shown(keys[0])
-    shown.unlink()
-    assert jobs.shown(keys[0]).exists()
+    for view in ("full", "protected"):
+        jobs.document(keys[0], view).unlink()
+        assert jobs.document(keys[0], view).exists()
     jobs.close()
+    store.close()
+
+
+def test_the_secret_is_made_at_the_start_and_one_that_is_damaged_is_told_when_needed(tmp_path):
+    store = Store(tmp_path)
+    jobs = Jobs(store, 11)
+    jobs.start()
+    for _ in range(600):
+        if (tmp_path / FILE).exists():
+            break
+        time.sleep(0.05)
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    jobs.close()
+    (tmp_path / FILE).write_text("no secret")
+    again = Jobs(store, 11)
+    again.start()
+    data = again.data_of(store.add("data", "*", DATA, "built"))
+    with pytest.raises(TaskError, match="is damaged; put back the file"):
+        again.ask(messages.CountProtected(data, {}, str(tmp_path), 11))
+    again.close()
     store.close()

@@ -16,14 +16,16 @@ from comorb.storage import load_model
 from tests.web.conftest import mounted, new_run, wait
 
 
-def test_a_run_tells_its_clusters_without_small_counts(client, run, app):
+def test_a_run_is_told_in_full_or_protected(client, run):
     eva = client("eva")
-    told = eva.get(f"/api/v1/runs/{run['id']}/profile").json()
-    assert run["clusters"] == len(told["clusters"]) == 3
-    assert told["min_cell"] == 11
-    counts = [n for row in told["counts"] for n in row if n is not None]
-    assert all(n == 0 or n >= 11 for n in counts)
-    assert json.loads((app.state.store.folder("runs", run["id"]) / "profile.json").read_text())
+    path = f"/api/v1/runs/{run['id']}/profile"
+    full, told = eva.get(path).json(), eva.get(path, params={"view": "protected"}).json()
+    assert run["clusters"] == len(full["clusters"]) == len(told["clusters"]) == 3
+    assert (full["min_cell"], told["min_cell"]) == (0, 11)
+    assert eva.get(path, params={"view": "full"}).json() == full
+    assert any(0 < n < 11 for row in full["counts"] for n in row)
+    assert all(n is None or n == 0 or n >= 11 for row in told["counts"] for n in row)
+    assert eva.get(path, params={"view": "half"}).status_code == 422
 
 
 def test_a_run_says_which_command_does_the_same(client):
@@ -155,8 +157,13 @@ def test_compare_follows_the_records_that_both_have(client, run):
     told = eva.get(f"/api/v1/compare/{run['id']}/{other['id']}").json()
     assert told["shared"] == run["records"]
     assert 0 < told["ari"] <= 1
-    assert all(n is None or n == 0 or n >= 11 for row in told["flows"] for n in row)
+    assert sum(map(sum, told["flows"])) == run["records"]
     assert len(told["pairs"]) == 3
+    path = f"/api/v1/compare/{run['id']}/{other['id']}"
+    less = eva.get(path, params={"view": "protected"}).json()
+    assert (told["view"], less["view"]) == ("full", "protected")
+    assert all(n is None or n == 0 or n >= 11 for row in less["flows"] for n in row)
+    assert less["shared"] != run["records"]
     apart = new_run(eva, data="heart-failure", rules={})
     told = eva.get(f"/api/v1/compare/{run['id']}/{apart['id']}").json()
     assert told["flows"] is told["ari"] is None
@@ -245,12 +252,18 @@ def test_a_run_is_downloaded(client, run, app, name, start):
     assert {"action": f"export {name}", "target": run["id"]} in log
 
 
-def test_what_is_downloaded_holds_no_small_counts(client, run):
-    told = client("eva").get(f"/api/v1/runs/{run['id']}/download/profile.csv")
+def test_what_is_downloaded_is_protected_unless_an_exporter_asks_for_all(client, run, app):
+    path = f"/api/v1/runs/{run['id']}/download"
+    told = client("eva").get(f"{path}/profile.csv")
     counts = [row["records"] for row in csv.DictReader(io.StringIO(told.text))]
     assert all(n == "" or float(n) == 0 or float(n) >= 11 for n in counts)
-    document = client("eva").get(f"/api/v1/runs/{run['id']}/download/profile.json").text
+    document = client("eva").get(f"{path}/profile.json").text
     assert Profile.from_json(document).min_cell == 11
+    full = client("eva").get(f"{path}/profile.json", params={"view": "full"}).text
+    assert Profile.from_json(full).min_cell == 0
+    assert Profile.from_json(full).cells is None
+    log = app.state.store.query("SELECT action, target FROM audit")
+    assert {"action": "export full profile.json", "target": run["id"]} in log
 
 
 def test_a_model_that_is_downloaded_can_be_used(client, run, tmp_path):
@@ -287,8 +300,10 @@ def test_a_run_that_cannot_be_says_why(client):
     assert row["state"] == "failed"
     assert "'nothing'" in row["message"]
     assert ana.get(f"/api/v1/runs/{row['id']}/profile").status_code == 409
-    few = new_run(ana, rules={"age": [150, 151]})
-    assert few["state"] == "failed"
+    none, few = (new_run(ana, rules={"age": age}) for age in ([150, 151], [102, None]))
+    assert none["state"] == few["state"] == "failed"
+    assert "too few records; the least that can be shown is 11" in none["message"]
+    assert none["message"] == few["message"]
 
 
 def test_what_was_asked_wrongly_is_refused_at_once(client):

@@ -41,3 +41,8 @@ def test_the_web_process_starts_without_numpy():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert told.stdout.strip() == "[]"
+
+
+def test_a_smallest_count_of_none_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"expected 1 or more as the smallest count .* got 0"):
+        Settings(tmp_path, min_cell=0)

@@ -1,9 +1,11 @@
-"""Downloads: each is a file of its kind, without small counts."""
+"""Downloads: each is a file of its kind, in full or protected, and without keys."""
 
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from comorb.insight.profile.profile import Profile
+from comorb.insight.runs.folder import load_profile
 from comorb.insight.runs.run import Request, run
 from comorb.records.datasets import tertiary
 from comorb.web.worker.downloads import AGGREGATES, write
@@ -19,9 +21,9 @@ def folder(tmp_path_factory):
     return path
 
 
-def download(folder, tmp_path, name):
-    path = tmp_path / name
-    write(WriteDownload(str(folder), 11, str(path), name, "My title"))
+def download(folder, tmp_path, name, least=11):
+    path = tmp_path / f"{least}-{name}"
+    write(WriteDownload(str(folder), least, str(path), name, "My title"))
     return path
 
 
@@ -41,8 +43,25 @@ def test_rows_have_the_names_of_their_clusters(folder, tmp_path):
     assert len(rows) == len(tertiary())
 
 
-def test_the_table_hides_small_counts(folder, tmp_path):
-    rows = pa_csv.read_csv(download(folder, tmp_path, "profile.csv"))
-    counts = [count for count in rows["records"].to_pylist() if count]
-    assert counts
-    assert min(counts) >= 11
+def test_the_table_is_in_full_or_protected(folder, tmp_path):
+    def counts(least):
+        rows = pa_csv.read_csv(download(folder, tmp_path, "profile.csv", least))
+        return rows["records"].to_pylist()
+
+    full, told = counts(0), counts(11)
+    assert full == load_profile(folder).counts.ravel().tolist()
+    assert any(0 < count < 11 for count in full)
+    pairs = list(zip(full, told, strict=True))
+    assert all(shown is None for count, shown in pairs if 0 < count < 11)
+    assert all(shown == 0 for count, shown in pairs if count == 0)
+    assert all(abs(shown - count) <= 5 for count, shown in pairs if shown is not None)
+    assert any(shown != count for count, shown in pairs if shown is not None)
+
+
+@pytest.mark.parametrize("least", [0, 11])
+def test_a_document_holds_no_keys(folder, tmp_path, least):
+    sent = Profile.from_json(download(folder, tmp_path, "profile.json", least).read_text())
+    assert sent.min_cell == least
+    assert sent.cells is None
+    assert all(outcome.cells is None for outcome in sent.outcomes)
+    assert sent.source.title == "My title"

@@ -11,7 +11,7 @@ from comorb.web.worker.messages import Data, ListCodes, ShowProfile
 from comorb.web.worker.process import StoppedError, TaskError, Worker, _work
 
 DATA = Data("heart_failure", "builtin", "", {}, "")
-SLOW = ListCodes(DATA, {}, 11)
+SLOW = ListCodes(DATA, {})
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_an_error_of_ours_is_told_whole(worker):
 
 
 def test_an_error_that_nobody_foresaw_is_told_without_what_it_holds(worker):
-    broken = ListCodes(Data("patient 7", "builtin", "", {}, ""), {}, 11)
+    broken = ListCodes(Data("patient 7", "builtin", "", {}, ""), {})
     with pytest.raises(TaskError, match=r"^This can't be done: an unexpected KeyError\.$"):
         worker.ask(broken)
 
@@ -40,7 +40,7 @@ def test_an_error_that_nobody_foresaw_is_told_without_what_it_holds(worker):
 def test_an_error_that_nobody_foresaw_is_logged_with_its_frames_alone(capfd):
     worker = Worker()
     with pytest.raises(TaskError):
-        worker.ask(ListCodes(Data("patient 7", "builtin", "", {}, ""), {}, 11))
+        worker.ask(ListCodes(Data("patient 7", "builtin", "", {}, ""), {}))
     worker.close()
     logged = capfd.readouterr().err
     assert "KeyError in ListCodes" in logged

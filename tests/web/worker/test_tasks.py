@@ -1,11 +1,16 @@
-"""Tasks, in this process: what a message asks for is done, and small counts stay hidden."""
+"""Tasks, in this process: what a message asks for is done, in full or protected."""
+
+import stat
 
 import pytest
 
-from comorb.errors import RecordsError
-from comorb.insight.runs.folder import RunFolder, load_profile
+from comorb.errors import InputError, RecordsError
+from comorb.insight.profile.keys import FILE, HOME, own_secret
+from comorb.insight.profile.profile import Profile
+from comorb.insight.runs.folder import load_profile
 from comorb.insight.runs.progress import Progress
-from comorb.web.worker import messages
+from comorb.web.worker import cohorts, messages
+from comorb.web.worker.documents import document
 from comorb.web.worker.tasks import do
 
 DATA = messages.Data("tertiary", "builtin", "", {}, "Tertiary")
@@ -16,24 +21,45 @@ def silent(_):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def workspace(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("workspace"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, workspace):
     path = tmp_path_factory.mktemp("runs") / "run"
     told = []
-    asked = messages.MakeRun(DATA, {"having": ["585"]}, 3, "Kidneys", str(path), 11)
+    asked = messages.MakeRun(DATA, {"having": ["585"]}, 3, "Kidneys", str(path), workspace, 11)
     made = do(asked, told.append)
     stages = [one.stage for one in told if isinstance(one, Progress)]
     assert stages[0] == "reading"
     assert {"finding", "describing", "writing"} <= set(stages)
     assert messages.Counted(made["records"]) in told
+    assert made["protected_records"] == shown(path).source.records
     return path, asked
 
 
-def test_a_run_is_made_and_shown_without_small_counts(folder):
+def shown(folder, least: int = 11) -> Profile:
+    return Profile.from_json(document(folder, least).read_text())
+
+
+def test_a_run_has_a_full_and_a_protected_document_without_keys(folder):
     path, _ = folder
     profile = load_profile(path)
-    shown = load_profile(RunFolder(path).shown(11))
-    assert (profile.min_cell, shown.min_cell) == (0, 11)
+    assert profile.cells is not None
+    assert [shown(path, least).min_cell for least in (0, 11)] == [0, 11]
+    assert shown(path, 0).cells is None
+    assert shown(path).to_json() == profile.protected(11).to_json()
     assert profile.source.command == ""
+
+
+def test_documents_of_another_least_are_made_when_asked_for_and_go_with_a_change(folder):
+    path, _ = folder
+    do(messages.ShowProfile(str(path), 20), silent)
+    assert shown(path, 20).min_cell == 20
+    do(messages.NameClusters(str(path), 11, {1: "Kidneys"}), silent)
+    assert not document(path, 20).exists()
+    assert [shown(path, least).cluster_names[0] for least in (0, 11)] == ["Kidneys"] * 2
 
 
 def test_stability_is_measured_for_the_model_that_is_there(folder):
@@ -42,18 +68,84 @@ def test_stability_is_measured_for_the_model_that_is_there(folder):
     assert len(measured) == 3
     do(messages.NoteStability(str(path), 11, measured), silent)
     assert [one.stability for one in load_profile(path).clusters] == pytest.approx(measured)
+    assert [one.stability for one in shown(path).clusters] == [round(x, 2) for x in measured]
 
 
-def test_a_cohort_that_is_too_small_is_refused(tmp_path):
-    rules = {"having": ["585"], "age": [18, 19]}
-    small = messages.MakeRun(DATA, rules, 2, "Few", str(tmp_path / "run"), 100_000)
-    with pytest.raises(RecordsError, match="too few records: 100000 is the least"):
-        do(messages.MakeRun(DATA, {}, 2, "Few", str(tmp_path / "run"), 100_000), silent)
-    with pytest.raises(RecordsError):
-        do(small, silent)
+def test_a_run_without_keys_is_shown_in_full_alone(folder, tmp_path):
+    old = tmp_path / "profile.json"
+    old.write_text(load_profile(folder[0]).to_json(keys=False))
+    do(messages.NoteStability(str(tmp_path), 11, (1.0, 1.0, 1.0)), silent)
+    assert shown(tmp_path, 0).clusters[0].stability == 1
+    assert not document(tmp_path, 11).exists()
+    for task in (
+        messages.ShowProfile(str(tmp_path), 11),
+        messages.ExplainCodes(str(tmp_path), 11, ["585"]),
+        messages.RankDiagnoses(str(tmp_path), 11, 0.6, 5),
+    ):
+        with pytest.raises(InputError, match=r"can't be protected: .* fit them again"):
+            do(task, silent)
+
+
+@pytest.mark.parametrize("rules", [{}, {"having": ["585"], "age": [1, 2]}])
+def test_too_few_records_and_none_are_refused_in_the_same_words(tmp_path, workspace, rules):
+    folder = str(tmp_path / "run")
+    with pytest.raises(RecordsError, match=r"^These are too few records; the least .* 100000\.$"):
+        do(messages.MakeRun(DATA, rules, 2, "Few", folder, workspace, 100_000), silent)
     assert not (tmp_path / "run").exists()
 
 
-def test_the_size_of_a_cohort_is_counted():
-    counted = do(messages.CountCohort(DATA, {"having": ["585"]}, 11), silent)
+def test_too_few_records_are_refused_before_codes_are_left_out(tmp_path, workspace):
+    codes = cohorts.whole_cohort(DATA, {}).codes
+    rules = {"drop_codes": list(codes)}
+    folder = str(tmp_path / "run")
+    with pytest.raises(RecordsError, match="too few records"):
+        do(messages.MakeRun(DATA, rules, 2, "Few", folder, workspace, 100_000), silent)
+    with pytest.raises(RecordsError, match="No code is left"):
+        do(messages.MakeRun(DATA, rules, 2, "None", folder, workspace, 11), silent)
+
+
+def test_records_are_counted_exactly_down_to_none():
+    counted = do(messages.CountCohort(DATA, {"having": ["585"]}), silent)
     assert 0 < counted["records"] < 16_311
+    left = [line["after"] for line in counted["lines"] if line["unit"] == "records"]
+    assert left[-1] == counted["records"]
+    none = do(messages.CountCohort(DATA, {"age": [1, 2]}), silent)
+    assert none == {"records": 0, "features": 0, "lines": []}
+
+
+def test_a_protected_count_is_rough_and_the_same_again(workspace):
+    def count(rules, least=11):
+        return do(messages.CountProtected(DATA, rules, workspace, least), silent)
+
+    exact = do(messages.CountCohort(DATA, {"having": ["585"]}), silent)["records"]
+    told = count({"having": ["585"]})
+    assert told == count({"having": ["585"], "drop_codes": ["250"], "drop_rare": 9999})
+    assert told["lines"] == []
+    assert told["records"] % 10 == told["features"] % 10 == 0
+    assert told["records"] == pytest.approx(exact, rel=0.1)
+    few = {"records": None, "features": None, "lines": []}
+    assert count({"age": [1, 2]}) == few
+    assert count({"having": ["585"]}, exact + 1) == few
+    with pytest.raises(RecordsError, match="No record has the code 'zzz'"):
+        count({"age": [1, 2], "without": ["zzz"]})
+
+
+def test_the_workspace_keeps_one_s_own_secret_from_the_first_time_on(tmp_path, monkeypatch):
+    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    cohorts.secret_of.cache_clear()
+    kept = cohorts.secret_of(str(tmp_path / "here"))
+    assert kept == own_secret()
+    assert stat.S_IMODE((tmp_path / "here" / FILE).stat().st_mode) == 0o600
+    monkeypatch.setenv(HOME, str(tmp_path / "other"))
+    cohorts.secret_of.cache_clear()
+    assert cohorts.secret_of(str(tmp_path / "here")) == kept
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_home_that_keeps_no_secret_leaves_it_to_the_workspace(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(HOME, str(tmp_path / "file" / "home"))
+    cohorts.secret_of.cache_clear()
+    kept = cohorts.secret_of(str(tmp_path / "here"))
+    cohorts.secret_of.cache_clear()
+    assert cohorts.secret_of(str(tmp_path / "here")) == kept

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from comorb import __version__
+from comorb.errors import InputError
 from comorb.web.server import data_api, pages, results_api, runs_api
 from comorb.web.server.access import Access
 from comorb.web.server.guard import Guard
@@ -41,8 +42,14 @@ class Settings:
     workspace: Path  # where data, runs and users are kept
     records: tuple[Path, ...] = ()  # files that everyone may open
     hosts: tuple[str, ...] = LOOPBACK  # the names that the server answers to
-    min_cell: int = 11  # the smallest count that is shown
+    min_cell: int = 11  # the smallest count that a protected view tells
     upload_limit: int = 500_000_000  # the most bytes of one upload
+
+    def __post_init__(self) -> None:
+        if self.min_cell < 1:
+            raise InputError(
+                f"expected 1 or more as the smallest count that is shown, got {self.min_cell}"
+            )
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -100,10 +107,12 @@ def _mount(store: Store, records: Sequence[Path]) -> None:
 
 
 def _clean(store: Store) -> None:
-    """Remove what an interrupted upload left."""
+    """Remove what an interrupted upload left, and what earlier versions showed of runs."""
     for row in store.list("data"):
         if row["kind"] == "upload" and "about" not in row:
             store.remove("data", row["id"])
+    for old in (store.workspace / "runs").glob("*/shown-*.json"):
+        old.unlink()
 
 
 async def _told(status: int, request: Request, error: Exception) -> Response:

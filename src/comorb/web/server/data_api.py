@@ -14,13 +14,25 @@ from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from comorb.insight.profile.rough import rough
 from comorb.records.sources.endings import ENDINGS, ending_of, table_name
+from comorb.web.server.budget import question, questions_left, spend
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
-from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, owned, visible
+from comorb.web.server.rights import counts_exactly, told_data
+from comorb.web.server.session import (
+    EVERYONE,
+    Analyst,
+    TheJobs,
+    TheStore,
+    Viewer,
+    owned,
+    visible,
+)
 from comorb.web.server.store import Row, Store
 from comorb.web.worker.messages import (
     CountCohort,
+    CountProtected,
     DescribeColumns,
     ListCodes,
     ReadMap,
@@ -98,9 +110,11 @@ class Correction(BaseModel):
 
 
 @router.get("")
-def list_data(user: Viewer, store: TheStore) -> list[Row]:
-    """Return the data that you may open."""
-    return [_public(row) for row in store.list("data") if row["owner"] in (user.name, "*")]
+def list_data(user: Viewer, store: TheStore, jobs: TheJobs) -> list[Row]:
+    """Return the data that you may open; viewers open none."""
+    own = (user.name, EVERYONE) if user.may("analyst") else ()
+    rows = [row for row in store.list("data") if row["owner"] in own]
+    return [told_data(row, user, jobs.min_cell) for row in rows]
 
 
 @router.put("", status_code=201)
@@ -123,16 +137,21 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
         store.remove("data", row["id"])
         raise
     store.audit(user.name, "upload", row["id"])
-    return _public(row)
+    return told_data(row, user, request.app.state.jobs.min_cell)
 
 
 @router.get("/{key}")
-def get_data(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
-    """Return what was understood, or why the data can't be read as they are."""
+def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+    """Return what was understood, or why the data can't be read as they are.
+
+    Of data that you did not bring, in rough numbers, and how many questions you may ask.
+    """
     row = visible(store, "data", key, user)
     store.audit(user.name, "open data", key)
     known = "about" in row or row.get("refused")
-    return _public(row if known else understood_or_refused(jobs, row))
+    row = row if known else understood_or_refused(jobs, row)
+    left = None if counts_exactly(user, row) else questions_left(store, user.name, key)
+    return told_data(row, user, jobs.min_cell) | {"left": left}
 
 
 @router.patch("/{key}")
@@ -148,7 +167,7 @@ def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: 
         row = understood(jobs, row | {"reading": reading})
         fields["reading"] = reading
     store.change("data", key, fields)
-    return _public(store.get("data", key) or row)
+    return told_data(store.get("data", key) or row, user, jobs.min_cell)
 
 
 @router.delete("/{key}", status_code=204)
@@ -162,15 +181,18 @@ def delete_data(key: str, user: Analyst, store: TheStore) -> None:
 
 @router.get("/{key}/codes")
 def search_codes(
-    key: str, wanted: Annotated[Search, Query()], user: Viewer, store: TheStore, jobs: TheJobs
+    key: str, wanted: Annotated[Search, Query()], user: Analyst, store: TheStore, jobs: TheJobs
 ) -> list[dict[str, Any]]:
-    """Return the codes that match every word of a query, by code or by name."""
+    """Return the codes that match every word of a query, by code or by name.
+
+    Of data that you did not bring, with rough counts, and with none of groups of your own.
+    """
     row = visible(store, "data", key, user)
     rules = plain_rules(Rules(**wanted.model_dump(exclude={"q"})))
     name = sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
     path = store.folder("data", key) / f"codes-{name}.json"
     if not path.exists():
-        task = ListCodes(jobs.data_of(row), rules, jobs.min_cell)
+        task = ListCodes(jobs.data_of(row), rules)
         path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
     plain = wanted.q.lower().replace(".", "")
     words = wanted.q.lower().split()
@@ -181,9 +203,15 @@ def search_codes(
         or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
     ]
     hits.sort(key=lambda entry: not entry[0].lower().startswith(plain))
-    return [
+    found = [
         dict(zip(("code", "label", "name", "records"), hit, strict=True)) for hit in hits[:_FOUND]
     ]
+    if not counts_exactly(user, row):
+        for one in found:
+            records = one.pop("records")
+            if not wanted.code_map:
+                one["records"] = rough(records or 0, jobs.min_cell)
+    return found
 
 
 @router.put("/{key}/maps", status_code=201)
@@ -210,13 +238,20 @@ async def upload_map(key: str, request: Request, user: Analyst, name: Text = "ma
 def size(
     key: str,
     rules: Annotated[Rules, Body(embed=True)],
-    user: Viewer,
+    user: Analyst,
     store: TheStore,
     jobs: TheJobs,
 ) -> Any:
-    """Return how many records and codes the rules leave."""
+    """Return how many records and codes the rules leave.
+
+    Of data that you did not bring, about how many, with how many questions are left to you.
+    """
     row = visible(store, "data", key, user)
-    return jobs.ask(CountCohort(jobs.data_of(row), plain_rules(rules), jobs.min_cell))
+    data, plain = jobs.data_of(row), plain_rules(rules)
+    if counts_exactly(user, row):
+        return jobs.ask(CountCohort(data, plain)) | {"left": None}
+    told = jobs.ask(CountProtected(data, plain, str(store.workspace), jobs.min_cell))
+    return told | {"left": spend(store, user.name, key, question(plain))}
 
 
 def plain_rules(rules: Rules) -> dict[str, Any]:
@@ -269,8 +304,3 @@ async def receive(request: Request, path: Path) -> None:
 
 def _too_large(limit: int) -> str:
     return f"The file is larger than {limit / 1e6:,.0f} MB; ask for it to be mounted instead."
-
-
-def _public(row: Row) -> Row:
-    shown = row["kind"] == "builtin"
-    return {name: value for name, value in row.items() if shown or name != "source"}

@@ -9,12 +9,15 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from comorb.insight.profile.rough import rough
 from comorb.web.server.store import Row, Store
 from comorb.web.worker import messages
+from comorb.web.worker.documents import document
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
 if TYPE_CHECKING:
@@ -60,8 +63,13 @@ class Jobs:
                 self._unmeasured.put(row["id"])
         for thread in self._threads:
             thread.start()
-        for worker in (self._fits, self._asks):
-            worker.warm()
+        self._fits.warm()
+        threading.Thread(target=self._keep_secret, daemon=True).start()
+
+    def _keep_secret(self) -> None:
+        """Have the secret of the workspace made; what goes wrong is told when it is needed."""
+        with suppress(StoppedError, TaskError):
+            self.ask(messages.KeepSecret(str(self.store.workspace)))
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
@@ -128,12 +136,16 @@ class Jobs:
         """Return the folder of a run, as tasks name it."""
         return str(self.store.folder("runs", key))
 
-    def shown(self, key: str) -> Path:
-        """Return the profile of a run without small counts, as a file of JSON."""
-        folder = self.store.folder("runs", key)
-        path = folder / f"shown-{self.min_cell}.json"
+    def least(self, view: messages.View) -> int:
+        """Return the smallest count that a view tells; 0 tells all."""
+        return 0 if view == "full" else self.min_cell
+
+    def document(self, key: str, view: messages.View) -> Path:
+        """Return a view of the profile of a run, as a file of JSON."""
+        folder, least = self.folder_of(key), self.least(view)
+        path = document(folder, least)
         if not path.exists():
-            self.ask(messages.ShowProfile(str(folder), self.min_cell))
+            self.ask(messages.ShowProfile(folder, least))
         return path
 
     def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
@@ -160,7 +172,7 @@ class Jobs:
                 self._fits.stop()
             if isinstance(message, messages.Counted):
                 pace.records = message.records
-                pace.expected = self._expected(automatic, message.records)
+                pace.expected = self._expected(automatic, rough(message.records, 1))
             else:
                 pace.stage = message.stage
 
@@ -200,6 +212,7 @@ class Jobs:
             k=row["k"],
             title=row["title"],
             folder=self.folder_of(row["id"]),
+            workspace=str(self.store.workspace),
             min_cell=self.min_cell,
             within=scope,
             earlier=tuple(self.folder_of(key) for key in self._earlier(row)),

@@ -12,7 +12,7 @@ from comorb import __version__
 from comorb.insight.views.texts import explorer_texts, languages
 from comorb.web.server.access import COOKIE, Access
 from comorb.web.server.refusals import TEMPLATES, RefusedError
-from comorb.web.server.session import TheStore, Viewer, client_of, current_user, visible
+from comorb.web.server.session import Analyst, TheStore, Viewer, client_of, current_user, visible
 
 router = APIRouter(include_in_schema=False)
 _LONGEST_FORM = 10_000
@@ -31,7 +31,7 @@ def home(request: Request, user: Viewer) -> HTMLResponse:
 
 
 @router.get("/data/{key}")
-def data(request: Request, key: str, user: Viewer, store: TheStore) -> HTMLResponse:
+def data(request: Request, key: str, user: Analyst, store: TheStore) -> HTMLResponse:
     """Show what was understood, and choose the cohort."""
     visible(store, "data", key, user)
     return _frame(request, "data", key)

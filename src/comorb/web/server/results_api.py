@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from comorb.web.server.data_api import Code, Text, receive
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
+from comorb.web.server.rights import told_run, view_of
 from comorb.web.server.session import (
     Analyst,
     Exporter,
@@ -29,6 +30,7 @@ from comorb.web.server.session import (
 )
 from comorb.web.server.store import Row, Store
 from comorb.web.worker import downloads, messages
+from comorb.web.worker.messages import View
 
 router = APIRouter(prefix="/api/v1", tags=["results"])
 
@@ -52,11 +54,17 @@ class Move(Record):
 
 
 @router.get("/runs/{key}/profile")
-def profile(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> FileResponse:
-    """Return the profile of a run without small counts."""
-    finished(store, key, user)
+def profile(
+    key: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View | None = None
+) -> FileResponse:
+    """Return the profile of a run, in full to exporters on runs of their own, else protected.
+
+    Exporters may ask for either view.
+    """
+    row = finished(store, key, user)
+    path = jobs.document(key, view_of(user, view, row))
     store.audit(user.name, "open run", key)
-    return FileResponse(jobs.shown(key), media_type="application/json")
+    return FileResponse(path, media_type="application/json")
 
 
 @router.get("/runs/{key}/relevance")
@@ -67,10 +75,11 @@ def relevance(
     jobs: TheJobs,
     lam: Annotated[float, Query(alias="lambda", ge=0, le=1)] = 0.6,
     n: Annotated[int, Query(ge=1, le=100)] = 10,
+    view: View | None = None,
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
-    finished(store, key, user)
-    return jobs.ask(messages.RankDiagnoses(jobs.folder_of(key), jobs.min_cell, lam, n))
+    least = jobs.least(view_of(user, view, finished(store, key, user)))
+    return jobs.ask(messages.RankDiagnoses(jobs.folder_of(key), least, lam, n))
 
 
 @router.put("/runs/{key}/names")
@@ -86,10 +95,17 @@ def name_clusters(
 
 
 @router.post("/runs/{key}/explain")
-def explain(key: str, asked: Asked, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
+def explain(
+    key: str,
+    asked: Asked,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    view: View | None = None,
+) -> Any:
     """Say where a record with these codes belongs, and which codes speak for and against."""
-    finished(store, key, user)
-    return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), jobs.min_cell, asked.codes))
+    least = jobs.least(view_of(user, view, finished(store, key, user)))
+    return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), least, asked.codes))
 
 
 @router.post("/runs/{key}/record")
@@ -110,7 +126,7 @@ def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) 
     made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})
     store.audit(user.name, "move a record", made["id"])
     jobs.put(made["id"], asked.record)
-    return made
+    return told_run(made, user, jobs.min_cell)
 
 
 @router.post("/runs/{key}/assign")
@@ -136,12 +152,22 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
 
 
 @router.get("/compare/{one}/{two}")
-def compare(one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Any:
+def compare(
+    one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View | None = None
+) -> Any:
     """Put two runs side by side."""
     rows = [finished(store, key, user) for key in (one, two)]
+    view = view_of(user, view, *rows)
     follow = rows[0]["data"] == rows[1]["data"] or _same_file(jobs, rows)
-    task = messages.CompareRuns(jobs.folder_of(one), jobs.folder_of(two), follow, jobs.min_cell)
-    return jobs.ask(task) | {"runs": rows}
+    task = messages.CompareRuns(
+        one=jobs.folder_of(one),
+        two=jobs.folder_of(two),
+        follow=follow,
+        workspace=str(store.workspace),
+        min_cell=jobs.least(view),
+    )
+    told = jobs.ask(task)
+    return told | {"runs": [told_run(row, user, jobs.min_cell) for row in rows], "view": view}
 
 
 def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
@@ -159,15 +185,21 @@ def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
 
 
 @router.get("/runs/{key}/download/{name}")
-def download(key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs) -> FileResponse:
-    """Send a run as a file; the cluster of each record only to exporters."""
+def download(
+    key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View = "protected"
+) -> FileResponse:
+    """Send a run as a file, protected unless an exporter asks for full counts.
+
+    The cluster of each record goes only to exporters.
+    """
     row = finished(store, key, user)
     if name not in (*downloads.PATIENTS, *downloads.AGGREGATES):
         raise RefusedError(404, "There is no such download.")
     if name in downloads.PATIENTS and not user.may("exporter"):
         raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")
-    store.audit(user.name, f"export {name}", key)
+    least = jobs.least(view_of(user, view))
+    store.audit(user.name, f"export {name}" if least else f"export full {name}", key)
     folder = store.folder("runs", key)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
-    jobs.ask(messages.WriteDownload(str(folder), jobs.min_cell, str(path), name, row["title"]))
+    jobs.ask(messages.WriteDownload(str(folder), least, str(path), name, row["title"]))
     return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))

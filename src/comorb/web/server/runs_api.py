@@ -12,9 +12,12 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from comorb.web.server.access import User
+from comorb.web.server.budget import question, spend
 from comorb.web.server.data_api import Code, Rules, Text, plain_rules
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
+from comorb.web.server.rights import counts_exactly, told_run, told_state
 from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, finished, owned, visible
 from comorb.web.server.store import Row, Store
 from comorb.web.worker.downloads import AGGREGATES, PATIENTS
@@ -50,9 +53,10 @@ class Change(BaseModel):
 
 
 @router.get("/runs")
-def list_runs(user: Viewer, store: TheStore) -> list[Row]:
+def list_runs(user: Viewer, store: TheStore, jobs: TheJobs) -> list[Row]:
     """Return your runs and those that others share."""
-    return [row for row in store.list("runs") if row["owner"] == user.name or row.get("shared")]
+    rows = [row for row in store.list("runs") if row["owner"] == user.name or row.get("shared")]
+    return [told_run(row, user, jobs.min_cell) for row in rows]
 
 
 @router.post("/runs", status_code=201)
@@ -61,13 +65,25 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
     data = visible(store, "data", wanted.data, user)
     if wanted.k != "auto" and not 1 <= wanted.k <= 50:
         raise RefusedError(422, f"Expected 1 to 50 clusters, or auto; got {wanted.k}.")
-    for key in {wanted.parent, wanted.within and wanted.within.run} - {None}:
-        if visible(store, "runs", str(key), user)["state"] != "done":
-            raise RefusedError(409, "The run that this one builds on is not done yet.")
     if wanted.merge and not wanted.parent:
         raise RefusedError(422, "Two clusters are merged of a run; say which run as its parent.")
+    for key in {wanted.parent, wanted.within and wanted.within.run} - {None}:
+        run = visible(store, "runs", str(key), user)
+        if run["state"] != "done":
+            raise RefusedError(409, "The run that this one builds on is not done yet.")
+        if run["data"] != wanted.data:
+            raise RefusedError(
+                422, "A run builds on clusters of the same data; name the data of the other run."
+            )
+    rules = plain_rules(wanted.rules)
+    if not counts_exactly(user, data):
+        if "drop_rare" in rules:
+            raise RefusedError(
+                403, "Codes are left out by how rare they are only by those who brought the data."
+            )
+        spend(store, user.name, wanted.data, question(rules, wanted.model_dump()["within"]))
     body = wanted.model_dump() | {
-        "rules": plain_rules(wanted.rules),
+        "rules": rules,
         "title": wanted.title.strip() or data["title"],
         "state": "queued",
         "shared": False,
@@ -75,26 +91,27 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
     row = store.add("runs", user.name, body)
     store.audit(user.name, "run", row["id"])
     jobs.put(row["id"])
-    return row
+    return told_run(row, user, jobs.min_cell)
 
 
 @router.get("/runs/{key}")
-def get_run(key: str, user: Viewer, store: TheStore) -> Row:
+def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
     """Return what is known about a run, with the runs it is inside of."""
     row = visible(store, "runs", key, user)
     downloads = {"aggregates": AGGREGATES, "patients": PATIENTS}
     mine = row["owner"] == user.name
-    return row | {"path": _path(store, row), "mine": mine, "downloads": downloads}
+    told = told_run(row, user, jobs.min_cell)
+    return told | {"path": _path(store, row), "mine": mine, "downloads": downloads}
 
 
 @router.patch("/runs/{key}")
-def change_run(key: str, change: Change, user: Analyst, store: TheStore) -> Row:
+def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     """Give a run another title, or share it with everyone who may sign in."""
     owned(store, "runs", key, user)
     fields = change.model_dump(exclude_none=True)
     if fields.get("shared"):
         store.audit(user.name, "share", key)
-    return store.change("runs", key, fields) or {}
+    return told_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
 
 
 @router.post("/runs/{key}/duplicate", status_code=201)
@@ -105,7 +122,7 @@ def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     copy = store.add("runs", user.name, body | {"shared": False, "title": f"{row['title']} (2)"})
     source, target = (store.folder("runs", each["id"]) for each in (row, copy))
     shutil.copytree(source, target, dirs_exist_ok=True)
-    return copy
+    return told_run(copy, user, jobs.min_cell)
 
 
 @router.delete("/runs/{key}", status_code=204)
@@ -122,14 +139,14 @@ def cancel(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> dict[str,
     """Stop a run that is waiting or running."""
     owned(store, "runs", key, user)
     jobs.cancel(key)
-    return jobs.progress(key)
+    return told_state(jobs.progress(key), user, jobs.min_cell)
 
 
 @router.get("/runs/{key}/events")
 def watch(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> StreamingResponse:
     """Send the state of a run as server-sent events until it is done."""
     visible(store, "runs", key, user)
-    return StreamingResponse(_events(jobs, key), media_type="text/event-stream")
+    return StreamingResponse(_events(jobs, key, user), media_type="text/event-stream")
 
 
 def _path(store: Store, row: Row) -> list[dict[str, Any]]:
@@ -144,9 +161,9 @@ def _path(store: Store, row: Row) -> list[dict[str, Any]]:
     return path
 
 
-async def _events(jobs: Jobs, key: str) -> AsyncIterator[str]:
+async def _events(jobs: Jobs, key: str, user: User) -> AsyncIterator[str]:
     while True:
-        state = jobs.progress(key)
+        state = told_state(jobs.progress(key), user, jobs.min_cell)
         yield f"data: {json.dumps(state)}\n\n"
         if state["state"] not in ("queued", "running") and (
             state["measured"] or state["state"] != "done"

@@ -1,4 +1,4 @@
-"""Store: users, sessions, data, runs and the audit log in SQLite, their files in folders beside it.
+"""Store: users, data, runs, questions and the audit log in SQLite, files in folders beside it.
 
 What is known about data and runs is a JSON document each, with its id and owner as columns.
 """
@@ -30,6 +30,10 @@ CREATE TABLE IF NOT EXISTS data (
 );
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS questions (
+    user TEXT NOT NULL, data TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (user, data, digest)
 );
 CREATE TABLE IF NOT EXISTS audit (
     at TEXT NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL

@@ -1,7 +1,8 @@
 // A picker of codes: type a code or words, choose from the list, see what was chosen as chips.
 
-import { count, h, t } from "/page/dom.js";
+import { h, t } from "/page/dom.js";
 import { get } from "./frame.js";
+import { counted } from "./view.js";
 
 let pickers = 0;
 
@@ -54,7 +55,7 @@ export function picker({ data, label, how, coding, change }) {
       { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: hit.name, pointerdown: (event) => event.preventDefault(), click: () => add(hit) },
       h("code", {}, hit.code),
       h("span", {}, hit.label),
-      h("span", { class: "num quiet" }, count(hit.records)),
+      h("span", { class: "num quiet" }, hit.records === undefined ? "" : counted(hit.records)),
     );
   }
 

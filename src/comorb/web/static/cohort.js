@@ -2,9 +2,10 @@
 
 import { count, h, t } from "/page/dom.js";
 import { picker } from "./codes.js";
-import { call, doing, tell } from "./frame.js";
+import { call, doing, frame, tell } from "./frame.js";
 import { ownMap } from "./maps.js";
 import { addressOf } from "./rules.js";
+import { counted } from "./view.js";
 
 const LEVELS = ["category", "full", "group", "chapter", "common"];
 
@@ -26,7 +27,8 @@ export async function cohortForm(row) {
   const k = h("input", { type: "number", min: 1, max: 50, value: Number(wanted.get("k")) || 5, "aria-label": t("cohort.k"), input: () => { chosen.checked = true; changed(); } });
   const automatic = h("input", { type: "radio", name: "k", checked: !Number(wanted.get("k")), change: changed });
   const chosen = h("input", { type: "radio", name: "k", checked: Boolean(Number(wanted.get("k"))), change: changed });
-  const size = h("p", { class: "size", role: "status" }, t("cohort.measuring"));
+  const size = h("p", { class: "size", role: "status" });
+  const ask = h("button", { type: "button", hidden: row.exact, click: doing(measure) }, t("cohort.count"));
   const run = h("button", { type: "button", class: "primary", click: doing(start) }, t("cohort.run"));
   let timer = 0;
   let turn = 0;
@@ -57,10 +59,16 @@ export async function cohortForm(row) {
 
   function changed() {
     window.history.replaceState(null, "", addressOf(row.id, rules(), chosen.checked ? k.value : "auto"));
-    size.textContent = t("cohort.measuring");
-    turn += 1;
     window.clearTimeout(timer);
-    timer = window.setTimeout(measure, 250);
+    waiting();
+    if (row.exact) timer = window.setTimeout(measure, 250);
+  }
+
+  // Who brought the data is told their number as it changes; others ask, as questions are counted.
+  function waiting() {
+    turn += 1;
+    run.disabled = false;
+    size.textContent = row.exact ? t("cohort.measuring") : t("cohort.left", { n: row.left });
   }
 
   // Codes of another level, or of another map, mean nothing now.
@@ -89,8 +97,12 @@ export async function cohortForm(row) {
       if (mine !== turn) return;
       const found = await call("POST", `/api/v1/data/${row.id}/size`, { rules: rules() });
       if (mine !== turn) return;
-      run.disabled = found.records === null;
-      size.replaceChildren(h("strong", {}, found.records === null ? t("cohort.few") : count(found.records)), ` ${t("cohort.size", { codes: count(found.features), all: count(about.records) })}`);
+      row.left = found.left;
+      const few = (found.records ?? 0) < Number(frame.minCell);
+      run.disabled = few;
+      const rest = few ? t("cohort.few", { n: frame.minCell }) : t("cohort.size", { codes: count(found.features), all: count(about.records) });
+      const left = row.exact ? null : h("span", { class: "quiet" }, ` ${t("cohort.left", { n: row.left })}`);
+      size.replaceChildren(h("strong", {}, counted(found.records)), ` ${rest}`, ...(left ? [left] : []));
     } catch (error) {
       if (mine !== turn) return;
       run.disabled = true;
@@ -106,7 +118,8 @@ export async function cohortForm(row) {
     window.location.assign(`/runs/${made.id}`);
   }
 
-  measure();
+  waiting();
+  if (row.exact) measure();
   return h(
     "section",
     { class: "cohort", "aria-labelledby": "cohort-title" },
@@ -132,7 +145,7 @@ export async function cohortForm(row) {
       row.kind === "builtin" || about.system === "opaque" ? null : h("fieldset", { class: "checks" }, h("legend", {}, t("cohort.conditions")), h("label", {}, chronic, ` ${t("cohort.chronic")}`), ...scores.map((box) => h("label", {}, box, ` ${t(`score.${box.value}`)}`))),
     ),
     h("fieldset", { class: "k" }, h("legend", {}, t("cohort.k")), h("label", {}, automatic, ` ${t("cohort.auto")}`), h("label", {}, chosen, ` ${t("cohort.chosen")} `), k),
-    h("div", { class: "go" }, size, run),
+    h("div", { class: "go" }, size, ask, run),
   );
 }
 

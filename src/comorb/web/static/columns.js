@@ -1,7 +1,7 @@
 // What each column is: one table, in which every role can be corrected.
 
 import { count, h, hasText, percent, said, t } from "/page/dom.js";
-import { call, doing, may, tell } from "./frame.js";
+import { call, doing, tell } from "./frame.js";
 
 const ROLES = ["codes", "id", "patient", "age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight", "category", "number", "version", "part", "ignored"];
 const LISTS = ["codes", "category", "number", "ignored"];
@@ -9,14 +9,14 @@ const LISTS = ["codes", "category", "number", "ignored"];
 // The table of the columns; `known` is what was understood, or why nothing was.
 export function columns(row, known) {
   if (!known.columns.length) return null;
-  const fixed = row.kind === "builtin" || !may("analyst");
+  const fixed = row.kind === "builtin" || !row.exact;
   const lines = grouped(known.columns).map((group) => line(group, fixed));
   const headers = ["column", "role", "values", "missing", "remark"];
   return h(
     "section",
     { "aria-labelledby": "columns-title" },
     h("h2", { id: "columns-title" }, t("columns.title")),
-    h("p", { class: "how" }, t("columns.how")),
+    fixed ? null : h("p", { class: "how" }, t("columns.how")),
     h("table", { class: "plain tight roles" }, h("thead", {}, h("tr", {}, ...headers.map((key) => h("th", { scope: "col", class: key === "missing" ? "num" : null }, t(`columns.${key}`))))), h("tbody", {}, ...lines.map((one) => one.element))),
     fixed ? null : correction(row, known, lines),
   );

@@ -1,13 +1,14 @@
 // Two runs side by side: where the patients went, which clusters match, what differs.
 
 import { colourOf } from "/page/data.js";
-import { count, h, number, section, t } from "/page/dom.js";
+import { h, number, section, t } from "/page/dom.js";
 import { assets, begin, frame, get, page, trail } from "./frame.js";
 import { described, facts, leftOut } from "./rules.js";
+import { counted, viewed, viewSwitch } from "./view.js";
 
 begin(async () => {
-  const told = await get(`/api/v1/compare/${frame.key}`);
-  const profiles = await Promise.all(told.runs.map((run) => get(`/api/v1/runs/${run.id}/profile`)));
+  const told = await get(viewed(`/api/v1/compare/${frame.key}`));
+  const profiles = await Promise.all(told.runs.map((run) => get(viewed(`/api/v1/runs/${run.id}/profile`, told.view))));
   const sides = told.runs.map((run, i) => ({ run, profile: profiles[i], letter: "AB"[i] }));
   trail([t("home.title"), "/"], [t("compare.title")]);
   page.replaceChildren(
@@ -15,11 +16,12 @@ begin(async () => {
       "main",
       {},
       h("h1", {}, t("compare.title")),
+      h("p", { class: "controls" }, viewSwitch(told.view)),
       h("div", { class: "halves" }, ...sides.map(head)),
       told.ari === null ? h("p", { class: "notice" }, t("compare.apart")) : h("p", {}, h("strong", {}, t("compare.ari", { ari: number(told.ari, 2) })), ` ${t("compare.ari.how")}`),
       told.flows ? flows(told, sides) : null,
       differences(told, sides),
-      h("p", { class: "quiet" }, t("hidden.how", { n: frame.minCell })),
+      h("p", { class: "quiet" }, t(`view.${told.view}.how`, { n: frame.minCell })),
     ),
   );
 });
@@ -30,23 +32,24 @@ function named(side, j) {
 }
 
 function head(side) {
-  const { run, letter } = side;
+  const { run, profile, letter } = side;
+  const shown = { ...run, records: profile.source.records };
   return h(
     "div",
     { class: "side" },
-    h("h2", {}, `${letter} · `, h("a", { href: `/runs/${run.id}` }, run.title)),
-    h("p", {}, [facts(run), ...described(run), ...leftOut(run)].join(" · ")),
+    h("h2", {}, `${letter} · `, h("a", { href: viewed(`/runs/${run.id}`) }, run.title)),
+    h("p", {}, [facts(shown), ...described(run), ...leftOut(run)].join(" · ")),
   );
 }
 
 function flows(told, [one, two]) {
   const most = Math.max(...told.flows.flat().map((value) => value ?? 0));
-  const cell = (value) => h("td", { class: "num flow", vars: { "--share": value ? Math.sqrt(value / most) : 0 } }, value === 0 ? "" : count(value));
+  const cell = (value) => h("td", { class: "num flow", vars: { "--share": value ? Math.sqrt(value / most) : 0 } }, value === 0 ? "" : counted(value));
   const heads = two.profile.clusters.map((_, j) => h("th", { scope: "col" }, named(two, j)));
   const rows = told.flows.map((row, i) => h("tr", {}, h("th", { scope: "row" }, named(one, i)), ...row.map(cell)));
   return section(
     "flows",
-    h("p", {}, t("flows.shared", { n: count(told.shared) }), told.step > 1 ? ` ${t("flows.rounded", { n: told.step })}` : ""),
+    h("p", {}, t("flows.shared", { n: counted(told.shared) })),
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("flows.title") }, h("table", { class: "flows" }, h("thead", {}, h("tr", {}, h("td", {}, "A ↓  B →"), ...heads)), h("tbody", {}, ...rows))),
   );
 }

@@ -113,7 +113,7 @@ function runLine(row, titles) {
   return h(
     "li",
     {},
-    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [row.state === "done" ? facts(row) : t(`state.${row.state}`), ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, `${titles[row.data] ?? t("runs.gone")} · ${when(row.created)}`)),
+    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [row.state === "done" ? facts(row) : t(`state.${row.state}`), ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, [titles[row.data] ?? (row.owner === frame.user ? t("runs.gone") : null), when(row.created)].filter(Boolean).join(" · "))),
     row.owner === frame.user ? null : h("span", { class: "tag" }, row.owner),
     row.shared ? h("span", { class: "tag" }, t("shared")) : null,
     row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/runs/${row.id}`, row.title)) }, "×") : null,

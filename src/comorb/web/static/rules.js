@@ -1,12 +1,17 @@
 // The definition of a run's cohort in words, with the names of its codes.
 
-import { count, t } from "/page/dom.js";
+import { t } from "/page/dom.js";
 import { nameOf } from "./codes.js";
+import { may } from "./frame.js";
+import { counted } from "./view.js";
 
-// The names of some codes; those that are not known, or not ours to see, stay codes.
-export async function namesOf(run, codes) {
+// The names of some codes, from the clusters or else from the data; those not ours to see stay codes.
+export async function namesOf(run, profile, codes) {
   const names = {};
-  for (const code of codes) names[code] = await nameOf(run.data, code, run.rules).catch(() => undefined);
+  for (const code of codes) {
+    names[code] = profile.labels[profile.codes.indexOf(code)];
+    if (!names[code] && may("analyst")) names[code] = await nameOf(run.data, code, run.rules).catch(() => undefined);
+  }
   return names;
 }
 
@@ -27,7 +32,7 @@ export function described(run, names = {}) {
   if (rules.scores?.length) add("scores", { scores: rules.scores.map((one) => t(`score.${one}`)).join(", ") });
   if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
   if (run.merge) add("merge", { a: run.merge[0], b: run.merge[1] });
-  if (run.moved) add("moved", { n: run.moved });
+  if (run.moved !== undefined && run.moved !== 0) add("moved", { n: counted(run.moved) });
   return parts;
 }
 
@@ -48,7 +53,7 @@ export function addressOf(data, rules, k) {
 }
 
 export function facts(run) {
-  return t("runs.facts", { records: count(run.records), clusters: run.clusters });
+  return t("runs.facts", { records: counted(run.records), clusters: run.clusters });
 }
 
 export function leftOut(run) {

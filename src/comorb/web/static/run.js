@@ -7,6 +7,7 @@ import { assets, begin, call, doing, frame, get, page, tell, trail } from "./fra
 import { addressOf, namesOf } from "./rules.js";
 import { toolbar } from "./toolbar.js";
 import { tuned } from "./tune.js";
+import { viewed } from "./view.js";
 import { why } from "./why.js";
 
 begin(async () => {
@@ -21,15 +22,15 @@ function crumbs(run) {
   let label = "";
   const parts = run.path.map((step, i) => {
     label = i ? label + String.fromCharCode(96 + step.cluster) : String(step.cluster);
-    return [t("path.inside", { label }), `/runs/${run.path[i + 1]?.run ?? run.id}`];
+    return [t("path.inside", { label }), viewed(`/runs/${run.path[i + 1]?.run ?? run.id}`)];
   });
   const all = run.path.length ? run.path[0].run : run.id;
   const last = parts.pop();
-  trail([t("home.title"), "/"], ...(last ? [[t("all"), `/runs/${all}`], ...parts, [last[0]]] : [[run.title]]));
+  trail([t("home.title"), "/"], ...(last ? [[t("all"), viewed(`/runs/${all}`)], ...parts, [last[0]]] : [[run.title]]));
 }
 
 async function show(run) {
-  const profile = await get(`/api/v1/runs/${run.id}/profile`);
+  const profile = await get(viewed(`/api/v1/runs/${run.id}/profile`));
   const { texts, palette, language } = assets;
   profile.source.title = run.title;
   page.replaceChildren();
@@ -37,15 +38,15 @@ async function show(run) {
   page.prepend(await toolbar(run, profile));
   page.querySelector("main").append(why(run, profile));
   tuned(run, profile);
-  await told(run);
+  await told(run, profile);
   if (!run.measured) stabilise(run);
 }
 
-async function told(run) {
+async function told(run, profile) {
   const last = new URLSearchParams(window.location.search).get("left_out");
   if (!last || !run.parent) return;
-  const names = await namesOf(run, [last]);
-  const undo = h("a", { class: "button", href: `/runs/${run.parent}${window.location.hash}` }, t("undo"));
+  const names = await namesOf(run, profile, [last]);
+  const undo = h("a", { class: "button", href: viewed(`/runs/${run.parent}${window.location.hash}`) }, t("undo"));
   tell(t("tune.left_out", { name: names[last] ?? last }), false, undo);
 }
 
@@ -55,7 +56,7 @@ function stabilise(run) {
   events.addEventListener("message", async (event) => {
     if (!JSON.parse(event.data).measured) return;
     events.close();
-    const found = await get(`/api/v1/runs/${run.id}/profile`).catch((error) => tell(error.message, true));
+    const found = await get(viewed(`/api/v1/runs/${run.id}/profile`)).catch((error) => tell(error.message, true));
     found?.clusters.forEach((cluster, j) => {
       const facts = page.querySelector(`.card[data-cluster="${j}"] .trust`);
       if (!facts || cluster.stability === null || facts.children.length > 1) return;
@@ -73,7 +74,7 @@ function follow(run) {
   const again = async () => {
     const { data, k, rules, title, parent, within, merge } = run;
     const made = await call("POST", "/api/v1/runs", { data, k, rules, title, parent, within, merge });
-    window.location.assign(`/runs/${made.id}`);
+    window.location.assign(viewed(`/runs/${made.id}`));
   };
   page.replaceChildren(h("main", { class: "alone" }, h("h1", {}, run.title), bar, stage, left, h("p", { class: "controls" }, cancel)));
   if (!["queued", "running"].includes(run.state)) return ended(run);

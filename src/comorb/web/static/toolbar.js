@@ -2,9 +2,10 @@
 
 import { count, h, jumpTo, t } from "/page/dom.js";
 import { chip } from "./codes.js";
-import { ask, call, doing, get, may, when } from "./frame.js";
+import { ask, call, doing, frame, get, may, when } from "./frame.js";
 import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
 import { again } from "./tune.js";
+import { viewed, viewSwitch } from "./view.js";
 
 export async function toolbar(run, profile) {
   const runs = (await get("/api/v1/runs")).filter((row) => row.state === "done" && row.id !== run.id);
@@ -18,6 +19,7 @@ export async function toolbar(run, profile) {
       may("analyst") ? number(run) : null,
       runs.length ? comparer(run, runs) : null,
       may("analyst") && !run.within ? h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")) : null,
+      viewSwitch(profile.min_cell ? "protected" : "full"),
       h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
       h("button", { type: "button", click: () => download(run) }, t("download")),
       ...(run.mine && may("analyst") ? own(run) : []),
@@ -30,7 +32,7 @@ export async function toolbar(run, profile) {
 async function definition(run, profile) {
   const { rules } = run;
   const dropped = rules.drop_codes ?? [];
-  const names = await namesOf(run, [...(rules.having ?? []), ...(rules.without ?? []), ...dropped]);
+  const names = await namesOf(run, profile, [...(rules.having ?? []), ...(rules.without ?? []), ...dropped]);
   const left = dropped.map((code) => {
     const back = doing(() => again(run, { rules: { ...rules, drop_codes: dropped.filter((one) => one !== code) } }));
     return chip(code, names[code] ?? "", may("analyst") ? back : null, t("tune.put_back", { name: names[code] ?? code }));
@@ -58,17 +60,25 @@ function number(run) {
 }
 
 function comparer(run, runs) {
-  const choose = (event) => event.target.value && window.location.assign(`/compare/${run.id}/${event.target.value}`);
+  const choose = (event) => event.target.value && window.location.assign(viewed(`/compare/${run.id}/${event.target.value}`));
   const options = runs.map((row) => h("option", { value: row.id }, [row.title, facts(row), ...leftOut(row), when(row.created)].join(" · ")));
   return h("select", { "aria-label": t("compare.with"), change: choose }, h("option", { value: "" }, t("compare.with")), ...options);
 }
 
+// Results are protected in every download, unless full counts are asked for.
 function download(run) {
-  const link = (name) => h("li", {}, h("a", { href: `/api/v1/runs/${run.id}/download/${name}`, download: name }, name), h("span", { class: "quiet" }, t(`download.${name.split(".")[0]}`)));
+  const address = (name, view) => viewed(`/api/v1/runs/${run.id}/download/${name}`, view);
+  const link = (name) => h("li", {}, h("a", { href: address(name, ""), download: name }, name), h("span", { class: "quiet" }, t(`download.${name.split(".")[0]}`)));
+  const results = h("ul", { class: "files" }, ...run.downloads.aggregates.map(link));
+  const choose = (event) => {
+    for (const one of results.querySelectorAll("a")) one.href = address(one.download, event.target.checked ? "full" : "");
+  };
+  const full = may("exporter") ? h("label", {}, h("input", { type: "checkbox", change: choose }), ` ${t("download.full")}`) : null;
   const patients = may("exporter")
     ? [h("h3", {}, t("download.patients")), h("p", { class: "quiet" }, t("download.patients.how")), h("ul", { class: "files" }, ...run.downloads.patients.map(link))]
     : [];
-  ask(t("download"), [h("h3", {}, t("download.aggregates")), h("ul", { class: "files" }, ...run.downloads.aggregates.map(link)), ...patients]);
+  const how = h("p", { class: "quiet" }, t("download.protected", { n: frame.minCell }));
+  ask(t("download"), [h("h3", {}, t("download.aggregates")), how, full, results, ...patients]);
 }
 
 function own(run) {
@@ -89,7 +99,7 @@ async function changed(run, change) {
 
 async function duplicate(run) {
   const copy = await call("POST", `/api/v1/runs/${run.id}/duplicate`);
-  window.location.assign(`/runs/${copy.id}`);
+  window.location.assign(viewed(`/runs/${copy.id}`));
 }
 
 async function remove(run) {

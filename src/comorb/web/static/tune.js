@@ -2,13 +2,14 @@
 
 import { h, t } from "/page/dom.js";
 import { ask, call, doing, may, page } from "./frame.js";
+import { viewed } from "./view.js";
 
 // A run like another, with something changed; the view's settings go along in the address.
 export async function again(run, change, query = "") {
   const { data, rules, title, within } = run;
   const k = run.k === "auto" ? "auto" : run.clusters;
   const made = await call("POST", "/api/v1/runs", { data, k, rules, title, within, parent: run.id, ...change });
-  window.location.assign(`/runs/${made.id}${query}${window.location.hash}`);
+  window.location.assign(viewed(`/runs/${made.id}${query}${window.location.hash}`));
 }
 
 export function tuned(run, profile) {

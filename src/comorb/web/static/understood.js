@@ -2,6 +2,7 @@
 
 import { count, h, number, percent, said, t } from "/page/dom.js";
 import { systemName } from "./columns.js";
+import { counted } from "./view.js";
 
 export function understood(row) {
   const { about } = row;
@@ -18,13 +19,13 @@ export function understood(row) {
     row.kind === "builtin" ? null : h("p", {}, t(`layout.${about.layout}`)),
     common(about),
     dropped(about),
-    about.columns.length ? h("p", {}, h("a", { href: "#columns-title" }, t("understood.correct"))) : null,
+    row.exact && about.columns.length ? h("p", {}, h("a", { href: "#columns-title" }, t("understood.correct"))) : null,
   );
 }
 
 function common(about) {
   const rows = about.common.map((one) =>
-    h("tr", {}, h("td", {}, h("code", {}, one.code)), h("td", {}, one.name), h("td", { class: "num" }, count(one.records)), h("td", { class: "num quiet" }, percent(one.records === null ? null : one.records / about.records))),
+    h("tr", {}, h("td", {}, h("code", {}, one.code)), h("td", {}, one.name), h("td", { class: "num" }, counted(one.records)), h("td", { class: "num quiet" }, percent(one.records === null ? null : one.records / about.records))),
   );
   return h("table", { class: "plain tight" }, h("caption", {}, t("understood.common")), h("tbody", {}, ...rows));
 }

@@ -2,6 +2,7 @@
 
 import { h, number, percent, section, t } from "/page/dom.js";
 import { call, doing, may } from "./frame.js";
+import { viewed } from "./view.js";
 
 const STRONG = 4;
 
@@ -10,7 +11,7 @@ export function why(run, profile) {
   const found = h("div", { role: "status" });
   const go = () => {
     const given = codes.value.split(/[\s,;]+/).filter(Boolean);
-    return show(found, profile, given.length ? call("POST", `/api/v1/runs/${run.id}/explain`, { codes: given }) : null);
+    return show(found, profile, given.length ? call("POST", viewed(`/api/v1/runs/${run.id}/explain`), { codes: given }) : null);
   };
   return section(
     "why",
@@ -29,7 +30,7 @@ function byId(run, profile, found) {
   const look = () => show(found, profile, call("POST", `/api/v1/runs/${run.id}/record`, { record: id.value.trim() }));
   const move = async () => {
     const made = await call("POST", `/api/v1/runs/${run.id}/move`, { record: id.value.trim(), cluster: Number(target.value) });
-    window.location.assign(`/runs/${made.id}${window.location.hash}`);
+    window.location.assign(viewed(`/runs/${made.id}${window.location.hash}`));
   };
   return h(
     "div",
@@ -53,28 +54,28 @@ async function show(found, profile, asked) {
 }
 
 function answer(profile, told) {
+  const digits = profile.min_cell ? 0 : 1;
   const best = told.posterior.indexOf(Math.max(...told.posterior));
   const columns = profile.clusters.map((_, j) => j).sort((a, b) => told.posterior[b] - told.posterior[a]).slice(0, 8);
   const mark = (j) => ({ "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } });
   const heads = columns.map((j) => h("th", { scope: "col", title: profile.clusters[j].name, ...mark(j) }, h("span", { class: "chip" }, String(profile.clusters[j].number))));
-  const chances = columns.map((j) => h("td", mark(j), h("strong", {}, percent(told.posterior[j], 1)), h("span", { class: "meter", vars: { "--share": told.posterior[j] } })));
+  const chances = columns.map((j) => h("td", mark(j), h("strong", {}, percent(told.posterior[j], digits)), h("span", { class: "meter", vars: { "--share": told.posterior[j] } })));
   const row = (values, ...name) => h("tr", {}, h("th", { scope: "row" }, ...name), ...columns.map((j) => h("td", mark(j), speaks(values[j]))));
   const rows = told.codes.map((one) => row(one.speaks, h("code", {}, one.code), ` ${one.label}`));
   rows.push(row(told.absent, t("why.absent")));
   return [
-    h("p", {}, t("why.best", { chance: percent(told.posterior[best], 1), number: profile.clusters[best].number, name: profile.clusters[best].name })),
+    h("p", {}, t("why.best", { chance: percent(told.posterior[best], digits), number: profile.clusters[best].number, name: profile.clusters[best].name })),
     told.unknown.length ? h("p", { class: "notice" }, t("why.unknown", { codes: told.unknown.join(", ") })) : null,
     h(
       "div",
       { class: "scroll", tabindex: 0, role: "group", "aria-label": t("why.title") },
       h("table", { class: "plain why" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("why.speaks")), ...heads)), h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, t("why.chance")), ...chances), ...rows)),
     ),
-    h("p", { class: "quiet" }, t("why.how.numbers"), " ", profile.min_cell ? t("hidden.how", { n: profile.min_cell }) : ""),
+    h("p", { class: "quiet" }, t("why.how.numbers"), " ", profile.min_cell ? t("why.protected") : ""),
   ].filter(Boolean);
 }
 
 function speaks(value) {
-  if (value === null) return t("hidden");
   const side = value >= 0 ? "for" : "against";
   const size = Math.min(Math.abs(value) / STRONG, 1);
   const sign = Math.abs(value) < 0.05 ? "" : value >= 0 ? "+" : "−";

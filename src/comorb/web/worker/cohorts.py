@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comorb.errors import RecordsError
+from comorb.errors import EmptyCohortError, RecordsError, StorageError
+from comorb.insight.profile.keys import FILE, own_secret, record_keys, secret_in
 from comorb.insight.profile.labels import label
-from comorb.insight.profile.suppression import merge_lines
+from comorb.insight.profile.noise import noise
+from comorb.insight.profile.rough import rough
 from comorb.insight.runs.folder import RunFolder
 from comorb.records import datasets
 from comorb.records.archive import load_cohort, save_cohort
@@ -27,8 +31,10 @@ from comorb.records.layouts.readers import READERS
 from comorb.records.preparation import Preparation, Reading
 from comorb.web.worker.messages import (
     CountCohort,
+    CountProtected,
     Data,
     DescribeColumns,
+    Inside,
     ListCodes,
     MakeRun,
     ReadMap,
@@ -41,6 +47,21 @@ Plain = dict[str, Any]
 BUILT_IN = {"heart_failure": datasets.heart_failure, "tertiary": datasets.tertiary}
 _TRUTH = "true_cluster"
 _CODING = ("level", "code_map", "chronic", "scores")
+_COUNTERS = np.uint64(0x2545F4914F6CDD1D)  # sets the noise of counters apart from that of profiles
+_MOST = 25  # the largest noise of a counter, which is rounded to tens
+
+
+@lru_cache(maxsize=1)
+def secret_of(workspace: str) -> bytes:
+    """Return the secret that a workspace keeps: at first one's own, as commands take it.
+
+    Where the home folder can't keep one, the workspace has its own.
+    """
+    made = None
+    if not (Path(workspace) / FILE).exists():
+        with suppress(StorageError):
+            made = own_secret()
+    return secret_in(Path(workspace), made)
 
 
 def preparation(data: Data, rules: Rules) -> Preparation:
@@ -97,16 +118,31 @@ def _cohort_file(source: str, folder: str, reading: str) -> Path:
 
 
 def chosen_cohort(run: MakeRun) -> Cohort:
-    """Return the records that a run is on, with the codes that its rules leave."""
-    cohort = whole_cohort(run.data, run.rules)
-    if run.within is not None:
-        folder, cluster = RunFolder(run.within.folder), run.within.cluster
-        if not folder.assignments.exists():
-            raise RecordsError("The run that this one builds on was deleted; start from another.")
-        table = folder.load_assignments()
-        inside = table.filter(pc.equal(table["cluster"], cluster))["id"].combine_chunks()
-        cohort = cohort.among(inside, f"inside cluster {cluster}")
-    return preparation(run.data, run.rules).apply(cohort)
+    """Return the records that a run is on, with the codes that its rules leave.
+
+    Too few are refused before codes are left out, in the same words whether there are any or none.
+    """
+    prepared = preparation(run.data, run.rules)
+    whole = whole_cohort(run.data, run.rules)
+    prepared.check(whole)
+    try:
+        cohort = prepared.select(_inside(whole, run.within))
+    except EmptyCohortError:
+        raise _too_few(run.min_cell) from None
+    check_size(cohort, run.min_cell)
+    return prepared.drop(cohort)
+
+
+def _inside(cohort: Cohort, within: Inside | None) -> Cohort:
+    """Return the records of a cluster of another run, or all."""
+    if within is None:
+        return cohort
+    folder, cluster = RunFolder(within.folder), within.cluster
+    if not folder.assignments.exists():
+        raise RecordsError("The run that this one builds on was deleted; start from another.")
+    table = folder.load_assignments()
+    inside = table.filter(pc.equal(table["cluster"], cluster))["id"].combine_chunks()
+    return cohort.among(inside, f"inside cluster {cluster}")
 
 
 def asked_outcomes(data: Data, rules: Rules) -> list[str] | None:
@@ -121,16 +157,20 @@ def outcomes(data: Data, rules: Rules, cohort: Cohort) -> tuple[str, ...]:
     return tuple(name for name in names if name != _TRUTH and (asked is None or name in asked))
 
 
-def check_size(records: int, least: int) -> None:
+def check_size(cohort: Cohort, least: int) -> None:
     """Refuse so few records that nothing of them could be shown."""
-    if records < max(least, 2):
-        raise RecordsError(
-            f"These are too few records: {max(least, 2)} is the least that can be shown."
-        )
+    if len(cohort) < max(least, 2):
+        raise _too_few(least)
+
+
+def _too_few(least: int) -> RecordsError:
+    return RecordsError(
+        f"These are too few records; the least that can be shown is {max(least, 2)}."
+    )
 
 
 def understand(task: Understand) -> Plain:
-    """Say what some data were understood to be, without small counts."""
+    """Say what some data were understood to be, in full."""
     data, least = task.data, task.min_cell
     if data.kind == "builtin":
         read = Reading(whole_cohort(data, {}), "", "", Layout(kind="binary"), "visit")
@@ -139,7 +179,7 @@ def understand(task: Understand) -> Plain:
         reading = json.dumps(_reading(data, {}), sort_keys=True)
         save_cohort(read.cohort, _cohort_file(data.source, data.folder, reading))
     cohort = read.cohort
-    check_size(len(cohort), least)
+    check_size(cohort, least)
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: -counts[i])[:10]
     names = [name for name in cohort.covariates.column_names if name != _TRUTH]
@@ -157,7 +197,7 @@ def understand(task: Understand) -> Plain:
             {
                 "code": cohort.codes[i],
                 "name": label(cohort.codes[i], cohort.names[i], cohort.system),
-                "records": int(counts[i]) if counts[i] >= least else None,
+                "records": int(counts[i]),
             }
             for i in top
         ],
@@ -165,7 +205,7 @@ def understand(task: Understand) -> Plain:
         "sexes": _sexes(cohort, least),
         "age": "age" in names,
         "dates": "date" in names and pa.types.is_date(cohort.covariates["date"].type),
-        "lines": _lines(cohort, least),
+        "lines": [vars(line) for line in cohort.ledger.lines],
         "notes": list(cohort.ledger.notes),
         "problems": [vars(problem) for problem in cohort.ledger.problems[:20]],
     }
@@ -195,7 +235,7 @@ def list_codes(task: ListCodes) -> list[list[Any]]:
             cohort.codes[i],
             label(cohort.codes[i], cohort.names[i], cohort.system),
             cohort.names[i],
-            int(counts[i]) if counts[i] >= task.min_cell else None,
+            int(counts[i]),
         ]
         for i in sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))
     ]
@@ -204,16 +244,33 @@ def list_codes(task: ListCodes) -> list[list[Any]]:
 def count_cohort(task: CountCohort) -> Plain:
     """Say how many records and codes the rules leave, and what each rule left out."""
     whole = whole_cohort(task.data, task.rules)
-    cohort = preparation(task.data, task.rules).apply(whole)
-    return {
-        "records": len(cohort) if len(cohort) >= task.min_cell else None,
-        "features": len(cohort.codes),
-        "lines": _lines(cohort, task.min_cell),
-    }
+    try:
+        cohort = preparation(task.data, task.rules).apply(whole)
+    except EmptyCohortError:
+        return {"records": 0, "features": 0, "lines": []}
+    lines = [vars(line) for line in cohort.ledger.lines]
+    return {"records": len(cohort), "features": len(cohort.codes), "lines": lines}
 
 
-def _lines(cohort: Cohort, least: int) -> list[Plain]:
-    return [vars(line) for line in merge_lines(cohort.ledger.lines, least)]
+def count_protected(task: CountProtected) -> Plain:
+    """Say about how many records and codes the rules leave; fewer than the least are one answer.
+
+    Rules that leave out codes and no records don't matter.
+    """
+    prepared, least = preparation(task.data, task.rules), task.min_cell
+    whole = whole_cohort(task.data, task.rules)
+    prepared.check(whole)
+    few: Plain = {"records": None, "features": None, "lines": []}
+    try:
+        cohort = prepared.select(whole)
+    except EmptyCohortError:
+        return few
+    key = record_keys(cohort, secret_of(task.workspace)).sum(dtype=np.uint64)
+    noisy = len(cohort) + int(noise(np.array([key ^ _COUNTERS]), _MOST)[0])
+    if len(cohort) < least or noisy < least:
+        return few
+    features = rough(len(cohort.codes), least)
+    return {"records": rough(noisy, least), "features": features, "lines": []}
 
 
 def _sexes(cohort: Cohort, least: int) -> list[str]:

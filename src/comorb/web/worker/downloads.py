@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from comorb.insight.views import charts
+from comorb.web.worker.documents import shown_profile
 from comorb.web.worker.messages import WriteDownload
 
 if TYPE_CHECKING:
@@ -37,15 +38,15 @@ def write(task: WriteDownload) -> None:
     if task.name == folder.model.name:
         shutil.copyfile(folder.model, path)
         return
-    full = load_profile(folder.path)
-    full = replace(full, source=replace(full.source, title=task.title))
     name, _, kind = task.name.rpartition(".")
     if name == "assignments":
-        export(_assignments(full, folder).to_batches(max_chunksize=1 << 16), path)
+        rows = _assignments(load_profile(folder.path), folder)
+        export(rows.to_batches(max_chunksize=1 << 16), path)
         return
-    shown = full.suppressed(task.min_cell)
+    shown = shown_profile(task)
+    shown = replace(shown, source=replace(shown.source, title=task.title))
     if name == "profile" and kind == "json":
-        write_text(shown.to_json(), path)
+        write_text(shown.to_json(keys=False), path)
     elif name == "profile":
         export(_table(shown).to_batches(), path)
     elif name == "report":
@@ -72,7 +73,7 @@ def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
 
 
 def _table(profile: Profile) -> pa.Table:
-    """Return a line for each cluster and code; what is hidden is empty."""
+    """Return a line for each cluster and code; what is not told is empty."""
     import pyarrow as pa
 
     k, d = profile.counts.shape

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Rules = dict[str, Any]
+View = Literal["full", "protected"]
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,20 @@ class Task:
 
 
 @dataclass(frozen=True)
+class KeepSecret(Task):
+    """Make the secret that counts are protected with, where the workspace has none."""
+
+    workspace: str
+
+
+@dataclass(frozen=True)
 class MakeRun(Task):
     """A run to make and its folder.
 
     ``earlier`` are the folders of runs whose numbers and names go on. A ``merge`` of two clusters,
     or a ``record`` moved to a ``cluster``, starts from the run in ``parent``, whose model's
-    clusters go by the numbers in ``groups``.
+    clusters go by the numbers in ``groups``. The secret that counts are protected with is in the
+    ``workspace``.
     """
 
     data: Data
@@ -54,6 +63,7 @@ class MakeRun(Task):
     k: int | Literal["auto"]
     title: str
     folder: str
+    workspace: str
     min_cell: int
     within: Inside | None = None
     earlier: tuple[str, ...] = ()
@@ -93,7 +103,6 @@ class ListCodes(Task):
 
     data: Data
     rules: Rules
-    min_cell: int
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,13 @@ class CountCohort(Task):
 
     data: Data
     rules: Rules
+
+
+@dataclass(frozen=True)
+class CountProtected(CountCohort):
+    """Count them so that nothing is told of a few; the secret is in the ``workspace``."""
+
+    workspace: str
     min_cell: int
 
 
@@ -122,7 +138,7 @@ class ExplainRecord(Task):
 
 @dataclass(frozen=True)
 class OfRun(Task):
-    """Something about a finished run; counts below ``min_cell`` are not told."""
+    """Something about a finished run; counts below ``min_cell`` are not told, all with 0."""
 
     folder: str
     min_cell: int
@@ -130,7 +146,7 @@ class OfRun(Task):
 
 @dataclass(frozen=True)
 class ShowProfile(OfRun):
-    """Write the profile of a run without small counts."""
+    """Write the document that a view of a run shows."""
 
 
 @dataclass(frozen=True)
@@ -181,11 +197,15 @@ class WriteDownload(OfRun):
 
 @dataclass(frozen=True)
 class CompareRuns(Task):
-    """Put two runs side by side; ``follow`` the records that both have."""
+    """Put two runs side by side, protected with a ``min_cell``; ``follow`` records of both.
+
+    The secret is in the ``workspace``.
+    """
 
     one: str
     two: str
     follow: bool
+    workspace: str
     min_cell: int
 
 

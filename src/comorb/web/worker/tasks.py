@@ -20,7 +20,7 @@ from comorb.insight.runs.run import Request, run
 from comorb.insight.runs.stability import stability
 from comorb.model.arrays import Floats
 from comorb.storage import load_model
-from comorb.web.worker import cohorts, downloads, messages
+from comorb.web.worker import cohorts, documents, downloads, messages
 from comorb.web.worker.cohorts import Plain
 
 Tell = Callable[[Progress | messages.Counted], None]
@@ -31,14 +31,14 @@ def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
     """Find the clusters of the records that a run asks for, and write its folder."""
     tell(Progress("reading", "Reading the records"))
     cohort = cohorts.chosen_cohort(task)
-    cohorts.check_size(len(cohort), task.min_cell)
+    secret = cohorts.secret_of(task.workspace)
     tell(messages.Counted(len(cohort)))
     groups = None
     outcomes = cohorts.outcomes(task.data, task.rules, cohort)
     if task.record or task.merge:
         tell(Progress("describing", "Describing the clusters"))
         before = RunFolder(task.parent or "")
-        revision = Revision(before, cohort, task.groups, outcomes)
+        revision = Revision(before, cohort, task.groups, outcomes, secret)
         if task.merge:
             first, second = task.merge
             profile, groups = revision.merge((first, second), task.folder)
@@ -54,17 +54,18 @@ def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
             outcomes=outcomes,
             repeats=0,
             earlier=tuple(load_profile(folder) for folder in task.earlier),
+            secret=secret,
         )
         with open_engine() as executor:
             profile = run(cohort, request, task.folder, executor, force=True, tell=tell)
-    folder = RunFolder(task.folder)
-    folder.show_profile(profile, task.min_cell)
+    documents.renew(task.folder, profile, task.min_cell)
     return {
         "records": profile.source.records,
+        "protected_records": profile.protected(task.min_cell).source.records,
         "features": profile.source.features,
         "clusters": profile.k,
         "groups": groups,
-        "moved": len(moved_records(folder)),
+        "moved": len(moved_records(RunFolder(task.folder))),
     }
 
 
@@ -83,15 +84,11 @@ def _note_stability(task: messages.NoteStability) -> None:
     if folder.path.exists():
         profile = load_profile(task.folder).with_stability(task.stability)
         folder.save_profile(profile)
-        folder.show_profile(profile, task.min_cell)
-
-
-def _show_profile(task: messages.ShowProfile) -> None:
-    RunFolder(task.folder).show_profile(load_profile(task.folder), task.min_cell)
+        documents.renew(task.folder, profile, task.min_cell)
 
 
 def _name_clusters(task: messages.NameClusters) -> None:
-    RunFolder(task.folder).show_profile(rename(task.folder, task.names), task.min_cell)
+    documents.renew(task.folder, rename(task.folder, task.names), task.min_cell)
 
 
 def _explain_record(task: messages.ExplainRecord) -> Plain:
@@ -99,11 +96,11 @@ def _explain_record(task: messages.ExplainRecord) -> Plain:
     row = row_of(cohort, task.record)
     ones = cohort.matrix.indices[slice(*cohort.matrix.indptr[row : row + 2])]
     codes = [cohort.codes[i] for i in ones]
-    return _explained(load_profile(task.run.folder), codes, task.run.min_cell)
+    return _explained(load_profile(task.run.folder), codes)
 
 
 def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
-    profile = load_profile(task.folder).suppressed(task.min_cell)
+    profile = documents.shown_profile(task)
     return [
         {
             "cluster": cluster.number,
@@ -123,7 +120,8 @@ def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
 
 
 def _compare_runs(task: messages.CompareRuns) -> Plain:
-    compared = compare_runs(task.one, task.two, task.min_cell, task.follow)
+    secret = cohorts.secret_of(task.workspace)
+    compared = compare_runs(task.one, task.two, task.min_cell, task.follow, secret)
     comparison, one = compared.comparison, compared.one
     differences = np.nan_to_num(np.abs(comparison.differences))
     most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
@@ -132,7 +130,6 @@ def _compare_runs(task: messages.CompareRuns) -> Plain:
         "ari": comparison.ari,
         "shared": compared.followed,
         "flows": None if comparison.flows is None else _with_holes(comparison.flows),
-        "step": comparison.step,
         "codes": [
             {
                 "code": comparison.codes[i],
@@ -144,40 +141,35 @@ def _compare_runs(task: messages.CompareRuns) -> Plain:
     }
 
 
-def _explained(profile: Profile, codes: list[str], min_cell: int) -> Plain:
-    """Return where a record with some codes belongs, and what each code says for each cluster."""
+def _explained(profile: Profile, codes: list[str]) -> Plain:
+    """Return where a record with some codes belongs, and what each code says for each cluster.
+
+    Of a protected profile, to tenths.
+    """
     explanation = profile.explain(codes)
     if not explanation.codes:
         raise InputError(
             "None of these is a diagnosis that the clusters know; give codes such as those in the "
             "charts above."
         )
-    seen = ~np.isnan(profile.suppressed(min_cell).means)
+    digits = 1 if profile.min_cell else 12
     places = [profile.codes.index(code) for code in explanation.codes]
-    absent = explanation.base - explanation.base @ profile.weights
+    absent = explanation.base - explanation.base @ np.nan_to_num(profile.weights)
     return {
         "posterior": explanation.posterior.tolist(),
-        "absent": [
-            float(value) if all(seen[cluster, place] for place in places) else None
-            for cluster, value in enumerate(absent)
-        ],
+        "absent": absent.round(digits).tolist(),
         "codes": [
-            {
-                "code": profile.codes[place],
-                "label": profile.labels[place],
-                "speaks": [
-                    float(value) if seen[cluster, place] else None
-                    for cluster, value in enumerate(explanation.contributions[row])
-                ],
-            }
-            for row, place in enumerate(places)
+            {"code": profile.codes[place], "label": profile.labels[place], "speaks": speaks}
+            for place, speaks in zip(
+                places, explanation.contributions.round(digits).tolist(), strict=True
+            )
         ],
         "unknown": list(explanation.unknown),
     }
 
 
 def _with_holes(values: Floats) -> Any:
-    """Return numbers as plain lists, with None for those that are hidden."""
+    """Return numbers as plain lists, with None for those that are not told."""
     plain = values.astype(object)
     plain[np.isnan(values)] = None
     return plain.tolist()
@@ -196,19 +188,24 @@ def _command(task: messages.MakeRun) -> str:
     return asked.words(name)
 
 
+def _keep_secret(task: messages.KeepSecret) -> None:
+    """Make the secret, and return nothing of it."""
+    cohorts.secret_of(task.workspace)
+
+
 _DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
+    messages.KeepSecret: _keep_secret,
     messages.Understand: cohorts.understand,
     messages.DescribeColumns: cohorts.describe_columns,
     messages.ReadMap: cohorts.read_own_map,
     messages.ListCodes: cohorts.list_codes,
     messages.CountCohort: cohorts.count_cohort,
+    messages.CountProtected: cohorts.count_protected,
     messages.MeasureStability: _measure,
     messages.NoteStability: _note_stability,
-    messages.ShowProfile: _show_profile,
+    messages.ShowProfile: documents.write,
     messages.NameClusters: _name_clusters,
-    messages.ExplainCodes: lambda task: _explained(
-        load_profile(task.folder), task.codes, task.min_cell
-    ),
+    messages.ExplainCodes: lambda task: _explained(documents.shown_profile(task), task.codes),
     messages.ExplainRecord: _explain_record,
     messages.RankDiagnoses: _rank_diagnoses,
     messages.AssignFile: lambda task: assign_records(task.folder, task.records, task.path),

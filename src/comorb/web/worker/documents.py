@@ -1,0 +1,52 @@
+"""Documents: the profile of a run as its pages read it, in full or protected, kept as files.
+
+The server asks where they are and the worker writes them, so what is heavy is imported there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from comorb.web.worker.messages import OfRun
+
+if TYPE_CHECKING:
+    from comorb.insight.profile.profile import Profile
+
+
+def document(folder: str | Path, min_cell: int) -> Path:
+    """Return where a run's profile is, protected below a count, or in full with 0."""
+    name = f"view-protected-{min_cell}.json" if min_cell else "view-full.json"
+    return Path(folder) / name
+
+
+def shown_profile(task: OfRun) -> Profile:
+    """Return the profile that a task may tell of; one that can't be protected is refused."""
+    from comorb.insight.runs.folder import load_profile
+
+    full = load_profile(task.folder)
+    return full.protected(task.min_cell) if task.min_cell else full
+
+
+def write(task: OfRun) -> None:
+    """Write the document that a task asks for."""
+    from comorb.storage import write_text
+
+    text = shown_profile(task).to_json(keys=False)
+    write_text(text, document(task.folder, task.min_cell))
+
+
+def renew(folder: str, profile: Profile, min_cell: int) -> None:
+    """Write the documents of a profile that is new or changed, and remove others of the run.
+
+    One that was described by an earlier version, without keys, has a full document alone.
+    """
+    from comorb.storage import write_text
+
+    paths = [document(folder, 0)]
+    write_text(profile.to_json(keys=False), paths[0])
+    if profile.cells is not None:
+        paths.append(document(folder, min_cell))
+        write_text(profile.protected(min_cell).to_json(), paths[1])
+    for old in set(Path(folder).glob("view-*.json")) - set(paths):
+        old.unlink()
