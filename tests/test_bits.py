@@ -20,11 +20,11 @@ from comorb.storage import load_model
 DATA = Path(__file__).parents[2] / "shared" / "data"
 WAYS = {"memory": (), "parts": ("--memory", "1GB"), "dask": ("--engine", "dask")}
 RUNS = {
-    "nhds": (("nhds2010.csv.gz", "--having", "428", "-k", "5"), "2d495f4bb99846cc634dd5eb351ff799"),
-    "synpuf": (("synpuf_inpatient.csv.gz", "-k", "5"), "6e674c097fea83bb14487f8cae442e75"),
+    "nhds": (("nhds2010.csv.gz", "--having", "428", "-k", "5"), "2d495f4bb99846cc291e083fefbe678c"),
+    "synpuf": (("synpuf_inpatient.csv.gz", "-k", "5"), "6e674c097fea83bbade9235627d981b5"),
     "patients": (
         ("synpuf_inpatient.csv.gz", "-k", "4", "--unit", "patient"),
-        "fa777b26982da191653be10e06420e41",
+        "fa777b26982da191d873e8c04a1a1577",
     ),
     "heart_failure": (("", "-k", "5"), "0ee7e275e9ef81ddb8e4e0aa4e73e346"),
     "tertiary": (("", "-k", "6"), "3e783c1692b6fc872adfe5a2863878f4"),

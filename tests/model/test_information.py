@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from comorb.model import information
+from comorb.model.confidence import intervals
 from comorb.model.em import Stopping, em
 from comorb.model.information import information_share
 from comorb.model.mixture import Mixture
+from comorb.model.prior import Prior
 from tests.model.conftest import dense_to_blocks, draw
 
 APART = Mixture(np.array([0.6, 0.4]), np.array([[0.2, 0.3, 0.1, 0.6], [0.7, 0.6, 0.5, 0.3]]))
@@ -46,6 +48,36 @@ def test_certain_labels_leave_all_of_the_information():
     blocks = dense_to_blocks(matrix)
     model = em(blocks, truth).model
     assert np.abs(information_share(model, blocks) - 1).max() < 0.2
+
+
+SMALL = Mixture(np.array([0.84, 0.16]), np.array([[0.02, 0.03, 0.04, 0.2], [0.6, 0.6, 0.2, 0.4]]))
+
+
+def test_a_mean_at_the_edge_is_as_unsure_as_that_of_the_model_beside_it():
+    matrix, _ = draw(SMALL, 319, seed=1)
+    blocks = dense_to_blocks(matrix)
+    exact = Stopping(tol=1e-9, max_iter=1000)
+    model = em(blocks, SMALL, None, exact).model
+    assert model.means.min() * 319 < 0.01
+    half = np.full(4, 0.5)
+    beside = em(blocks, model, Prior(half, half), exact).model
+    share = information_share(model, blocks)
+    np.testing.assert_allclose(share, information_share(beside, blocks), rtol=1e-6)
+    assert share.ravel()[model.means.argmin()] < 0.1
+
+
+@pytest.mark.compiled
+def test_intervals_cover_in_a_small_sample_whose_means_often_are_at_the_edge():
+    inside, at_the_edge = [], 0
+    for seed in range(60):
+        matrix, _ = draw(SMALL, 319, seed)
+        blocks = dense_to_blocks(matrix)
+        model = em(blocks, SMALL, None, Stopping(tol=1e-9, max_iter=2000)).model
+        low, high = intervals(model, blocks)
+        inside.append((low <= SMALL.means) & (high >= SMALL.means))
+        at_the_edge += np.minimum(model.means, 1 - model.means).min() < 1e-5
+    assert at_the_edge >= 20
+    assert np.mean(inside) >= 0.88  # 0.82 by the curvature at the edge itself
 
 
 def test_one_cluster_is_known_from_all_its_records(sample):

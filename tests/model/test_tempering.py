@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -8,24 +10,45 @@ from comorb.model.tempering import temperature, tempered
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 
 
-def test_the_temperature_is_the_expected_over_the_actual_variance(truth, sample):
-    blocks = dense_to_blocks(sample)
-    r, _ = truth.posterior(blocks.loaders[0]())
-    logits = np.log(truth.means / (1 - truth.means))
-    scores = sample @ logits.T
+def variance_share(model, matrix, r):
+    """The expected over the actual variance of log-ratios, dense and pair by pair."""
+    logits = np.log(model.means / (1 - model.means))
+    scores = matrix @ logits.T
     weights, ratios = [], []
-    for j in range(3):
-        for m in range(3):
-            if j == m:
-                continue
-            contrast = scores[:, j] - scores[:, m]
-            mean = np.average(contrast, weights=r[:, j])
-            actual = np.average((contrast - mean) ** 2, weights=r[:, j])
-            spread = truth.means[j] * (1 - truth.means[j])
-            ratios.append(actual / np.sum(spread * (logits[j] - logits[m]) ** 2))
-            weights.append(np.sum(r[:, j] * r[:, m]))
-    expected = min(1 / np.average(ratios, weights=weights), 1.0)
-    assert temperature(truth, blocks) == pytest.approx(expected, rel=1e-6)
+    for j, m in permutations(range(model.n_components), 2):
+        contrast = scores[:, j] - scores[:, m]
+        mean = np.average(contrast, weights=r[:, j])
+        actual = np.average((contrast - mean) ** 2, weights=r[:, j])
+        spread = model.means[j] * (1 - model.means[j])
+        ratios.append(actual / np.sum(spread * (logits[j] - logits[m]) ** 2))
+        weights.append(np.sum(r[:, j] * r[:, m]))
+    return 1 / np.average(ratios, weights=weights)
+
+
+def test_the_temperature_is_the_expected_over_the_actual_variance_by_what_it_tempers(truth, sample):
+    blocks = dense_to_blocks(sample)
+    plain, _ = truth.posterior(blocks.loaders[0]())
+    tau = temperature(truth, blocks)
+    assert tau < variance_share(truth, sample, plain) < 1
+    assert variance_share(truth, sample, tempered(plain, tau)) == pytest.approx(tau, abs=1e-3)
+
+
+@pytest.mark.compiled
+def test_with_pairs_that_go_together_what_is_said_is_right_in_every_bin():
+    rng = np.random.default_rng(6)
+    means = np.clip(rng.beta(2, 6, size=(3, 40)), 0.02, 0.9)
+    means[:, 20:] = means[:, :20]
+    model = Mixture(np.array([0.5, 0.3, 0.2]), means)
+    matrix, labels = draw(model, 30_000, seed=1)
+    copied = rng.random((30_000, 20)) < 0.6
+    matrix[:, 20:][copied] = matrix[:, :20][copied]
+    plain = np.concatenate([model.posterior(load())[0] for load in dense_to_blocks(matrix).loaders])
+    right = plain.argmax(axis=1) == labels
+    said = tempered(plain, temperature(model, dense_to_blocks(matrix))).max(axis=1)
+    assert plain.max(axis=1).mean() - right.mean() > 0.03
+    for low in (0.5, 0.6, 0.7, 0.8, 0.9):
+        some = (said >= low) & (said < low + 0.1)
+        assert said[some].mean() == pytest.approx(right[some].mean(), abs=0.025)
 
 
 def test_independent_codes_are_left_alone_and_copies_are_not():

@@ -155,15 +155,26 @@ def reason(rows: Sequence[Row], best: Row) -> str:
         f"{best.k} groups are recommended: of the numbers whose groups come out again they "
         f"explain the records best once the complexity of the model is counted; {again(best)}."
     )
-    finer = max((row for row in rows if row.offered), key=lambda row: row.evidence)
-    if finer.k > best.k:
-        sentence += (
-            f" Finer groups, up to {finer.k}, describe the records more closely but come out "
-            "less reliably."
-        )
+    sentence += _finer(rows, best)
     if best.k == max(row.k for row in rows):
         sentence += " It is the largest number that was looked at."
     return sentence
+
+
+def _finer(rows: Sequence[Row], best: Row) -> str:
+    finer = [row for row in rows if row.offered and row.evidence > best.evidence]
+    lucky = [row.k for row in finer if row.covered >= MOSTLY and _by_chance(row, rows)]
+    told = "".join(
+        f" {k} groups come out again too, but neither {k - 1} nor {k + 1} do, which may be chance."
+        for k in lucky
+    )
+    most = max(finer, key=lambda row: row.evidence, default=best).k
+    if most <= best.k or most in lucky:
+        return told
+    return (
+        f"{told} {'Other finer' if lucky else 'Finer'} groups, up to {most}, describe the records "
+        "more closely but come out less reliably."
+    )
 
 
 def _gain(rows: Sequence[Row], best: Row) -> str:

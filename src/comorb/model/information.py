@@ -22,9 +22,11 @@ from comorb.model.thinning import chances, thinned
 from comorb.model.threads import single_threaded
 
 EDGE_COUNT = 0.25  # carriers: a mean of none is taken to be of so many
+AT_THE_EDGE = 0.01  # carriers, or non-carriers: a mean of fewer is 0 or 1
 LARGEST = 2500  # parameters of a whole information matrix: beyond, its inverse takes too long
 REPEATS = 40  # of the bootstrap
 AROUND = Stopping(tol=1e-6, max_iter=30)
+FROM_THE_EDGE = Stopping(tol=1e-9, max_iter=1000)
 ROWS, ROWS_OF_A_MATRIX = 8192, 50_000  # that stand for all, at most about twice as many
 
 
@@ -49,15 +51,29 @@ def information_share(model: Mixture, blocks: Blocks, executor: Executor | None 
     1 / (V·n·μ(1 − μ)), where V is the variance of logit μ and n the cluster's size: 1 when all
     labels are certain and codes independent. V is the sandwich I⁻¹ J I⁻¹ of the whole observed
     information I and the scores' J, with weights and means of all clusters; beyond ``LARGEST``
-    parameters it comes from a bootstrap.
+    parameters it comes from a bootstrap. Where a mean is 0 or 1 the likelihood has an edge and
+    no curvature; V is then that of the nearby model with half a carrier and half a non-carrier
+    more of every code in every cluster.
     """
     if model.n_components == 1:
         return np.ones_like(model.means)
     share = None
     if model.means.size + model.n_components - 1 <= LARGEST:
         rows = thinned(blocks, prevalence(blocks, executor), ROWS_OF_A_MATRIX, executor)
-        share = _sandwiched(model, map_reduce(partial(_pairs, model, rows.weight), rows, executor))
+        edge = _at_the_edge(model, rows.weight)
+        if edge:
+            half = np.full(model.n_columns, 0.5)
+            model = em(rows, model, Prior(half, half), FROM_THE_EDGE, executor).model
+        pairs = map_reduce(partial(_pairs, model, rows.weight), rows, executor)
+        share = _sandwiched(model, pairs)
+        if share is None and edge:
+            share = _sandwiched(model, pairs, added=1.0)
     return _bootstrapped(model, blocks, executor) if share is None else share
+
+
+def _at_the_edge(model: Mixture, weight: float) -> bool:
+    fewer = np.minimum(model.means, 1 - model.means)
+    return bool((model.weights[:, None] * weight * fewer).min() < AT_THE_EDGE)
 
 
 def _pairs(model: Mixture, total: float, rows: Rows) -> Pairs:
@@ -82,8 +98,11 @@ def _pairs(model: Mixture, total: float, rows: Rows) -> Pairs:
     return Pairs(seconds, firsts, sizes)
 
 
-def _sandwiched(model: Mixture, pairs: Pairs) -> Floats | None:
+def _sandwiched(model: Mixture, pairs: Pairs, added: float = 0.0) -> Floats | None:
     """Return the shares from I and J, or None where I has no inverse.
+
+    ``added`` counts in I the records that were added to each cluster to find the model, at which
+    I then has an inverse.
 
     The score of logit μ_ij is r_j (x_i − μ_ij), of the weights r_j − ω_j. J is the sum of their
     products; I = D − Σ_j r_j y_j y_jᵀ + J with y_j = x − μ_j, and D the complete information.
@@ -112,7 +131,7 @@ def _sandwiched(model: Mixture, pairs: Pairs) -> Floats | None:
         information[own, n + j] -= rest
         scores[own, n:] -= np.outer(rest, omega)
     spread = mu * (1 - mu)
-    information[np.arange(n), np.arange(n)] += (sizes[:, None] * spread).ravel()
+    information[np.arange(n), np.arange(n)] += ((sizes[:, None] + added) * spread).ravel()
     for table in (scores, information):
         table[n:, n:] -= total * np.outer(omega, omega)
         table[n:, :n] = table[:n, n:].T

@@ -8,14 +8,19 @@ from functools import partial
 from typing import Self
 
 import numpy as np
+from scipy.optimize import brentq
 
 from comorb.model import kernels
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, map_reduce, snap_for
 from comorb.model.mixture import Mixture
+from comorb.model.moments import prevalence
+from comorb.model.thinning import thinned
 
 LEAST = 0.05  # of the temperature: below it a posterior would say nothing at all
 REACH = 2.0**20  # squares of log-ratios are added exactly up to this many nats² a record
+ROWS = 20_000  # that stand for all, at most about twice as many
+NEAR = 1e-4  # of the temperature
 
 
 @dataclass(frozen=True)
@@ -33,26 +38,21 @@ def temperature(model: Mixture, blocks: Blocks, executor: Executor | None = None
 
     L_jl = log P(x | j) / P(x | l) has the variance Σ_i μ_ij(1 − μ_ij)(logit μ_ij − logit μ_il)²
     in cluster j when codes are independent there; where they come in bundles it is larger, and
-    posteriors are too sure. τ is the expected over the actual variance, averaged over the pairs
-    of clusters with the weight Σ r_j r_l, the records that lie between them. One pass, O(N·k²).
+    posteriors are too sure. τ is the expected over the actual variance, where the actual one is
+    that by posteriors tempered with τ: those of the model put a record that is far out on the
+    other cluster's side, and so hide a part of it. Some ten passes, O(N·k²), over a part of
+    the rows.
     """
-    k = model.n_components
-    if k == 1:
+    if model.n_components == 1:
         return 1.0
-    snap = snap_for(blocks.weight * REACH)
-    sums = map_reduce(partial(_contrasts, model, snap), blocks, executor).sums
-    between = sums[2] * (1 - np.eye(k))
-    sizes = np.maximum(sums[2].sum(axis=1), 1e-12)[:, None]
-    actual = sums[1] / sizes - (sums[0] / sizes) ** 2
-    present, absent = model.logs
-    logits = present - absent
-    spread = model.means * (1 - model.means)
-    expected = np.einsum("ji,jli->jl", spread, (logits[:, None] - logits[None]) ** 2)
-    told = (expected > 0) & (between > 0)
-    if not told.any():
+    rows = thinned(blocks, prevalence(blocks, executor), ROWS, executor)
+
+    def excess(tau: float) -> float:
+        return _expected_share(model, rows, tau) - tau
+
+    if excess(1.0) >= 0:
         return 1.0
-    ratio = np.divide(actual, expected, out=np.ones_like(actual), where=told)
-    return float(np.clip(between[told].sum() / (between * ratio)[told].sum(), LEAST, 1.0))
+    return LEAST if excess(LEAST) <= 0 else float(brentq(excess, LEAST, 1.0, xtol=NEAR))
 
 
 def tempered(posterior: Floats, tau: float) -> Floats:
@@ -65,9 +65,30 @@ def tempered(posterior: Floats, tau: float) -> Floats:
     return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))
 
 
-def _contrasts(model: Mixture, snap: float, rows: Rows) -> Contrasts:
+def _expected_share(model: Mixture, rows: Blocks, tau: float) -> float:
+    """Return the expected over the actual variance, by posteriors tempered with τ.
+
+    The mean over the pairs of clusters, with the weight Σ r_j r_l: the records between the two.
+    """
+    snap = snap_for(rows.weight * REACH)
+    sums = map_reduce(partial(_contrasts, model, tau, snap), rows).sums
+    between = sums[2] * (1 - np.eye(model.n_components))
+    sizes = np.maximum(sums[2].sum(axis=1), 1e-12)[:, None]
+    actual = sums[1] / sizes - (sums[0] / sizes) ** 2
+    present, absent = model.logs
+    logits = present - absent
+    spread = model.means * (1 - model.means)
+    expected = np.einsum("ji,jli->jl", spread, (logits[:, None] - logits[None]) ** 2)
+    told = (expected > 0) & (between > 0)
+    if not told.any():
+        return 1.0
+    ratio = np.divide(actual, expected, out=np.ones_like(actual), where=told)
+    return float(between[told].sum() / (between * ratio)[told].sum())
+
+
+def _contrasts(model: Mixture, tau: float, snap: float, rows: Rows) -> Contrasts:
     k = model.n_components
-    posterior, _ = model.posterior(rows)
+    posterior = tempered(model.posterior(rows)[0], tau)
     _, logits = model.tables()
     sums = np.zeros((3, k, k))
     kernels.add_contrasts(rows.indptr, rows.indices, rows.weights, logits, posterior, snap, sums)
