@@ -83,7 +83,7 @@ def record_keys(cohort: Cohort, secret: bytes) -> Keys:
         return keys_of(cohort.ids.to_pylist(), secret)
     if not cohort.covariates.num_columns:
         ones = cohort.matrix.astype(np.uint64)
-        return mixed(np.asarray(ones @ keys_of(cohort.codes, secret)))
+        return np.asarray(mixed(ones @ keys_of(cohort.codes, secret)))
     names = sorted(cohort.covariates.column_names)
     parts = [pc.cast(cohort.covariates[name], pa.string()) for name in names]
     joined = pc.binary_join_element_wise(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from comorb.errors import EmptyCohortError, RecordsError, StorageError
 from comorb.insight.profile.keys import FILE, own_secret, record_keys, secret_in
 from comorb.insight.profile.labels import label
-from comorb.insight.profile.noise import noise
+from comorb.insight.profile.noise import WIDE, noise
 from comorb.insight.profile.rough import rough
 from comorb.insight.runs.folder import RunFolder
 from comorb.records import datasets
@@ -48,7 +48,6 @@ BUILT_IN = {"heart_failure": datasets.heart_failure, "tertiary": datasets.tertia
 _TRUTH = "true_cluster"
 _CODING = ("level", "code_map", "chronic", "scores")
 _COUNTERS = np.uint64(0x2545F4914F6CDD1D)  # sets the noise of counters apart from that of profiles
-_MOST = 25  # the largest noise of a counter, which is rounded to tens
 
 
 @lru_cache(maxsize=1)
@@ -266,7 +265,7 @@ def count_protected(task: CountProtected) -> Plain:
     except EmptyCohortError:
         return few
     key = record_keys(cohort, secret_of(task.workspace)).sum(dtype=np.uint64)
-    noisy = len(cohort) + int(noise(np.array([key ^ _COUNTERS]), _MOST)[0])
+    noisy = len(cohort) + int(noise(np.array([key ^ _COUNTERS]), WIDE)[0])
     if len(cohort) < least or noisy < least:
         return few
     features = rough(len(cohort.codes), least)

@@ -32,7 +32,7 @@ def write(task: OfRun) -> None:
     """Write the document that a task asks for."""
     from comorb.storage import write_text
 
-    text = shown_profile(task).to_json(keys=False)
+    text = shown_profile(task).to_json()
     write_text(text, document(task.folder, task.min_cell))
 
 
@@ -44,7 +44,7 @@ def renew(folder: str, profile: Profile, min_cell: int) -> None:
     from comorb.storage import write_text
 
     paths = [document(folder, 0)]
-    write_text(profile.to_json(keys=False), paths[0])
+    write_text(profile.to_json(), paths[0])
     if profile.cells is not None:
         paths.append(document(folder, min_cell))
         write_text(profile.protected(min_cell).to_json(), paths[1])

@@ -46,7 +46,7 @@ def write(task: WriteDownload) -> None:
     shown = shown_profile(task)
     shown = replace(shown, source=replace(shown.source, title=task.title))
     if name == "profile" and kind == "json":
-        write_text(shown.to_json(keys=False), path)
+        write_text(shown.to_json(), path)
     elif name == "profile":
         export(_table(shown).to_batches(), path)
     elif name == "report":
