@@ -31,10 +31,10 @@ def test_a_question_is_what_defines_the_records():
 
 
 def test_the_same_question_is_free_and_each_new_one_is_counted_and_audited(store):
-    assert budget.questions_left(store, "ana", "visits") == 40
-    assert [budget.spend(store, "ana", "visits", one) for one in ("a", "b", "a")] == [39, 38, 38]
-    assert budget.questions_left(store, "bea", "visits") == 40
-    assert budget.questions_left(store, "ana", "other") == 40
+    assert budget.questions_left(store, "ana", "visits") == 30
+    assert [budget.spend(store, "ana", "visits", one) for one in ("a", "b", "a")] == [29, 28, 28]
+    assert budget.questions_left(store, "bea", "visits") == 30
+    assert budget.questions_left(store, "ana", "other") == 30
     log = [
         (row["user"], row["action"], row["target"]) for row in store.query("SELECT * FROM audit")
     ]
@@ -43,14 +43,14 @@ def test_the_same_question_is_free_and_each_new_one_is_counted_and_audited(store
 
 def test_one_question_too_many_is_told_when_it_can_be_asked(store, monkeypatch):
     monkeypatch.setattr(budget.time, "time", lambda: 0.0)
-    for number in range(20):
+    for number in range(15):
         budget.spend(store, "ana", "visits", str(number))
     monkeypatch.setattr(budget.time, "time", lambda: 86400.0)
-    for number in range(20, 40):
+    for number in range(15, 30):
         budget.spend(store, "ana", "visits", str(number))
-    with pytest.raises(RefusedError, match=r"40 different questions .* at 1970-01-08 00:00 UTC"):
+    with pytest.raises(RefusedError, match=r"30 different questions .* at 1970-01-08 00:00 UTC"):
         budget.spend(store, "ana", "visits", "new")
     assert budget.spend(store, "ana", "visits", "7") == 0
     monkeypatch.setattr(budget.time, "time", lambda: 7 * 86400.0 + 1)
-    assert budget.spend(store, "ana", "visits", "new") == 19
-    assert budget.spend(store, "ana", "visits", "7") == 19
+    assert budget.spend(store, "ana", "visits", "new") == 14
+    assert budget.spend(store, "ana", "visits", "7") == 14

@@ -308,7 +308,7 @@ def test_a_run_from_an_earlier_version_is_never_shown_in_full_instead(people, ru
     copy = eva.post(f"/api/v1/runs/{runs[0]}/duplicate").json()["id"]
     folder = guarded.state.store.folder("runs", copy)
     profile = load_profile(folder)
-    (folder / "profile.json").write_text(profile.to_json(keys=False))
+    (folder / "profile.json").write_text(profile.to_json())
     for view in folder.glob("view-*.json"):
         view.unlink()
     eva.patch(f"/api/v1/runs/{copy}", json={"shared": True})

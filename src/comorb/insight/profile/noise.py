@@ -8,7 +8,7 @@ from comorb.model.arrays import Floats, Ints, Keys
 from comorb.storage import mixed
 
 MOST = 5  # the largest noise of a count; its variance is 5.3
-WIDE = 30  # that of an answer to a question, of which many can be asked; its variance is 177
+WIDE = 50  # that of an answer to a question, of which many can be asked; its variance is 488
 _SHAPE = 2.0
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

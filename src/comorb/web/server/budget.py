@@ -15,7 +15,7 @@ from typing import Any
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.store import Store
 
-QUESTIONS, DAYS = 40, 7
+QUESTIONS, DAYS = 30, 7
 _COHORT = (
     *("having", "without", "age", "sex", "dates", "at_least", "level", "code_map", "chronic"),
 )

@@ -20,6 +20,7 @@ from comorb.insight.profile.labels import label
 from comorb.insight.profile.noise import WIDE, noise
 from comorb.insight.profile.rough import rough
 from comorb.insight.runs.folder import RunFolder
+from comorb.model.arrays import Keys
 from comorb.records import datasets
 from comorb.records.archive import load_cohort, save_cohort
 from comorb.records.codes.own_map import CodeMap, read_map
@@ -252,7 +253,7 @@ def count_cohort(task: CountCohort) -> Plain:
 
 
 def count_protected(task: CountProtected) -> Plain:
-    """Say about how many records and codes the rules leave; fewer than the least are one answer.
+    """Say about how many records the rules leave; fewer than the least are one answer.
 
     Rules that leave out codes and no records don't matter.
     """
@@ -264,12 +265,15 @@ def count_protected(task: CountProtected) -> Plain:
         cohort = prepared.select(whole)
     except EmptyCohortError:
         return few
-    key = record_keys(cohort, secret_of(task.workspace)).sum(dtype=np.uint64)
-    noisy = len(cohort) + int(noise(np.array([key ^ _COUNTERS]), WIDE)[0])
-    if len(cohort) < least or noisy < least:
-        return few
-    features = rough(len(cohort.codes), least)
-    return {"records": rough(noisy, least), "features": features, "lines": []}
+    records = told_size(record_keys(cohort, secret_of(task.workspace)), least)
+    return few if records is None else few | {"records": records}
+
+
+def told_size(keys: Keys, least: int) -> int | None:
+    """Return about how many records there are, by their keys; None for fewer than the least."""
+    key = keys.sum(dtype=np.uint64) ^ _COUNTERS
+    noisy = keys.size + int(noise(np.array([key]), WIDE)[0])
+    return None if keys.size < least else rough(noisy, least)
 
 
 def _sexes(cohort: Cohort, least: int) -> list[str]:

@@ -1,0 +1,120 @@
+"""Attacks on counters and on *Ask why* find counts from 1 to 10 no better than guessing does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from comorb.insight.profile.assignment import assign
+from comorb.insight.profile.keys import record_keys
+from comorb.insight.profile.noise import protected_counts
+from comorb.insight.profile.profiling import profile
+from comorb.insight.runs.run import Request, run
+from comorb.model.estimator import BernoulliMixture
+from comorb.records.datasets import heart_failure, tertiary
+from comorb.web.server.budget import QUESTIONS
+from comorb.web.worker import messages
+from comorb.web.worker.cohorts import told_size
+from comorb.web.worker.tasks import do
+from tests.web.worker.test_tasks import DATA, silent
+
+LEAST, TARGETS, SECRET = 11, 200, bytes(range(32))
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return heart_failure()
+
+
+@pytest.fixture(scope="module")
+def keys(cohort):
+    return record_keys(cohort, SECRET)
+
+
+def hits(estimates, truth):
+    return int(np.sum(np.clip(np.round(estimates), 1, 10) == np.asarray(truth)))
+
+
+def assert_no_better(estimates, truth):
+    """Hold an attack against the best that one and the same guess for all targets can do."""
+    assert len(truth) >= TARGETS
+    by_guess = np.bincount(np.asarray(truth, dtype=int)).max()
+    assert hits(estimates, truth) <= by_guess + 2 * np.sqrt(0.2 * len(truth))
+
+
+def test_questions_that_differ_by_the_same_few_average_out_to_nothing_within_the_budget(keys):
+    rng = np.random.default_rng(7)
+    estimates, truth = [], []
+    for _ in range(TARGETS):
+        few = int(rng.integers(1, LEAST))
+        wanted = rng.choice(keys.size, few, replace=False)
+        others = np.setdiff1d(np.arange(keys.size), wanted)
+        differences = []
+        for _ in range(QUESTIONS // 2):
+            base = rng.choice(others, int(rng.integers(25, 90)), replace=False)
+            without = told_size(keys[base], LEAST)
+            told = told_size(keys[np.append(base, wanted)], LEAST)
+            if told is not None and without is not None:
+                differences.append(told - without)
+        estimates.append(np.mean(differences))
+        truth.append(few)
+    assert_no_better(estimates, truth)
+    errors = np.abs(np.clip(estimates, 1, 10) - truth)
+    assert errors.mean() > np.abs(5.5 - np.array(truth)).mean()
+
+
+def test_all_less_those_without_a_code_tells_no_small_total(cohort, keys):
+    columns = cohort.matrix.tocsc()
+    every = told_size(keys, LEAST)
+    estimates, truth = [], []
+    for code in np.flatnonzero(cohort.counts() < LEAST):
+        carriers = columns[:, [code]].nonzero()[0]
+        if carriers.size:
+            estimates.append(every - told_size(np.delete(keys, carriers), LEAST))
+            truth.append(carriers.size)
+    times = -(-TARGETS // len(truth))
+    assert_no_better(estimates * times, truth * times)
+
+
+def test_none_and_few_are_one_answer_however_they_come_about(tmp_path):
+    ages = np.array(tertiary().covariates["age"].to_pylist(), dtype=float)
+    years, sizes = np.unique(ages, return_counts=True)
+    rare = [float(year) for year, size in zip(years, sizes, strict=True) if size < LEAST]
+    assert rare
+    rules = [{"age": [year, year]} for year in rare] + [{"age": [200, 210]}, {"age": [-5, -1]}]
+    rules += [{"age": [year, year], "without": ["585"], "having": ["401"]} for year in rare]
+    answers = [
+        do(messages.CountProtected(DATA, rule, str(tmp_path), LEAST), silent) for rule in rules
+    ]
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0]["records"] is None
+
+
+def test_asking_why_code_by_code_tells_no_hidden_cell(cohort, tmp_path):
+    made = run(cohort, Request(5, repeats=0, secret=SECRET), tmp_path / "run")
+    shown = made.protected()
+    estimates, truth = [], []
+    for code in np.flatnonzero(np.isnan(shown.counts).any(axis=0))[:150]:
+        task = messages.ExplainCodes(str(tmp_path / "run"), LEAST, [made.codes[code]])
+        told = do(task, silent)["codes"][0]["speaks"]
+        overall = np.clip(shown.expected[code], 1e-6, 1)
+        if np.isnan(overall):
+            continue
+        for place in np.flatnonzero(np.isnan(shown.counts[:, code])):
+            if 1 <= made.counts[place, code] < LEAST:
+                odds = np.exp(told[place]) * overall / (1 - overall)
+                estimates.append(odds / (1 + odds) * shown.clusters[place].size)
+                truth.append(int(made.counts[place, code]))
+    assert_no_better(estimates, truth)
+
+
+def test_a_cluster_looked_into_by_leaving_codes_out_keeps_its_noise(cohort):
+    model = BernoulliMixture(3).fit(cohort.matrix).mixture_
+    made = profile(model, cohort, outcomes=(), secret=SECRET)
+    labels = assign(model, cohort).labels
+    keys = record_keys(cohort.drop_codes("401"), SECRET)
+    for place in range(3):
+        inside = labels == place
+        key = np.array([keys[inside].sum(dtype=np.uint64)])
+        told = protected_counts(np.array([float(inside.sum())]), key, LEAST)[0]
+        assert told == made.protected().clusters[place].size
