@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from comorb.storage import (
     fingerprint_of,
     load_model,
     save_model,
+    settle,
     write_folder,
     write_whole,
 )
@@ -303,3 +305,95 @@ def test_the_fingerprint_of_parts_is_that_of_the_whole():
     cuts = [(matrix[i : i + 40], weights[i : i + 40]) for i in range(0, 90, 40)]
     parts = [Rows(part.indptr.astype(np.int64), part.indices, heavy) for part, heavy in cuts]
     assert fingerprint_of(parts, codes) == fingerprint(matrix, codes, weights)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("codes", ["250", "250", "428"], "a code stands there twice"),
+        ("codes", ["250", 401, "428"], "'codes' must hold nothing but str"),
+        ("names", ["a", ["b"], "c"], "'names' must hold nothing but str"),
+        ("numbers", [2, "5"], "'numbers' must hold nothing but int"),
+        ("numbers", [True, 5], "'numbers' must hold nothing but int"),
+        ("left_out", [{}], "'left_out' must hold nothing but str"),
+        ("run", [], "'run' must be a dict"),
+    ],
+)
+def test_sealed_nonsense_is_refused(path, field, value, said):
+    title, header, numbers = path.read_bytes()[:-32].split(b"\n", 2)
+    other = json.loads(header) | {field: value}
+    sealed(path, b"\n".join([title, json.dumps(other).encode(), numbers]))
+    with pytest.raises(StorageError, match=said):
+        load_model(path)
+
+
+def test_a_sealed_file_that_is_nested_too_deeply_is_refused(path):
+    title, _, numbers = path.read_bytes()[:-32].split(b"\n", 2)
+    sealed(path, b"\n".join([title, b'{"run":' + b"[" * 200_000, numbers]))
+    with pytest.raises(StorageError, match="nested too deeply"):
+        load_model(path)
+
+
+def killed_at(step: int, directory: Path) -> int:
+    """Write a folder in a process that is killed at one of its renames; return how it ended."""
+    child = os.fork()
+    if child == 0:
+        left = iter(range(step))
+
+        def guarded(act):
+            def until(*words):
+                if next(left, None) is None:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return act(*words)
+
+            return until
+
+        for name in ("rename", "replace", "rmdir"):
+            setattr(Path, name, guarded(getattr(Path, name)))
+        with write_folder(directory, force=True) as draft:
+            for name in ("a", "b", "c"):
+                (draft / name).write_text("new")
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def test_a_folder_that_a_kill_interrupts_is_old_or_new_and_nothing_is_left_over(tmp_path):
+    seen, steps = set(), 0
+    while True:
+        directory = tmp_path / str(steps)
+        directory.mkdir()
+        for name in ("a", "b", "c", "own"):
+            (directory / name).write_text("old")
+        done = killed_at(steps, directory) == 0
+        settle(directory)
+        found = {name: (directory / name).read_text() for name in ("a", "b", "c")}
+        assert len(set(found.values())) == 1, (steps, found)
+        assert sorted(path.name for path in directory.iterdir()) == ["a", "b", "c", "own"]
+        assert (directory / "own").read_text() == "old"
+        seen |= set(found.values())
+        steps += 1
+        if done:
+            break
+    assert seen == {"old", "new"}
+    assert steps > 5
+
+
+def test_results_that_cannot_be_put_in_place_are_told(tmp_path, monkeypatch):
+    (tmp_path / ".ready").mkdir()
+    (tmp_path / ".ready" / "a").write_text("new")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(StorageError, match="Open it where it can be written"):
+        settle(tmp_path)
+
+
+def test_the_draft_of_a_living_process_stays(tmp_path):
+    draft = tmp_path / f".draft-{os.getpid()}-abc"
+    draft.mkdir()
+    (tmp_path / ".draft-other").mkdir()
+    settle(tmp_path)
+    assert draft.exists()
+    assert (tmp_path / ".draft-other").exists()

@@ -16,8 +16,9 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +37,7 @@ from comorb.model.mixture import Mixture
 VERSION = 1
 _MAGIC = b"comorb model "
 _SEAL = 32
+_READY, _DRAFT = ".ready", ".draft-"
 _TEXTS = ("system", "level", "data_hash", "version")
 _LISTS = ("codes", "names", "clusters", "numbers", "left_out")
 _TABLES = ("preparation", "run")
@@ -108,8 +110,10 @@ def load_model(path: str | Path) -> SavedModel:
     text, _, numbers = rest.partition(b"\n")
     try:
         return _restore(json.loads(text), numbers)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(f"{path} is sealed but makes no model: {error}. Fit again.") from None
+    except RecursionError:
+        raise StorageError(f"{path} is sealed but nested too deeply. Fit again.") from None
 
 
 def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
@@ -118,6 +122,11 @@ def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
     for key, kind in kinds.items():
         if not isinstance(header[key], kind):
             raise TypeError(f"{key!r} must be a {kind.__name__}")
+        wanted = int if key == "numbers" else str
+        if kind is list and not all(type(one) is wanted for one in header[key]):
+            raise TypeError(f"{key!r} must hold nothing but {wanted.__name__}")
+    if len(set(header["codes"])) < len(header["codes"]):
+        raise ValueError("a code stands there twice")
     k, d = len(header["clusters"]), len(header["codes"])
     if len(numbers) != 8 * k * (1 + d):
         raise ValueError(f"{k} clusters × {d} codes are {k * (1 + d)} numbers of 8 bytes")
@@ -166,24 +175,60 @@ def write_text(text: str, path: str | Path) -> None:
 
 @contextmanager
 def write_folder(directory: str | Path, force: bool = False) -> Iterator[Path]:
-    """Yield a folder whose files move to ``directory`` when the block ends well.
+    """Yield a folder whose files move to ``directory`` when the block ends well, all or none.
 
     An interrupted block changes nothing. Files of other names that are there stay there; those of
-    the same names are replaced by ``force`` only, as `check_folder` says.
+    the same names are replaced by ``force`` only, as `check_folder` says. The files are first
+    renamed, at once, to a hidden folder: from there `settle` moves them to their places, now or,
+    after a kill, when the folder is next looked at.
     """
     directory = Path(directory).absolute()
     check_folder(directory, force)
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as draft:
-            yield Path(draft)
-            directory.mkdir(exist_ok=True)
-            for file in sorted(Path(draft).iterdir()):
-                file.replace(directory / file.name)
+        new = not directory.exists()
+        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            with TemporaryDirectory(prefix=f"{_DRAFT}{os.getpid()}-", dir=directory) as draft:
+                yield Path(draft)
+                Path(draft).rename(directory / _READY)
+            settle(directory)
+        finally:
+            if new and not any(directory.iterdir()):
+                directory.rmdir()
     except OSError as error:
         raise StorageError(
             f"{directory} can't be written: {error.strerror or error}. Choose another place."
         ) from None
+
+
+def settle(directory: Path) -> None:
+    """Finish what a killed process began: put files that are complete in place, drop the others."""
+    ready = directory / _READY
+    try:
+        for file in sorted(ready.iterdir()) if ready.is_dir() else ():
+            with suppress(FileNotFoundError):  # another process is at it, too
+                file.replace(directory / file.name)
+        with suppress(FileNotFoundError):
+            ready.rmdir()
+        for draft in directory.glob(f"{_DRAFT}*"):
+            if not _alive(draft.name.removeprefix(_DRAFT).partition("-")[0]):
+                shutil.rmtree(draft, ignore_errors=True)
+    except OSError as error:
+        raise StorageError(
+            f"{directory} holds results that were interrupted on their way, and they can't be put "
+            f"in place: {error.strerror or error}. Open it where it can be written."
+        ) from None
+
+
+def _alive(process: str) -> bool:
+    """Tell whether there is a process of a number; where that can't be known, there is."""
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError, OverflowError):
+        return True
+    return True
 
 
 def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
@@ -202,6 +247,8 @@ def check_folder(directory: str | Path, force: bool) -> None:
     directory = Path(directory)
     if directory.is_file():
         raise StorageError(f"{directory} is a file; name a directory for the results.")
+    if directory.is_dir():
+        settle(directory)
     if not force and directory.is_dir() and any(directory.iterdir()):
         raise StorageError(
             f"{directory} is there already and not empty; name another directory, or force "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -30,9 +31,16 @@ def test_there_and_back(min_cell: int, weighted: bool) -> None:
     assert again.heatmap == made.heatmap
 
 
+def unsealed(made: Profile) -> dict[str, Any]:
+    """Return a document as earlier versions wrote it, without a seal."""
+    plain = json.loads(made.to_json()) | {"version": 1}
+    del plain["seal"]
+    return plain
+
+
 def test_a_profile_of_an_earlier_version_has_intervals_of_its_own_and_no_caveats() -> None:
     made = profile(MODEL, make_cohort())
-    plain = json.loads(made.to_json())
+    plain = unsealed(made)
     for key in ("low", "high", "caveats"):
         del plain[key]
     for cluster in plain["clusters"]:
@@ -72,14 +80,14 @@ def _numbers(plain: dict[str, Any]) -> None:
 def test_a_damaged_document_is_refused(
     full: Profile, damage: Callable[[dict[str, Any]], None]
 ) -> None:
-    plain = json.loads(full.to_json())
+    plain = unsealed(full)
     damage(plain)
     with pytest.raises(StorageError, match=r"the profile is damaged: .* make it again"):
         Profile.from_json(json.dumps(plain))
 
 
 def test_a_document_without_numbers_counts_from_1(full: Profile) -> None:
-    plain = json.loads(full.to_json())
+    plain = unsealed(full)
     for cluster in plain["clusters"]:
         del cluster["number"]
     assert Profile.from_json(json.dumps(plain)).to_json() == full.to_json()
@@ -93,6 +101,26 @@ def test_a_document_cut_short_is_refused(full: Profile) -> None:
 def test_another_format_or_version_is_refused(full: Profile) -> None:
     with pytest.raises(StorageError, match="expected a document of format 'comorb-profile'"):
         Profile.from_json("[]")
-    newer = full.to_json().replace('"version":1', '"version":2', 1)
-    with pytest.raises(StorageError, match="expected version 1 of a profile, got 2"):
+    newer = full.to_json().replace('"version":2', '"version":3', 1)
+    with pytest.raises(StorageError, match="expected version 2 of a profile, got 3"):
         Profile.from_json(newer)
+    with pytest.raises(StorageError, match="the profile is nested too deeply"):
+        Profile.from_json('{"a":' + "[" * 100_000)
+
+
+def test_no_edit_of_a_sealed_document_is_believed(full: Profile) -> None:
+    text = full.to_json()
+    rng = random.Random(4)
+    for _ in range(400):
+        place = rng.randrange(len(text))
+        kind = rng.choice(("change", "drop", "repeat"))
+        new = {"change": rng.choice("0123456789"), "drop": "", "repeat": text[place] * 2}[kind]
+        edited = text[:place] + new + text[place + 1 :]
+        if edited != text:
+            with pytest.raises(StorageError):
+                Profile.from_json(edited)
+    plain = json.loads(text)
+    plain["clusters"][0]["size"] += 1
+    for version in (1, 2):
+        with pytest.raises(StorageError, match="the profile was altered after it was made"):
+            Profile.from_json(json.dumps(plain | {"version": version}))

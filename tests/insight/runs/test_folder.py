@@ -1,5 +1,6 @@
 """Saved runs: read, renamed, reported and compared."""
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -56,3 +57,15 @@ def test_a_report_hides_small_counts_on_request(runs, tmp_path):
     assert '"min_cell":0' in (tmp_path / "all.html").read_text()
     with pytest.raises(StorageError, match=r"all\.html is there already; name another file"):
         write_report(runs / "2", tmp_path / "all.html")
+
+
+def test_a_folder_with_parts_of_two_runs_is_refused(runs, tmp_path):
+    for name, said in (
+        ("model.comorb", "is of another run than model.comorb beside it; fit again"),
+        ("keys.json", "not the keys of this profile"),
+    ):
+        mixed = tmp_path / name
+        shutil.copytree(runs / "2", mixed)
+        shutil.copy(runs / "3" / name, mixed)
+        with pytest.raises(StorageError, match=said):
+            load_profile(mixed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from itertools import pairwise
@@ -26,7 +27,8 @@ from comorb.records.ledger import Line
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
-FORMAT, VERSION = "comorb-profile", 1
+FORMAT, VERSION = "comorb-profile", 2
+_SEAL = ',"seal":"'  # the last field: SHA-256 of all that stands before it
 ARRAYS = (
     *("counts", "prevalence", "totals", "overall", "low", "high", "weights", "means", "expected"),
 )
@@ -50,13 +52,16 @@ def encode(profile: Profile) -> str:
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
     }
-    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
+    return f'{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}"}}'
 
 
 def decode(text: str) -> dict[str, Any]:
     """Return the fields of the profile in a document; what is not one is a StorageError."""
     try:
         plain = json.loads(text)
+    except RecursionError:
+        raise StorageError("the profile is nested too deeply; make it again") from None
     except ValueError as error:
         raise StorageError(
             f"expected a profile as JSON, but it ends or breaks off at character "
@@ -64,14 +69,19 @@ def decode(text: str) -> dict[str, Any]:
         ) from error
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise StorageError(f"expected a document of format {FORMAT!r}; this is something else")
-    if plain.get("version") != VERSION:
+    if plain.get("version") not in (1, VERSION):
         raise StorageError(
             f"expected version {VERSION} of a profile, got {plain.get('version')!r}; read it "
             "with the version of comorb that wrote it, or make it again"
         )
+    sealed, _, seal = text.rpartition(_SEAL)
+    if (plain["version"] == VERSION or "seal" in plain) and (
+        seal != f'{hashlib.sha256(sealed.encode()).hexdigest()}"}}'
+    ):
+        raise StorageError("the profile was altered after it was made; make it again")
     try:
         return _fields(plain)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(
             f"the profile is damaged: {error.args[0] if error.args else error!r} is missing or "
             "of the wrong shape; make it again"

@@ -26,6 +26,8 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        if self.path.is_dir():
+            storage.settle(self.path)
         self.model = self.path / "model.comorb"
         self.base = self.path / "base.comorb"  # the model before clusters were merged by hand
         self.moved = self.path / "moved.csv"  # the records that were moved by hand
@@ -72,6 +74,8 @@ def load_profile(run: str | Path) -> Profile:
     keys = path.with_name(KEYS)
     try:
         profile = Profile.from_json(path.read_text(encoding="utf-8"))
+        if Path(run).is_dir():
+            _check_same_run(RunFolder(run), profile)
         return cells.attach(profile, keys.read_text(encoding="utf-8")) if keys.exists() else profile
     except FileNotFoundError:
         message = f"There is no profile {path}; give the folder of a run, or its {PROFILE}."
@@ -80,6 +84,18 @@ def load_profile(run: str | Path) -> Profile:
     except StorageError as error:
         message = f"{path}: {error}"
     raise StorageError(message)
+
+
+def _check_same_run(folder: RunFolder, profile: Profile) -> None:
+    """Refuse a profile beside the model of another run; one of very many records is of a part."""
+    if not folder.model.exists():
+        return
+    model = storage.load_model(folder.model)
+    whole = model.run.get("records") == profile.source.records
+    if (model.codes, model.numbers) != (profile.codes, profile.numbers) or (
+        whole and model.data_hash != profile.source.digest
+    ):
+        raise StorageError(f"it is of another run than {folder.model.name} beside it; fit again")
 
 
 def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
