@@ -72,8 +72,10 @@ def information_share(model: Mixture, blocks: Blocks, executor: Executor | None 
 
 
 def _at_the_edge(model: Mixture, weight: float) -> bool:
-    fewer = np.minimum(model.means, 1 - model.means)
-    return bool((model.weights[:, None] * weight * fewer).min() < AT_THE_EDGE)
+    """Tell whether a mean is 0 or 1 of a code that not all records have, or none."""
+    fewer = model.weights[:, None] * weight * np.minimum(model.means, 1 - model.means)
+    differs = np.ptp(model.means, axis=0) > 0
+    return bool((fewer[:, differs] < AT_THE_EDGE).any())
 
 
 def _pairs(model: Mixture, total: float, rows: Rows) -> Pairs:
