@@ -18,6 +18,8 @@ import numpy.typing as npt
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Indices, Ints
 
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e15  # of all rows together
+
 
 class Rows(NamedTuple):
     """One block: the places of the ones of a 0/1 CSR slice, and a weight per row or none."""
@@ -120,6 +122,7 @@ def from_csr(
     ``weights`` are rounded to the grid of ``snap_for``, so that M1 and M̃2 are exact too. The
     default gives some 16 blocks of 8,192 to 65,536 rows; any other gives the same bits.
     """
+    _check_ones(indptr, indices, n_columns)
     n_rows = indptr.size - 1
     total = float(n_rows)
     if weights is not None:
@@ -133,6 +136,13 @@ def from_csr(
                 "sample weights must be finite, not negative and not all zero; "
                 "drop the rows that should not count, or give them weight 0"
             )
+        if weights.max() > LARGEST_WEIGHT or not (
+            SMALLEST_WEIGHT <= fsum(weights) <= LARGEST_WEIGHT
+        ):
+            raise InputError(
+                f"expected sample weights that add up to {SMALLEST_WEIGHT:g} to "
+                f"{LARGEST_WEIGHT:g}, got other ones; divide them all by the same number"
+            )
         total = fsum(weights)
         weights = rounded(weights, total)
     step = block_rows or min(65536, max(8192, -(-n_rows // 16)))
@@ -141,6 +151,17 @@ def from_csr(
         for start in range(0, n_rows, step)
     )
     return Blocks(loaders, n_rows, n_columns, total)
+
+
+def _check_ones(indptr: AnyInts, indices: AnyInts, n_columns: int) -> None:
+    """Refuse places of ones that lie outside the matrix: kernels trust them."""
+    inside = indptr.size > 0 and indptr[0] == 0 and indptr[-1] <= indices.size
+    inside = inside and not (np.diff(indptr) < 0).any()
+    if not inside or (indices.size and not 0 <= indices.min() <= indices.max() < n_columns):
+        raise InputError(
+            f"expected a CSR matrix whose ones lie within its {n_columns} columns and its rows, "
+            "got others; make it anew, and change no array of it by hand"
+        )
 
 
 def _slice(

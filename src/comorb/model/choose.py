@@ -12,7 +12,16 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model.agreement import adjusted_rand, jaccard, overlap
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Blocks, Rows, map_blocks, map_reduce, map_tasks, taken
+from comorb.model.blocks import (
+    Blocks,
+    Rows,
+    from_csr,
+    map_blocks,
+    map_reduce,
+    map_tasks,
+    moved_ones,
+    taken,
+)
 from comorb.model.choice import RELIABLE, Choice, Merge, Row, reason, recommended
 from comorb.model.descent import (
     FIRST_STRENGTH,
@@ -35,6 +44,8 @@ MOST = 20  # clusters at first, unless asked for more
 FURTHEST = 80  # where the range grows to by itself when its edge is best
 ROWS, ROWS_A_CLUSTER = 8192, 1500
 AT_EACH = Stopping(tol=1e-5, max_iter=40)
+FEWEST = 12  # records of which thirds can be left out in turn
+COLUMNS, FEWEST_COLUMNS = 1536, 256  # of more codes, the most common ones decide
 
 
 @dataclass(frozen=True)
@@ -60,10 +71,20 @@ class Sweep:
     parts: tuple[dict[int, Level], ...]
     kept: tuple[Blocks, ...]
     thirds: tuple[Blocks, ...]
+    columns: Ints  # those of all that are looked at
+    first: Floats  # the prevalence of all
 
     def refits(self, k: int) -> tuple[Mixture, ...]:
         """Return the models of the parts with k clusters, or as many as they have."""
         return tuple(part[min(k, max(part))].model for part in self.parts)
+
+    def widened(self, model: Mixture) -> Mixture:
+        """Return a model over all columns: one that is not looked at is alike in all clusters."""
+        if self.columns.size == self.first.size:
+            return model
+        means = np.tile(self.first, (model.n_components, 1))
+        means[:, self.columns] = model.means
+        return Mixture(model.weights, means)
 
 
 @single_threaded
@@ -81,7 +102,7 @@ def choose(
     the rows, give the likelihood of the third left out, each cluster's reliability (its mean
     overlap with its match in the three) and the stability: the mean agreement of two of them on
     the third that both have. Thirds are drawn by ``thinning.chances``, so that the order of the
-    rows changes nothing.
+    rows changes nothing. Of more than 1,536 columns the most common ones are looked at.
     """
     wanted = _checked(ks, blocks)
     first = prevalence(blocks, executor)
@@ -95,12 +116,45 @@ def choose(
 
 def _swept(blocks: Blocks, first: Floats, most: int, executor: Executor | None) -> Sweep:
     small = _sampled(blocks, first, max(ROWS, ROWS_A_CLUSTER * most), executor)
-    third = np.floor(chances(small, first, executor) * 3)
+    columns = _common(first)
+    if columns.size < first.size:
+        small = _narrowed(small, columns)
+    third = _drawn(chances(small, first[columns], executor))
     thirds = tuple(taken(small, np.flatnonzero(third == place)) for place in range(3))
     kept = tuple(taken(small, np.flatnonzero(third != place)) for place in range(3))
     whole, *own = map_tasks(partial(descend, most=most), [small, *kept], executor)
     parts = map_tasks(lambda at: _better(kept[at], own[at], whole), range(3), executor)
-    return Sweep(small, blocks.weight / small.weight, whole, tuple(parts), kept, thirds)
+    scale = blocks.weight / small.weight
+    return Sweep(small, scale, whole, tuple(parts), kept, thirds, columns, first)
+
+
+def _common(first: Floats) -> Ints:
+    """Return the columns to look at: all, or the most common ones, those alike in that together."""
+    if first.size <= COLUMNS:
+        return np.arange(first.size)
+    found = np.flatnonzero(first > np.sort(first)[-COLUMNS - 1])
+    return found if found.size >= FEWEST_COLUMNS else np.arange(COLUMNS)
+
+
+def _narrowed(blocks: Blocks, columns: Ints) -> Blocks:
+    """Return rows in memory with some of their columns."""
+    place = np.full(blocks.n_columns, -1, dtype=np.int32)
+    place[columns] = np.arange(columns.size)
+    parts = [load() for load in blocks.loaders]
+    moved = [moved_ones(part.indptr, part.indices, place) for part in parts]
+    lengths = np.concatenate([np.diff(ends) for ends, _ in moved])
+    weights = np.concatenate([part.weights for part in parts])
+    indices = np.concatenate([new for _, new in moved])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    return from_csr(indptr, indices, columns.size, weights if weights.size else None)
+
+
+def _drawn(chance: Floats) -> Floats:
+    """Return the third of each row; by the order of their chances where one would be empty."""
+    third = np.floor(chance * 3)
+    if np.bincount(third.astype(np.int64), minlength=3).min():
+        return third
+    return np.asarray(np.argsort(np.argsort(chance, kind="stable")) % 3, dtype=np.float64)
 
 
 def _sampled(blocks: Blocks, first: Floats, rows: int, executor: Executor | None) -> Blocks:
@@ -152,8 +206,8 @@ def _chosen(sweep: Sweep, wanted: list[int], executor: Executor | None) -> Choic
         for k in reversed(levels)
         if sweep.whole[k].merged is not None
     )
-    models = {row.k: sweep.whole[row.k].model for row in rows}
-    refits = {row.k: sweep.refits(row.k) for row in rows}
+    models = {row.k: sweep.widened(sweep.whole[row.k].model) for row in rows}
+    refits = {row.k: tuple(map(sweep.widened, sweep.refits(row.k))) for row in rows}
     return Choice(rows, best.k, reason(rows, best), models, tree, refits)
 
 
@@ -260,6 +314,11 @@ def _bound(blocks: Blocks) -> int:
 
 def _checked(ks: Sequence[int] | None, blocks: Blocks) -> list[int]:
     bound = _bound(blocks)
+    if blocks.n_rows < FEWEST:
+        raise InputError(
+            f"expected {FEWEST} records or more to find out how many clusters they hold, got "
+            f"{blocks.n_rows}; ask for a number"
+        )
     if ks is None:
         return list(range(1, max(min(MOST, bound), 1) + 1))
     wanted = sorted({int(k) for k in ks})

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from typing import Literal, Self
 
 import numpy as np
@@ -46,10 +47,9 @@ class Stopping:
         """Refuse an unknown rule and bounds that make no sense."""
         if self.rule not in TOLERANCE:
             raise InputError(f"expected stop to be 'likelihood' or 'weights', got {self.rule!r}")
-        if self.tol is not None and not self.tol >= 0:
-            raise InputError(f"expected tol to be zero or more, got {self.tol!r}")
-        if self.max_iter < 0:
-            raise InputError(f"expected max_iter to be zero or more, got {self.max_iter!r}")
+        for name, value in (("tol", self.tol), ("max_iter", self.max_iter)):
+            if value is not None and not (isinstance(value, Real) and value >= 0):
+                raise InputError(f"expected {name} to be zero or more, got {value!r}")
 
     @property
     def limit(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -279,7 +280,8 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 "expected the number of clusters, n_components, to be 'auto' or a whole number "
                 f"from 1 to {min(n, d)}, for {n} rows and {d} columns, got {k!r}"
             )
-        if self.smoothing != "auto" and not self.smoothing >= 0:
+        number = isinstance(self.smoothing, Real)
+        if self.smoothing != "auto" and not (number and self.smoothing >= 0):
             raise InputError(
                 f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
             )
@@ -293,6 +295,7 @@ class BernoulliMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
 
     def _matrix(self, X: Any, reset: bool) -> sparse.csr_array:
+        check_places(X)
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
@@ -322,9 +325,22 @@ def choose_k(
         cluster and the reliability of each; the best one with the reason; a model for each, and
         the tree of merges. A number that leaves a cluster empty is not recommended.
     """
+    check_places(X)
     checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     with workers(n_jobs) as executor:
         return choose(_blocks(binary_csr(checked), sample_weight), ks, executor)
+
+
+def check_places(X: Any) -> None:
+    """Refuse a compressed matrix whose arrays don't fit each other, before anything trusts them."""
+    if sparse.issparse(X) and hasattr(X, "check_format"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(
+                f"expected a whole sparse matrix, got one of which {error}; make it anew, and "
+                "change no array of it by hand"
+            ) from None
 
 
 def binary_csr(X: Any) -> sparse.csr_array:
