@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from comorb.cli.app import front_page
@@ -9,8 +10,23 @@ from comorb.cli.app import front_page
 
 def main() -> None:
     """Run the command line; a character that a terminal can't show becomes a question mark."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        getattr(sys, name).reconfigure(errors="replace")
+    try:
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"comorb: the output can't be written: {error.strerror}\n")
+        raise SystemExit(1) from None
+
+
+def _run() -> None:
     if sys.argv[1:] in ([], ["--help"]):
         sys.stdout.write(front_page())
         return

@@ -1,5 +1,6 @@
 """The front page, the way errors are told, and how soon help comes."""
 
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -101,3 +102,23 @@ def test_a_warning_becomes_a_note():
     told = CliRunner().invoke(app, ["work"])
     assert told.exit_code == 0
     assert told.stderr == "note: two systems are mixed\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("words", [["--help"], ["profile", "RUN"], ["profile", "RUN", "--json"]])
+def test_a_full_device_is_one_line(run, words):
+    command = [sys.executable, "-m", "comorb", *(str(run) if w == "RUN" else w for w in words)]
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert told.returncode == 1
+    assert told.stderr.count("\n") == 1
+    assert told.stderr.startswith("comorb: ")
+    assert "No space left on device" in told.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "profile RUN", "profile RUN --json"])
+def test_a_closed_output_and_a_reader_that_leaves_are_no_traceback(run, words):
+    called = f"{sys.executable} -m comorb {words.replace('RUN', str(run))}"
+    for script in (f"{called} >&-", f"{called} | head -c 1"):
+        told = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        assert told.stderr == ""

@@ -31,6 +31,17 @@ class Group(TyperGroup):
             except ComorbError as error:
                 typer.echo(f"comorb: {error}", err=True)
                 raise typer.Exit(1) from None
+            except MemoryError:
+                typer.echo(
+                    "comorb: there is not enough memory; give fewer records, or --memory", err=True
+                )
+                raise typer.Exit(1) from None
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                said = error.strerror or type(error).__name__
+                typer.echo(f"comorb: a file or the output can't be written: {said}", err=True)
+                raise typer.Exit(1) from None
             except KeyboardInterrupt:
                 typer.echo("comorb: interrupted; files that were there before are whole", err=True)
                 raise typer.Exit(130) from None
