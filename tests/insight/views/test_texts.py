@@ -7,10 +7,12 @@ import re
 from importlib import resources
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from comorb.insight.views.charts import CHARTS
 from comorb.insight.views.texts import explorer_texts, languages, page_texts
+from comorb.model.choice import Row, reason, recommended
 
 VIEWS, WEB = (Path(str(resources.files(name))) for name in ("comorb.insight.views", "comorb.web"))
 FILES = {path.stem: json.loads(path.read_text("utf-8")) for path in VIEWS.glob("texts/*.json")}
@@ -80,3 +82,38 @@ def test_no_script_writes_markup_from_data() -> None:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text)
         assert "https://" not in text
+
+
+def sentences(reason: str) -> list[str]:
+    return re.split(r"(?<=\.) (?=[A-Z0-9])", reason)
+
+
+def phrases() -> list[str]:
+    """Return how the page finds what the choice says in English, as it is written there."""
+    english = {key: text for key, text in explorer_texts("en").items() if key.startswith("said.")}
+    return [re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+)", re.escape(text)) for text in english.values()]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_reason_for_a_number_can_be_said_in_every_language(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = tuple(
+        Row(
+            k=k,
+            evidence=float(rng.normal()),
+            bic=0.0,
+            icl=0.0,
+            held_out=float(rng.normal()),
+            stability=0.5,
+            smallest=float(rng.choice([0, 20], p=[0.1, 0.9])),
+            reliability=tuple(rng.choice([0.2, 0.9], k, p=[0.3, 0.7]).tolist()),
+            shares=tuple(np.full(k, 1 / k).tolist()),
+        )
+        for k in range(1, 3 + seed % 7)
+    )[: 1 if seed % 13 == 0 else None]
+    told = reason(rows, recommended(rows))
+    for sentence in sentences(told):
+        found = next((m for one in phrases() if (m := re.fullmatch(one, sentence))), None)
+        assert found, sentence
+        again = found.groupdict().get("again")
+        assert again is None or any(re.fullmatch(one, again) for one in phrases()), again

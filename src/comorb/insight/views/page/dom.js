@@ -21,6 +21,8 @@ export function t(key, values = {}) {
 // What the profile says in English, such as "having 428", in the language of the page.
 export function said(text) {
   if (language === "en") return text;
+  const sentences = text.split(/(?<=\.) (?=[A-Z0-9])/);
+  if (sentences.length > 1) return sentences.map(said).join(" ");
   for (const [key, english] of phrases) {
     const match = text.match(`^${english.replace(/[.()]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)")}$`);
     if (match) return t(key, Object.fromEntries(Object.entries(match.groups ?? {}).map(([name, part]) => [name, said(part)])));
