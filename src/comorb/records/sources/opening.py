@@ -33,6 +33,7 @@ from comorb.records.sources.duck import (
 from comorb.records.sources.folders import PARTS, TableFiles, files_of, tables_in
 from comorb.records.sources.frames import open_frame, register_table
 from comorb.records.sources.incoming import copy_reader
+from comorb.records.sources.pages import note_checksums
 from comorb.records.sources.parquet import open_parquet
 from comorb.records.sources.resources import add_resources, open_objects, types_at_start
 from comorb.records.sources.statistical import KINDS, open_statistics
@@ -125,6 +126,7 @@ def _open_table(source: OpenedSource, table: TableFiles) -> SourceTable:
     file = table.files[0]
     if table.kind == "parquet":
         label = source.label if len(source.openers) == 1 else file.name
+        note_checksums(source, label, table.files)
         return open_parquet(source, label, table.files, table.root)
     if table.kind == "arrow":
         return register_table(source, file.name, guarded(file.name, lambda: _arrow(source, file)))
