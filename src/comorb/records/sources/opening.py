@@ -36,6 +36,7 @@ from comorb.records.sources.incoming import copy_reader
 from comorb.records.sources.pages import note_checksums
 from comorb.records.sources.parquet import open_parquet
 from comorb.records.sources.resources import add_resources, open_objects, types_at_start
+from comorb.records.sources.stamps import unchanged
 from comorb.records.sources.statistical import KINDS, open_statistics
 from comorb.records.sources.textfile import open_text
 from comorb.records.sources.workbooks import add_sheets
@@ -71,6 +72,7 @@ def _from_path(
 ) -> OpenedSource:
     """Open a file, a folder or a glob; an archive is unpacked and opened as a folder."""
     label, files = path.name, files_of(path)
+    stack.enter_context(unchanged(label, files))
     tables = tables_in(path, files)
     if [table.kind for table in tables] == ["zip"]:
         unpacked = folder / "unpacked"
