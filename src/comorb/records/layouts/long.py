@@ -30,6 +30,7 @@ from comorb.records.layouts.covariates import (
     unite,
 )
 from comorb.records.layouts.description import Layout
+from comorb.records.layouts.first import several_days, stay_text, undated
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
@@ -269,6 +270,9 @@ def _covariates(
             lambda name: counted(source, base, name),
             lambda name: are_numbers(source, base, name),
         )
+    of_patients = plan.reader is READER and plan.unit == "patient"
+    if of_patients and stay_text(meanings) and several_days(source, base, " record"):
+        raise undated(base.label, plan.layout.date)
     picks, joins = {name: f"base.{quoted(name)}" for name in names}, ""
     for place, name in enumerate(texts):
         if name in meanings and meanings[name].of is not None:
