@@ -113,6 +113,7 @@ APART = {
     **{kind: ("statistical", kind) for kind in ("sav", "dta")},
     "zsav": ("statistical", "sav"),
     "xpt": ("statistical", "xport"),
+    **dict.fromkeys(("arrow", "arrow stream"), ("arrowfile", "")),
 }
 # The kinds with a checksum over what they hold: damage that isn't refused changed nothing.
 CHECKED = ("csv.gz", "zip")
@@ -120,10 +121,13 @@ EACH = """
 import sys
 module, kind, *files = sys.argv[1:]
 from comorb.records.sources.workbooks import list_sheets, read_sheet
+from comorb.records.sources.arrowfile import check_arrow
 from comorb.records.sources.statistical import read_statistics
 for file in files:
     if module == "statistical":
         answer = read_statistics(file, kind, file + ".out")
+    elif module == "arrowfile":
+        answer = check_arrow(file)
     else:
         answer = list_sheets(file)
         if answer.get("sheets"):
