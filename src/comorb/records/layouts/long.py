@@ -60,7 +60,7 @@ class _Codes:
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
     """Return how to read a table with one code column and an id; cells may hold several codes."""
     asked = columns.given.kind == READER.kind
-    if not columns.codes or not (asked or len(columns.codes) == 1):
+    if len(columns.codes) != 1:
         return None
     layout, notes = replace(columns.layout(READER.kind, columns.codes), part=None), []
     if not layout.ids and (key := _repeating_id(source, table, columns)):
@@ -211,6 +211,8 @@ def _codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
     total, known = sum(row[2] for row in rows), sum(row[3] for row in rows)
     if not total:
         raise RecordsError(f"{base.label} holds no rows; export it again.")
+    if not known:
+        raise plan.without_ids()
     lines = Ledger().open("rows", "read", total + sum(plan.removed.values()))
     for rule, count in plan.removed.items():
         lines = lines.less("rows", rule, count)

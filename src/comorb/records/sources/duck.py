@@ -157,9 +157,7 @@ def quoted(name: str) -> str:
 
 
 def as_text(name: str, kind: str) -> str:
-    """Return the SQL that reads a column as text; a list becomes 'a;b'."""
-    if kind.endswith("[]"):
-        return f"array_to_string({quoted(name)}, ';')"
+    """Return the SQL that reads a column as text."""
     if kind == "VARCHAR":
         return quoted(name)
     return f"CAST({quoted(name)} AS VARCHAR)"
