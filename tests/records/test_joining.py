@@ -75,7 +75,7 @@ def as_csv(frame, path):
 
 def as_parquet(frame, path):
     path = path.with_suffix(".parquet")
-    pq.write_table(pa.Table.from_pandas(frame), path)
+    pq.write_table(pa.Table.from_pandas(frame), path, write_page_checksum=True)
     return path
 
 

@@ -69,7 +69,9 @@ class RowGroup:
 def read_group(path: str | Path, number: int, columns: list[str] | None = None) -> pa.Table:
     """Return columns of one row group of a block file."""
     try:
-        with pq.ParquetFile(path, metadata=_footer(path), pre_buffer=False) as file:
+        with pq.ParquetFile(
+            path, metadata=_footer(path), pre_buffer=False, page_checksum_verification=True
+        ) as file:
             return file.read_row_group(number, columns, use_threads=False)
     except (pa.ArrowException, OSError):
         raise damaged(path, number) from None

@@ -70,7 +70,9 @@ def write_parts(
     first = next(groups)
     with (
         write_whole(path) as sink,
-        pq.ParquetWriter(sink, first.schema, compression="zstd") as writer,
+        pq.ParquetWriter(
+            sink, first.schema, compression="zstd", write_page_checksum=True
+        ) as writer,
     ):
         for group in chain([first], groups):
             writer.write_table(group, row_group_size=blockfile.ROWS_A_GROUP)

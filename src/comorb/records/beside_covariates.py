@@ -21,6 +21,7 @@ from comorb.records.layouts.covariates import (
     typed,
 )
 from comorb.records.layouts.description import Layout
+from comorb.records.layouts.first import stay_text, undated
 from comorb.records.layouts.readers import open_columns
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
 from comorb.records.values import Meanings, read_dates
@@ -106,7 +107,7 @@ def open_covariates(
     names = {name: f"{beside.kind}.{name}" if name in taken else name for name in shown}
     notes = [found.told(beside.kind)]
     others = [*source.notes, *notes_of(meanings), *(birth.notes if birth else ())]
-    others += _repeated(source, table, beside, found, own)
+    others += _repeated(source, table, beside, found, own, stay_text(meanings))
     others += [
         f"the records have a column {name!r} already; this one is called {new!r}"
         for name, new in names.items()
@@ -142,7 +143,12 @@ def _joined(
 
 
 def _repeated(
-    source: OpenedSource, table: SourceTable, beside: Beside, found: Match, layout: Layout
+    source: OpenedSource,
+    table: SourceTable,
+    beside: Beside,
+    found: Match,
+    layout: Layout,
+    without_days: bool,
 ) -> list[str]:
     """Return a note on rows of the same visit or patient; refuse unequal ones where one is due."""
     ((rows, records, different),) = source.rows(
@@ -158,6 +164,8 @@ def _repeated(
         )
     notes = [f"{rows - different:,} rows are there twice"] if rows > different else []
     if different > records:
+        if without_days:
+            raise undated(table.label, layout.date)
         which = "first by date" if layout.date else "first"
         notes.append(
             f"{different:,} rows are of {records:,} patients, of whom the {which} is taken"

@@ -14,7 +14,9 @@ from comorb.storage import check_file, write_whole
 
 _WRITERS = {
     ".csv": lambda sink, schema: pa_csv.CSVWriter(sink, schema),
-    ".parquet": lambda sink, schema: pq.ParquetWriter(sink, schema, compression="zstd"),
+    ".parquet": lambda sink, schema: pq.ParquetWriter(
+        sink, schema, compression="zstd", write_page_checksum=True
+    ),
 }
 
 

@@ -77,6 +77,8 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     ((total, known),) = source.rows(table, f"SELECT count(*), count({name}) FROM {table.sql}")
     if not total:
         raise RecordsError(f"{table.label} holds no rows; export it again.")
+    if not known and plan.reader.by_code:
+        raise plan.without_ids()
     if not _apart(plan):
         distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
         ((different,),) = source.rows(table, f"{distinct} IS NOT NULL")

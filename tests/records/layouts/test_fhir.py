@@ -5,7 +5,9 @@ import json
 import pytest
 
 from comorb.errors import RecordsError
+from comorb.records.preparation import Preparation
 from comorb.records.reading import inspect_records, read_records
+from comorb.records.streaming import write_cohort
 from tests.records.helpers import sets
 
 
@@ -181,3 +183,17 @@ def test_fhir_of_drugs_alone(tmp_path):
     write_ndjson(tmp_path / "export.ndjson", REQUESTS)
     cohort = read_records({"drug": tmp_path / "export.ndjson"})
     assert sets(cohort) == {"p1": {"860975"}, "p2": {"1191"}, "p3": {"860975"}}
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_visits_where_no_resource_names_an_encounter(parts, tmp_path):
+    path = tmp_path / "export.ndjson"
+    write_ndjson(path, [condition(f"p{i % 4}", [icd("I10")]) for i in range(12)])
+    message = (
+        r"^export.ndjson holds no row with an id of a visit; read with unit='patient', or name the "
+        r"column that has it\.$"
+    )
+    preparation, out = Preparation(unit="visit", at_least=1), tmp_path / "cohort"
+    with pytest.raises(RecordsError, match=message):
+        write_cohort(path, out, preparation, "2GB") if parts else preparation.read(path)
+    assert len(read_records(path, unit="patient")) == 4

@@ -37,7 +37,7 @@ OMOP = {
 
 def as_parquet(folder):
     for name, table in OMOP.items():
-        pq.write_table(table, folder / f"{name}.parquet")
+        pq.write_table(table, folder / f"{name}.parquet", write_page_checksum=True)
     return folder
 
 

@@ -7,8 +7,10 @@ from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.description import Layout
 from comorb.records.layouts.readers import READERS, plan_table
+from comorb.records.preparation import Preparation
 from comorb.records.reading import read_records
 from comorb.records.sources.duck import SourceTable
+from comorb.records.streaming import write_cohort
 from tests.records.helpers import sets
 
 SAMPLES = {
@@ -53,3 +55,25 @@ def test_ids_that_a_layout_needs():
         read_records(table, layout="long")
     with pytest.raises(RecordsError, match="the patient's id, which unit='patient' needs"):
         read_records(table, unit="patient")
+
+
+@pytest.mark.parametrize("unit", ["visit", "patient"])
+@pytest.mark.parametrize("kind", ["long", "delimited"])
+@pytest.mark.parametrize("ids", [{}, {"visit_id": ["1", "2"]}, {"patient_id": ["1", "1"]}])
+def test_a_wide_table_is_not_read_as_one_column(kind, unit, ids, tmp_path):
+    table = pa.table(ids | {"dx1": ["428.0", "250.00"], "dx2": ["401.9", None]})
+    message = (
+        rf"^the Table has codes in 2 columns \('dx1', 'dx2'\), and the layout '{kind}' in one; "
+        r"name that one, or leave the layout out\.$"
+    )
+    with pytest.raises(RecordsError, match=message):
+        read_records(table, layout=kind, unit=unit)
+    preparation = Preparation(layout=Layout(kind=kind), unit=unit)
+    with pytest.raises(RecordsError, match=message):
+        write_cohort(table, tmp_path / "cohort.parquet", preparation, "2GB")
+
+
+def test_a_layout_that_it_is_not():
+    message = "doesn't have the columns of the layout 'binary'; leave it out, and the layout is rec"
+    with pytest.raises(RecordsError, match=message):
+        read_records(pa.table({"id": ["1"], "dx1": ["I10"]}), layout="binary")

@@ -113,6 +113,7 @@ APART = {
     **{kind: ("statistical", kind) for kind in ("sav", "dta")},
     "zsav": ("statistical", "sav"),
     "xpt": ("statistical", "xport"),
+    **dict.fromkeys(("arrow", "arrow stream"), ("arrowfile", "")),
 }
 # The kinds with a checksum over what they hold: damage that isn't refused changed nothing.
 CHECKED = ("csv.gz", "zip")
@@ -120,10 +121,13 @@ EACH = """
 import sys
 module, kind, *files = sys.argv[1:]
 from comorb.records.sources.workbooks import list_sheets, read_sheet
+from comorb.records.sources.arrowfile import check_arrow
 from comorb.records.sources.statistical import read_statistics
 for file in files:
     if module == "statistical":
         answer = read_statistics(file, kind, file + ".out")
+    elif module == "arrowfile":
+        answer = check_arrow(file)
     else:
         answer = list_sheets(file)
         if answer.get("sheets"):
@@ -230,3 +234,24 @@ def test_a_truncated_file_is_never_read_as_a_shorter_one(tmp_path):
             path = tmp_path / "file"
             path.write_bytes(data[: int(share * len(data))])
             assert not read_or_refused(path) or noted(path, "records may be missing"), (kind, share)
+
+
+@pytest.mark.parametrize("rows", [60, 2000])
+def test_a_cut_sqlite_file_is_refused(rows, tmp_path):
+    """Cut at any byte, also where a page ends and inside the last page."""
+    path = tmp_path / "visits.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA page_size = 512")
+        connection.execute("CREATE TABLE visits (visit_id TEXT, dx1 TEXT)")
+        pairs = ((f"{i:05}", "428.0") for i in range(rows))
+        connection.executemany("INSERT INTO visits VALUES (?, ?)", pairs)
+    connection.close()
+    data = path.read_bytes()
+    assert len(read_records(path)) == rows
+    picked = random.Random(rows)
+    pages = picked.sample(range(512, len(data), 512), min(15, len(data) // 512 - 1))
+    cuts = [*pages, *picked.sample(range(16, len(data)), 15), len(data) - 1]
+    for cut in cuts:
+        path.write_bytes(data[:cut])
+        with pytest.raises(RecordsError, match=r"^visits.db can't be read: it is damaged"):
+            read_records(path)

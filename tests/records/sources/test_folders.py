@@ -146,8 +146,14 @@ def test_a_pipe(tmp_path):
 def test_names_that_can_not_be_used(tmp_path):
     path = os.fsencode(tmp_path) + b"/a\xff.csv"
     Path(os.fsdecode(path)).write_text("id,dx1\n1,I10\n")
-    with pytest.raises(RecordsError, match=r"The name of a.*\.csv isn't in UTF-8; rename it"):
+    with pytest.raises(RecordsError, match=r"The name of /.*a.*\.csv isn't in UTF-8; rename it"):
         read_records(os.fsdecode(path))
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/wards\xff"))
+    folder.mkdir()
+    (folder / "visits.csv").write_text("id,dx1\n1,I10\n")
+    for source in (folder, folder / "visits.csv", folder / "*.csv"):
+        with pytest.raises(RecordsError, match=r"The name of /.*wards.*isn't in UTF-8; rename it"):
+            read_records(source)
     with pytest.raises(RecordsError, match=r"can't be read: File name too long"):
         read_records(tmp_path / ("a" * 300))
 

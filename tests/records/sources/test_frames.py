@@ -87,3 +87,44 @@ def test_codes_stored_as_numbers_are_told():
     table = pa.table({"visit_id": ["a", "b"], "dx1": [250.1, 428.0], "dx2": ["I10", "J44"]})
     notes = read_records(table, system="icd9cm").ledger.notes
     assert any("the codes of 'dx1' are stored as numbers" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[], []], pa.list_(pa.int64(), 0)),
+        pa.array([[[]], [[]]], pa.list_(pa.list_(pa.int64(), 0))),
+        pa.array([1, 2], pa.float32()).cast(pa.float16()),
+        pa.array([1, 2], pa.decimal256(50, 2)),
+    ],
+)
+def test_types_that_the_engine_does_not_take(column, tmp_path):
+    table = pa.table({"visit_id": ["1", "2"], "dx1": ["428.0", "250.00"], "odd": column})
+    with pa.ipc.new_file(tmp_path / "odd.arrow", table.schema) as out:
+        out.write_table(table)
+    for source in (table, table.to_reader(), tmp_path / "odd.arrow"):
+        with pytest.raises(RecordsError, match=r"column 'odd' is of the type .* or leave it out"):
+            read_records(source)
+
+
+def test_a_type_that_arrow_does_not_have():
+    frame = pl.DataFrame({"visit_id": ["1"], "dx1": ["I10"], "n": pl.Series([1], dtype=pl.Int128)})
+    with pytest.raises(RecordsError, match=r"^the DataFrame has a column that Arrow has no type"):
+        read_records(frame)
+
+
+@pytest.mark.parametrize("name", ["text", "\udcff"])
+def test_text_that_is_not_unicode(name):
+    texts = pd.Series(["\udcff" if name == "text" else "a"], dtype=object)
+    frame = pd.DataFrame({0: ["1"], 1: ["I10"], 2: texts})
+    frame.columns = pd.Index(["visit_id", "dx1", name], dtype=object)
+    with pytest.raises(RecordsError, match=r"^the DataFrame: column '.*' holds text that isn't Un"):
+        read_records(frame)
+
+
+def test_integers_beyond_64_bits_are_text():
+    ids = [2**80 + i for i in range(3)]
+    frame = pd.DataFrame({"visit_id": ids, "dx1": ["428.0"] * 3, "n": [2**70, -(2**70), 1]})
+    cohort = read_records(frame)
+    assert cohort.ids.to_pylist() == [str(id_) for id_ in ids]
+    assert cohort.covariates["n"].to_pylist() == [str(2**70), str(-(2**70)), "1"]

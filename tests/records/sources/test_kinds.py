@@ -32,6 +32,8 @@ REFUSED = {
     "packed Parquet": (gzip.compress(b"PAR1" + bytes(90)), "is packed, and not a text inside"),
     "HTML": (b"\n<!DOCTYPE html><html><body>Sign in</body>", r"is a web page \(HTML\), not a tab"),
     "a table in HTML": (b"<table><tr><td>428.0</td></tr></table>", r"is a web page .* as .xlsx"),
+    "HTML in UTF-16": ("<html><body>x</body></html>".encode("utf-16"), r"is a web page \(HTML\)"),
+    "a part of a page": (b"<div class='a;b'>\n<p>1,2</p></div>", r"is a web page \(HTML\)"),
     "XML": (b'<?xml version="1.0"?><Workbook/>', "is an XML file, not a table"),
     "EBCDIC": (TEXT.encode("cp037"), r"is in EBCDIC, .* convert it to UTF-8 \(iconv"),
     "numbers": (bytes([1, 0, 2, 0, 3, 0, 4, 0]) * 300, "is a binary file, not text"),
@@ -48,7 +50,7 @@ def test_what_is_refused_by_its_name(case, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "header", ["ORC", "FEA1,FEA2", "ORCID", "BZh", "html", "A", "Rar!", "x<table"]
+    "header", ["ORC", "FEA1,FEA2", "ORCID", "BZh", "html", "A", "Rar!", "x<table", "<id>,<dx1>"]
 )
 def test_columns_named_like_another_kind(header, tmp_path):
     path = tmp_path / "file.csv"

@@ -119,7 +119,10 @@ BAD = {
         b"PAR1" + b"SECRET77" * 40,
         r"file.csv is a damaged or cut-off Parq",
     ),
-    "Arrow cut off": (b"ARROW1\0\0" + b"SECRET77" * 40, r"file.csv can't be read to its end"),
+    "Arrow cut off": (
+        b"ARROW1\0\0" + b"SECRET77" * 40,
+        r"file.csv is a damaged or cut-off Arrow file",
+    ),
     "SQLite damaged": (
         b"SQLite format 3\0" + b"SECRET77" * 200,
         r"file.csv can't be read: it is damaged",

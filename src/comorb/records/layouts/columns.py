@@ -238,9 +238,17 @@ class Columns:
 
     def refusal(self) -> RecordsError:
         """Return the error of a table that no reader understands."""
+        kind, count = self.given.kind, len(self.codes)
+        if count > 1 and kind in ("long", "delimited"):
+            return RecordsError(
+                f"{self.label} has codes in {count:,} columns ({_listed(self.codes)}), and the "
+                f"layout {kind!r} in one; name that one, or leave the layout out."
+            )
         if self.codes:
-            kind = self.given.kind
-            return RecordsError(f"{self.label} doesn't have the columns of the layout {kind!r}.")
+            return RecordsError(
+                f"{self.label} doesn't have the columns of the layout {kind!r}; leave it out, and "
+                "the layout is recognised."
+            )
         return RecordsError(
             f"{self.label}: no column was recognised as holding diagnosis codes. Its columns are "
             f"{_listed(self.names)}; name those with the codes."

@@ -213,10 +213,7 @@ def unite(
             f"SELECT {tests} FROM (SELECT {ends} FROM {table.sql} GROUP BY {quoted(key)})",
         )
         varying = [name for name, flag in zip(free, same, strict=True) if flag is False]
-    batches = list(source.batches(table, grouped))
-    if not batches:
-        raise RecordsError(f"{table.label} holds no row with an id; name the column that has it.")
-    whole = pa.Table.from_batches(batches)
+    whole = pa.Table.from_batches(list(source.batches(table, grouped)))
     own = [layout.roles.get(name, name) for name in varying]
     notes = [f"column {name!r} differs within records and isn't a covariate" for name in own]
     return whole.drop_columns([key, *varying]), tuple(notes)

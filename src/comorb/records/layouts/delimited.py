@@ -17,7 +17,7 @@ from comorb.records.layouts.rows import Mentions, row_reader, versions_of
 
 def _recognise(columns: Columns) -> Layout | None:
     """Return the layout of a table with a row a record, and several codes in one column."""
-    if not columns.codes or not (columns.joined or columns.given.kind == "delimited"):
+    if len(columns.codes) != 1 or not (columns.joined or columns.given.kind == "delimited"):
         return None
     layout = columns.layout("delimited", columns.codes)
     if columns.given.kind is None and columns.repeats(layout.record):

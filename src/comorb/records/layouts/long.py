@@ -30,6 +30,7 @@ from comorb.records.layouts.covariates import (
     unite,
 )
 from comorb.records.layouts.description import Layout
+from comorb.records.layouts.first import several_days, stay_text, undated
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
@@ -59,7 +60,7 @@ class _Codes:
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
     """Return how to read a table with one code column and an id; cells may hold several codes."""
     asked = columns.given.kind == READER.kind
-    if not columns.codes or not (asked or len(columns.codes) == 1):
+    if len(columns.codes) != 1:
         return None
     layout, notes = replace(columns.layout(READER.kind, columns.codes), part=None), []
     if not layout.ids and (key := _repeating_id(source, table, columns)):
@@ -210,6 +211,8 @@ def _codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
     total, known = sum(row[2] for row in rows), sum(row[3] for row in rows)
     if not total:
         raise RecordsError(f"{base.label} holds no rows; export it again.")
+    if not known:
+        raise plan.without_ids()
     lines = Ledger().open("rows", "read", total + sum(plan.removed.values()))
     for rule, count in plan.removed.items():
         lines = lines.less("rows", rule, count)
@@ -269,6 +272,9 @@ def _covariates(
             lambda name: counted(source, base, name),
             lambda name: are_numbers(source, base, name),
         )
+    of_patients = plan.reader is READER and plan.unit == "patient"
+    if of_patients and stay_text(meanings) and several_days(source, base, " record"):
+        raise undated(base.label, plan.layout.date)
     picks, joins = {name: f"base.{quoted(name)}" for name in names}, ""
     for place, name in enumerate(texts):
         if name in meanings and meanings[name].of is not None:

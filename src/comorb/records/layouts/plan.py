@@ -63,6 +63,14 @@ class Plan:
             )
         return column
 
+    def without_ids(self) -> RecordsError:
+        """Return the error of a table in which no row says of which record it is."""
+        united = "read with unit='patient', or " if self.unit == "visit" else ""
+        return RecordsError(
+            f"{self.table.label} holds no row with an id of a {self.unit}; {united}name the column "
+            "that has it."
+        )
+
     def doubts(self, source: OpenedSource) -> tuple[str, ...]:
         """Return what is doubtful about the codes because of how their source stores them."""
         columns = source.stored_as_numbers(self.table, self.layout.codes or ())

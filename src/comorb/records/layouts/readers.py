@@ -14,6 +14,7 @@ from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import settled
 from comorb.records.layouts.description import Layout
 from comorb.records.layouts.neighbours import Cells
+from comorb.records.layouts.nested import flat_columns
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.databases import is_query
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
@@ -77,6 +78,7 @@ def open_columns(
     chosen = table if isinstance(table, SourceTable) else _choose(source, table)
     if list(chosen.columns) == ["json"]:
         chosen = flatten(source, chosen)
+    chosen = flat_columns(source, chosen, layout)
     return chosen, _columns(source, chosen, layout)
 
 

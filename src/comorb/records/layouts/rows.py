@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Indices, Ints, Mask
@@ -23,6 +22,7 @@ from comorb.records.layouts.assembly import (
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import as_read, meanings_of, notes_of, shown_names, typed
 from comorb.records.layouts.description import Layout
+from comorb.records.layouts.first import by_day
 from comorb.records.layouts.identity import Identity, identify
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
@@ -225,9 +225,10 @@ def _covariates(plan: Plan, others: pa.Table, known: Identity) -> tuple[pa.Table
     others = typed(others, plan.layout, meanings)
     if others.num_columns and len(known.ids) != others.num_rows:
         rows = np.flatnonzero(known.place >= 0)
-        if "date" in others.column_names:
-            order = pc.sort_indices(others, [("date", "ascending")])
-            rows = order.to_numpy()[known.place[order.to_numpy()] >= 0]
+        dates = others["date"].type if "date" in others.column_names else None
+        if dates and (plan.unit == "patient" or pa.types.is_temporal(dates)):
+            order = by_day(others, plan.table.label, plan.layout.date).to_numpy()
+            rows = order[known.place[order] >= 0]
         first = np.empty(len(known.ids), dtype=np.int64)
         first[known.place[rows[::-1]]] = rows[::-1]
         others = others.take(pa.array(first))

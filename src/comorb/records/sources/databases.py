@@ -49,10 +49,13 @@ def open_sqlite(file: Path) -> Iterator[Database]:
     opened = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     with closing(opened) as connection:
         # SQLite reads what is left of a file that was cut off, and says nothing.
-        ((state, *_),) = _sqlite(
-            label, lambda: connection.execute("PRAGMA quick_check(1)").fetchall()
+        ((state, page),) = _sqlite(
+            label,
+            lambda: connection.execute(
+                "SELECT quick_check, page_size FROM pragma_quick_check(1), pragma_page_size"
+            ).fetchall(),
         )
-        if state != "ok":
+        if state != "ok" or file.stat().st_size % page:
             raise RecordsError(f"{label} can't be read: it is damaged or cut off; copy it again.")
         names = _sqlite(
             label,

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from comorb.errors import RecordsError
 from comorb.records.sources.duck import OpenedSource, SourceTable, guarded, literal, quoted
+from comorb.records.sources.pages import note_checksums
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -158,6 +159,7 @@ def open_delta(source: OpenedSource, folder: Path) -> SourceTable:
                     f"{folder.name} is a Delta table with a file that has other rows than its log "
                     "says; copy the whole folder again."
                 )
+    note_checksums(source, folder.name, list(files))
     inside = [name for name in table.columns if name not in table.partitions]
     picks = [
         f"f.{quoted(name)}" if name in stored else f"NULL AS {quoted(name)}" for name in inside
@@ -197,7 +199,7 @@ def _actions(folder: Path) -> Iterator[dict[str, Any]]:
             f"from removed ones (expected {what}); copy the whole folder again, or {_INSTEAD}"
         )
     for name in parts:
-        with pq.ParquetFile(log / name) as checkpoint:
+        with pq.ParquetFile(log / name, page_checksum_verification=True) as checkpoint:
             for batch in checkpoint.iter_batches(columns=None):
                 yield from batch.to_pylist()
     for version in versions:

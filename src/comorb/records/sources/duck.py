@@ -157,9 +157,7 @@ def quoted(name: str) -> str:
 
 
 def as_text(name: str, kind: str) -> str:
-    """Return the SQL that reads a column as text; a list becomes 'a;b'."""
-    if kind.endswith("[]"):
-        return f"array_to_string({quoted(name)}, ';')"
+    """Return the SQL that reads a column as text."""
     if kind == "VARCHAR":
         return quoted(name)
     return f"CAST({quoted(name)} AS VARCHAR)"
@@ -201,7 +199,7 @@ def guarded(label: str, action: Callable[[], T]) -> T:
     """
     try:
         return action()
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError, UnicodeDecodeError) as error:
         message = _explain(label, error)
     raise RecordsError(message)
 
@@ -227,7 +225,7 @@ def _explain(label: str, error: Exception) -> str:
             f"{where} mixes line ends (CRLF and LF) or has quotes that don't close; write it with "
             "one kind of line end."
         )
-    if "nvalid unicode" in text:
+    if "nvalid unicode" in text or isinstance(error, UnicodeDecodeError):
         return f"{where}: text that isn't in the encoding of the rest; convert the file to UTF-8."
     if "JSON" in text:
         line = _JSON_LINE.search(text)

@@ -65,7 +65,7 @@ def _readable(file: Path) -> Path:
     try:
         str(file).encode()
     except UnicodeEncodeError:
-        name = file.name.encode(errors="surrogateescape").decode(errors="replace")
+        name = str(file).encode(errors="surrogateescape").decode(errors="replace")
         raise RecordsError(f"The name of {name} isn't in UTF-8; rename it.") from None
     return file
 

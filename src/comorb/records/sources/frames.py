@@ -36,6 +36,7 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
         return _from_lazy(source, frame)
     if home == "pyarrow" and hasattr(frame, "scanner"):
         refuse_twice(source.label, frame.schema.names)
+        _refuse_types(source.label, frame.schema)
         return _registered(source, source.label, frame)
     if isinstance(frame, pa.Table):
         return register_table(source, source.label, frame)
@@ -44,8 +45,9 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
             f"Records can't be read from a {kind}: give a path, a postgresql:// "
             "URL, or a pandas, polars or Arrow table."
         )
-    reader = guarded(source.label, lambda: pa.RecordBatchReader.from_stream(frame))
+    reader = _stream(source.label, frame)
     refuse_twice(source.label, reader.schema.names)
+    _refuse_types(source.label, reader.schema)
     if home == "polars":
         return register_table(source, source.label, guarded(source.label, reader.read_all))
     return copy_reader(source, source.label, reader)
@@ -54,14 +56,45 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
 def register_table(source: OpenedSource, label: str, table: pa.Table) -> SourceTable:
     """Let DuckDB read an Arrow table, without copying it."""
     if not table.num_columns:
-        raise RecordsError(f"{label} holds no columns.")
+        raise RecordsError(f"{label} holds no columns; give a table that has some.")
     refuse_twice(label, table.column_names)
+    _refuse_types(label, table.schema)
     return _registered(source, label, table)
+
+
+def _refuse_types(label: str, schema: pa.Schema) -> None:
+    """Refuse types that DuckDB doesn't take over, or that end its process."""
+    for column in schema:
+        kinds = [column.type]
+        for kind in kinds:
+            if _is_foreign(kind):
+                raise RecordsError(
+                    f"{label}: column {column.name!r} is of the type {column.type}, which isn't "
+                    "read; convert it to text or numbers, or leave it out."
+                )
+            kinds += [kind.field(place).type for place in range(kind.num_fields)]
+            kinds += [kind.value_type] if pa.types.is_dictionary(kind) else []
+
+
+def _is_foreign(kind: pa.DataType) -> bool:
+    empty = pa.types.is_fixed_size_list(kind) and not kind.list_size
+    return bool(empty or pa.types.is_float16(kind) or pa.types.is_decimal256(kind))
+
+
+def _stream(label: str, frame: Any) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except pa.ArrowException:
+        pass
+    raise RecordsError(
+        f"{label} has a column that Arrow has no type for; convert it to text or numbers, or leave "
+        "it out."
+    )
 
 
 def _registered(source: OpenedSource, label: str, data: Any) -> SourceTable:
     name = f"arrow_{len(source.opened)}"
-    source.connection.register(name, data)
+    guarded(label, lambda: source.connection.register(name, data))
     return source.view(label, f"SELECT * FROM {name}")
 
 
@@ -94,11 +127,22 @@ def _from_pandas(label: str, frame: Any) -> pa.Table:
     refuse_twice(label, [str(name) for name in frame.columns])
     columns = {}
     for name in frame.columns:
-        values = frame[name]
         try:
-            columns[str(name)] = pa.array(values, from_pandas=True)
-        except (pa.ArrowException, OverflowError):
-            gone = values.isna()
-            texts = [None if no else str(value) for value, no in zip(values, gone, strict=True)]
-            columns[str(name)] = pa.array(texts, pa.string())
+            columns[str(name)] = _from_series(frame[name])
+            str(name).encode()
+        except UnicodeEncodeError:
+            message = (
+                f"{label}: column {name!a} holds text that isn't Unicode; read it again in "
+                "the encoding in which it was written."
+            )
+            raise RecordsError(message) from None
     return pa.table(columns)
+
+
+def _from_series(values: Any) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        gone = values.isna()
+        texts = [None if no else str(value) for value, no in zip(values, gone, strict=True)]
+        return pa.array(texts, pa.string())

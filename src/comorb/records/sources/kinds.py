@@ -44,7 +44,10 @@ _REFUSED = (
     (b"\x04\x22\x4d\x18", "packed by lz4", _UNPACK),
 )
 _IN_R = "write it in R with write.csv() or arrow::write_parquet() and read that."
-_MARKUP = re.compile(rb"<(!doctype\s+html|html|head|body|table|meta|\?xml|!--)", re.IGNORECASE)
+_MARKUP = re.compile(
+    rb"<(!doctype|!--|\?xml|(html|head|body|table|meta|div|script|style|svg|form|pre|center)\b)",
+    re.IGNORECASE,
+)
 _PORTABLE = b"SPSS PORT FILE"
 
 
@@ -111,6 +114,8 @@ def _by_text(name: str, start: bytes) -> str:
             f"{name} is in EBCDIC, the text of mainframes; convert it to UTF-8 "
             "(iconv -f IBM037 -t UTF-8)."
         )
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        start = start.decode("utf-16", errors="ignore").encode(errors="ignore")
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if _MARKUP.match(text):
         what = "an XML file" if text.startswith(b"<?xml") else "a web page (HTML)"

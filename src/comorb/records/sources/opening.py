@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from comorb.errors import RecordsError
+from comorb.records.sources.arrowfile import open_arrow
 from comorb.records.sources.databases import Database, is_query, open_postgresql, open_sqlite
 from comorb.records.sources.delta import open_delta
 from comorb.records.sources.dialect import refuse_twice
@@ -31,10 +31,12 @@ from comorb.records.sources.duck import (
     quoted,
 )
 from comorb.records.sources.folders import PARTS, TableFiles, files_of, tables_in
-from comorb.records.sources.frames import open_frame, register_table
+from comorb.records.sources.frames import open_frame
 from comorb.records.sources.incoming import copy_reader
+from comorb.records.sources.pages import note_checksums
 from comorb.records.sources.parquet import open_parquet
 from comorb.records.sources.resources import add_resources, open_objects, types_at_start
+from comorb.records.sources.stamps import unchanged
 from comorb.records.sources.statistical import KINDS, open_statistics
 from comorb.records.sources.textfile import open_text
 from comorb.records.sources.workbooks import add_sheets
@@ -70,6 +72,7 @@ def _from_path(
 ) -> OpenedSource:
     """Open a file, a folder or a glob; an archive is unpacked and opened as a folder."""
     label, files = path.name, files_of(path)
+    stack.enter_context(unchanged(label, files))
     tables = tables_in(path, files)
     if [table.kind for table in tables] == ["zip"]:
         unpacked = folder / "unpacked"
@@ -125,36 +128,15 @@ def _open_table(source: OpenedSource, table: TableFiles) -> SourceTable:
     file = table.files[0]
     if table.kind == "parquet":
         label = source.label if len(source.openers) == 1 else file.name
+        note_checksums(source, label, table.files)
         return open_parquet(source, label, table.files, table.root)
     if table.kind == "arrow":
-        return register_table(source, file.name, guarded(file.name, lambda: _arrow(source, file)))
+        return open_arrow(source, file)
     if table.kind == "json":
         return open_objects(source, file.name, table.files)
     if table.kind in KINDS:
         return open_statistics(source, file, table.kind)
     return open_text(source, file)
-
-
-def _arrow(source: OpenedSource, file: Path) -> pa.Table:
-    """Read an Arrow file or stream, every buffer of it checked."""
-    with pa.memory_map(str(file)) as mapped:
-        is_file = mapped.read(6) == b"ARROW1"
-        mapped.seek(0)
-        reader = pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped)
-        table = reader.read_all()
-        if not is_file and mapped.size() > mapped.tell():
-            raise pa.ArrowInvalid("there are bytes after the end")
-        if not is_file and not _is_closed(file):
-            source.note(f"{file.name} has no mark at its end, so records may be missing")
-    table.validate(full=True)
-    return table
-
-
-def _is_closed(file: Path) -> bool:
-    """Tell a stream of Arrow batches that ends with the mark of its end."""
-    with file.open("rb") as stream:
-        stream.seek(-8, 2)
-        return stream.read() == b"\xff\xff\xff\xff\0\0\0\0"
 
 
 def _answer(source: OpenedSource, query: str) -> SourceTable:

@@ -17,8 +17,12 @@ _PARTITION = re.compile(r"[^=]+=.*")
 
 def schema_of(file: Path) -> pa.Schema:
     """Return the columns of a Parquet file and their types."""
-    schema = guarded(file.name, lambda: pq.read_schema(file))
-    return schema.remove_metadata()
+
+    def read() -> pa.Schema:
+        schema = pq.read_schema(file)
+        return pa.schema(list(zip(schema.names, schema.types, strict=True)))
+
+    return guarded(file.name, read)
 
 
 def is_partition(folder: str) -> bool:
