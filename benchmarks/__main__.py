@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-SECTIONS = ("engine", "records", "accuracy", "starts", "numbers", "sureness", "scale")
+SECTIONS = ("engine", "records", "accuracy", "starts", "numbers", "sureness", "protection", "scale")
 
 if __name__ == "__main__":
     for section in sys.argv[1:] or SECTIONS:
