@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-SECTIONS = ("engine", "records", "accuracy", "starts", "numbers", "sureness", "protection", "scale")
+SECTIONS = (
+    "engine",
+    "plain_c",
+    "records",
+    "accuracy",
+    "starts",
+    "numbers",
+    "sureness",
+    "protection",
+    "scale",
+)
 
 if __name__ == "__main__":
     for section in sys.argv[1:] or SECTIONS:
