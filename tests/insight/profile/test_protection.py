@@ -48,6 +48,9 @@ def test_zero_stays_few_are_not_told_and_the_rest_is_near(k: int) -> None:
     for place in np.flatnonzero(told):
         seen = [i for i in full.top(place, n=30) if not np.isnan(shown.low[place, i])]
         assert shown.top(place).tolist() == [i for i in seen if shown.low[place, i] >= 0.02][:10]
+    for ranked in shown.ranks:
+        for place, codes in enumerate(ranked):
+            assert not np.isnan(shown.counts[place][list(codes)]).any()
     assert not np.any(shown.low > shown.prevalence)
     assert not np.any(shown.high < shown.prevalence)
 

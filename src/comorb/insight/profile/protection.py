@@ -19,7 +19,7 @@ from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, 
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
 from comorb.insight.profile.protected_outcomes import protect_outcome
 from comorb.insight.profile.rough import rough_lines, rough_notes
-from comorb.model.arrays import Floats, Keys
+from comorb.model.arrays import Floats, Keys, Mask
 from comorb.model.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -75,12 +75,18 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         heatmap=_heatmap(full, counts[:-1], told[:-1], least),
         caveats=_caveats(full, full.cells.pairs, least),
         ranks=tuple(
-            tuple(tuple(full.top(j, lam, RANKED).tolist()) for j in range(full.k))
+            tuple(_ranked(full, j, lam, ~np.isnan(counts[j])) for j in range(full.k))
             for lam in LAMBDAS
         ),
         cells=None,
         min_cell=least,
     )
+
+
+def _ranked(full: Profile, cluster: int, lam: float, told: Mask) -> tuple[int, ...]:
+    """Return the codes of a cluster in their order, of those whose counts are told."""
+    ranked = full.top(cluster, lam, RANKED)
+    return tuple(ranked[told[ranked]].tolist())
 
 
 def _weights(full: Profile, ratio: Floats) -> Floats:
