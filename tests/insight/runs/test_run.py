@@ -13,6 +13,7 @@ import pytest
 
 from comorb.engines import FileJournal
 from comorb.errors import InputError, RecordsError, StorageError
+from comorb.insight.profile.keys import HOME
 from comorb.insight.runs import cohorts
 from comorb.insight.runs import run as module
 from comorb.insight.runs.cohorts import open_cohort
@@ -260,3 +261,13 @@ def test_the_words_of_a_chosen_number_follow_from_the_stability_that_is_shown(ta
     saved = load_model(tmp_path / "run" / "model.comorb")
     assert saved.run["reason"] == made.source.reason
     assert saved.run["temperature"] == made.caveats.temperature
+
+
+def test_without_a_place_for_a_secret_a_run_is_made_and_says_so(table, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv(HOME, str(tmp_path / "file"))
+    made = fit_records(table, tmp_path / "run", Request(2, repeats=0))
+    assert "the counts of this run can't be protected: The secret" in made.source.notes[-1]
+    assert not (tmp_path / "run" / "keys.json").exists()
+    with pytest.raises(InputError, match="these clusters can't be protected"):
+        load_profile(tmp_path / "run").protected()

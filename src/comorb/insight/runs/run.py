@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from comorb.engines import FileJournal, open_engine
 from comorb.engines.blockfile import RowGroup, identity
-from comorb.errors import InputError
+from comorb.errors import InputError, StorageError
 from comorb.insight.profile.assignment import Assignment, assign, joined
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.keys import own_secret
@@ -216,6 +216,11 @@ def make_profile(
         except InputError as error:
             notes = (*notes, f"stability was not measured: {error}")
     tell(Progress("describing", "Describing the clusters"))
+    secret = request.secret
+    try:
+        secret = secret or own_secret()
+    except StorageError as error:
+        notes = (*notes, f"the counts of this run can't be protected: {error}")
     made = profile(
         clusters.mixture,
         replace(sample, ledger=sample.ledger.noted(*notes)),
@@ -227,7 +232,7 @@ def make_profile(
         assigned=assigned,
         numbers=clusters.numbers,
         check=clusters.check,
-        secret=request.secret or own_secret(),
+        secret=secret,
     )
     return made.renamed(kept_names(made, request.earlier)), measured
 
