@@ -223,10 +223,10 @@ def test_groups_of_an_own_map_are_the_codes(client):
 
 
 def test_chronic_conditions_alone_are_fewer(client):
-    ana = client("ana")
-    data = f"/api/v1/data/{mounted(ana)['id']}"
+    eva = client("eva")
+    data = f"/api/v1/data/{mounted(eva)['id']}"
     every, chronic = (
-        ana.post(f"{data}/size", json={"rules": {"at_least": 1, **more}}).json()["features"]
+        eva.post(f"{data}/size", json={"rules": {"at_least": 1, **more}}).json()["features"]
         for more in ({}, {"chronic": True})
     )
     assert 0 < chronic < every

@@ -160,12 +160,12 @@ class Jobs:
             row = self.store.get("runs", key)
             if row is None or row["state"] != "queued":
                 return
+            automatic = row["k"] == "auto"
+            started = time.monotonic()
+            pace = _Pace("reading", started, self._expected(automatic))
+            self._progress[key] = pace
             self.store.change("runs", key, {"state": "running"})
         data = self.store.get("data", row["data"])
-        automatic = row["k"] == "auto"
-        started = time.monotonic()
-        pace = _Pace("reading", started, self._expected(automatic))
-        self._progress[key] = pace
 
         def tell(message: Progress | messages.Counted) -> None:
             if key in self._cancelled:
