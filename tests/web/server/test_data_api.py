@@ -232,6 +232,15 @@ def test_chronic_conditions_alone_are_fewer(client):
     assert 0 < chronic < every
 
 
+def test_analysts_leave_mounted_data_as_they_are(client):
+    key = mounted(client("ana"))["id"]
+    for change in ({"title": "mine"}, {"system": "opaque"}, {"outcomes": []}, {"layout": {}}):
+        assert client("ana").patch(f"/api/v1/data/{key}", json=change).status_code == 403
+    told = client("eva").patch(f"/api/v1/data/{key}", json={"title": "Visits"})
+    assert (told.status_code, told.json()["title"]) == (200, "Visits")
+    client("eva").patch(f"/api/v1/data/{key}", json={"title": "visits"})
+
+
 def test_mounted_and_built_in_data_stay(client):
     for key in (mounted(client("ana"))["id"], "heart-failure"):
         assert client("ana").delete(f"/api/v1/data/{key}").status_code == 403

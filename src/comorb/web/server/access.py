@@ -20,6 +20,10 @@ COOKIE = "comorb_session"
 _HOURS = 12
 _NAME = re.compile(r"[\w.@-]{1,64}")
 _TRIES, _MINUTE = 5, 60.0
+_END_RUNS = """
+UPDATE runs SET body = json_set(body, '$.state', 'cancelled')
+WHERE owner = ? AND json_extract(body, '$.state') IN ('queued', 'running')
+"""
 
 
 @dataclass(frozen=True)
@@ -64,16 +68,32 @@ class Access:
         if role not in ROLES:
             raise InputError(f"expected a role out of {', '.join(ROLES)}, got {role!r}")
         token = secrets.token_urlsafe(32)
-        self.remove_user(name)
+        if self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
+            self._store.query("DELETE FROM sessions WHERE user = ?", name)
+        else:
+            self._close_owner(name)
         self._store.query(
             "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
         )
         return token
 
     def remove_user(self, name: str) -> bool:
-        """Remove a user with all sessions; say whether there was one."""
+        """Remove a user with all sessions; say whether there was one.
+
+        What was theirs stays, under a name that nobody can have again.
+        """
+        removed = self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name)
+        self._close_owner(name)
+        return bool(removed)
+
+    def _close_owner(self, name: str) -> None:
+        """Give what belongs to a name that is no user's to nobody, and end its runs."""
+        nobody = f"{name} (removed {secrets.token_hex(4)})"
         self._store.query("DELETE FROM sessions WHERE user = ?", name)
-        return bool(self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name))
+        self._store.query("UPDATE questions SET user = ? WHERE user = ?", nobody, name)
+        self._store.query("UPDATE data SET owner = ? WHERE owner = ?", nobody, name)
+        self._store.query(_END_RUNS, name)
+        self._store.query("UPDATE runs SET owner = ? WHERE owner = ?", nobody, name)
 
     def users(self) -> list[tuple[str, str]]:
         """Return the name and role of each user."""

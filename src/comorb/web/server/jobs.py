@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
+_SECONDS = 0.5  # between looks at whether a run is still wanted
 _EARLIER = 5  # runs back that a cluster's number and name are looked for
 
 
@@ -47,12 +48,14 @@ class Jobs:
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
         self._progress: dict[str, _Pace] = {}
         self._cancelled: set[str] = set()
+        self._closing = threading.Event()
         self._turn = threading.Lock()  # a run starts, or is cancelled before it does
         self._records: dict[str, str] = {}
         self._threads = [
             threading.Thread(target=self._serve, args=job, daemon=True)
             for job in ((self._waiting, self._fit), (self._unmeasured, self._measure))
         ]
+        self._threads.append(threading.Thread(target=self._end_unwanted, daemon=True))
 
     def start(self) -> None:
         """Warm the processes up and take up what an earlier server left undone."""
@@ -73,6 +76,7 @@ class Jobs:
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
+        self._closing.set()
         for worker in (self._fits, self._asks, self._later):
             worker.close()
         for waiting in (self._waiting, self._unmeasured):
@@ -91,13 +95,21 @@ class Jobs:
         """Stop a run that is waiting or running."""
         with self._turn:
             row = self.store.get("runs", key) or {"state": "gone"}
-            running = row["state"] == "running"
-            if running:
+            if row["state"] == "running":
                 self._cancelled.add(key)
+                self._fits.stop()
             elif row["state"] == "queued":
                 self.store.change("runs", key, {"state": "cancelled"})
-        if running:
-            self._fits.stop()
+
+    def _end_unwanted(self) -> None:
+        """Stop the fit of a run that was ended elsewhere, as when its user was removed."""
+        while not self._closing.wait(_SECONDS):
+            with self._turn:
+                for key in list(self._progress):
+                    row = self.store.get("runs", key)
+                    if row is not None and row["state"] == "cancelled":
+                        self._cancelled.add(key)
+                        self._fits.stop()
 
     def ask(self, task: messages.Task) -> Any:
         """Ask something of the second process and wait for the answer."""

@@ -121,6 +121,7 @@ def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, job
 def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) -> Row:
     """Move a record to another cluster by hand, in a new run that is marked so."""
     row = finished(store, key, user)
+    visible(store, "data", row["data"], user)
     kept = ("data", "k", "rules", "title", "within")
     body = {name: row[name] for name in kept} | {"parent": key, "merge": None, "shared": False}
     made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})

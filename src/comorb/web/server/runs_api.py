@@ -8,7 +8,7 @@ import shutil
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
@@ -18,7 +18,17 @@ from comorb.web.server.data_api import Code, Rules, Text, plain_rules
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import counts_exactly, told_run, told_state
-from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, finished, owned, visible
+from comorb.web.server.session import (
+    Analyst,
+    TheJobs,
+    TheStore,
+    Viewer,
+    current_user,
+    finished,
+    may_see,
+    owned,
+    visible,
+)
 from comorb.web.server.store import Row, Store
 from comorb.web.worker.downloads import AGGREGATES, PATIENTS
 
@@ -101,7 +111,7 @@ def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
     downloads = {"aggregates": AGGREGATES, "patients": PATIENTS}
     mine = row["owner"] == user.name
     told = told_run(row, user, jobs.min_cell)
-    return told | {"path": _path(store, row), "mine": mine, "downloads": downloads}
+    return told | {"path": _path(store, row, user), "mine": mine, "downloads": downloads}
 
 
 @router.patch("/runs/{key}")
@@ -116,8 +126,12 @@ def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: T
 
 @router.post("/runs/{key}/duplicate", status_code=201)
 def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
-    """Copy a finished run, with its files, to one of your own."""
+    """Copy a finished run, with its files, to one of your own; exporters also those of others."""
     row = finished(store, key, user)
+    if row["owner"] != user.name and not user.may("exporter"):
+        raise RefusedError(
+            403, "A copy would outlast the sharing; only its owner or an exporter makes one."
+        )
     body = {name: value for name, value in row.items() if name not in ("id", "owner", "created")}
     copy = store.add("runs", user.name, body | {"shared": False, "title": f"{row['title']} (2)"})
     source, target = (store.folder("runs", each["id"]) for each in (row, copy))
@@ -143,26 +157,34 @@ def cancel(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> dict[str,
 
 
 @router.get("/runs/{key}/events")
-def watch(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> StreamingResponse:
-    """Send the state of a run as server-sent events until it is done."""
+def watch(
+    request: Request, key: str, user: Viewer, store: TheStore, jobs: TheJobs
+) -> StreamingResponse:
+    """Send the state of a run as server-sent events until it is done, or not yours to see."""
     visible(store, "runs", key, user)
-    return StreamingResponse(_events(jobs, key, user), media_type="text/event-stream")
+    return StreamingResponse(_events(request, jobs, key), media_type="text/event-stream")
 
 
-def _path(store: Store, row: Row) -> list[dict[str, Any]]:
-    """Return the clusters that a run is inside of, outermost first, with the runs they are of."""
+def _path(store: Store, row: Row, user: User) -> list[dict[str, Any]]:
+    """Return the clusters that a run is inside of, outermost first, of runs that a user may see."""
     path: list[dict[str, Any]] = []
     while row.get("within"):
         above = store.get("runs", row["within"]["run"])
         if above is None:
             break
-        path.insert(0, {"run": above["id"], "title": above["title"], **row["within"]})
+        if may_see(above, user):
+            path.insert(0, {"run": above["id"], "title": above["title"], **row["within"]})
         row = above
     return path
 
 
-async def _events(jobs: Jobs, key: str, user: User) -> AsyncIterator[str]:
+async def _events(request: Request, jobs: Jobs, key: str) -> AsyncIterator[str]:
     while True:
+        try:
+            user = current_user(request)
+            visible(jobs.store, "runs", key, user)
+        except RefusedError:
+            return
         state = told_state(jobs.progress(key), user, jobs.min_cell)
         yield f"data: {json.dumps(state)}\n\n"
         if state["state"] not in ("queued", "running") and (

@@ -74,10 +74,15 @@ TheStore = Annotated[Store, Depends(_store)]
 TheJobs = Annotated[Jobs, Depends(_jobs)]
 
 
+def may_see(row: Row, user: User) -> bool:
+    """Whether a user may see data or a run."""
+    return row["owner"] in (user.name, EVERYONE) or bool(row.get("shared"))
+
+
 def visible(store: Store, table: Table, key: str, user: User) -> Row:
     """Return data or a run that a user may see."""
     row = store.get(table, key)
-    if row is None or not (row["owner"] in (user.name, EVERYONE) or row.get("shared")):
+    if row is None or not may_see(row, user):
         raise RefusedError(404, "There is no such page; it may have been deleted.")
     return row
 
@@ -86,7 +91,7 @@ def owned(store: Store, table: Table, key: str, user: User) -> Row:
     """Return data or a run that a user may change; what everyone has, an exporter may."""
     row = visible(store, table, key, user)
     if row["owner"] != user.name and not (row["owner"] == EVERYONE and user.may("exporter")):
-        raise RefusedError(403, "Only its owner may change this; duplicate it to work on a copy.")
+        raise RefusedError(403, "Only its owner may change this.")
     return row
 
 
