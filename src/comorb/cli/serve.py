@@ -30,6 +30,13 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="HOST", help="A host name that the server answers to. Repeatable."),
     ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy whose word on who asks, and by https, is taken. Repeatable.",
+        ),
+    ] = None,
     min_cell: Annotated[int, typer.Option(min=2, metavar="N", help="Protect counts under N.")] = 11,
     upload_limit: Annotated[
         int, typer.Option(metavar="MB", help="The largest upload, in megabytes.")
@@ -55,6 +62,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         hosts=(*LOOPBACK, host, *(name or ())),
         min_cell=min_cell,
         upload_limit=upload_limit * 1_000_000,
+        proxies=tuple(proxy or ()),
     )
     run_explorer(settings, host, port, browser)
 

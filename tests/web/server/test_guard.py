@@ -142,6 +142,15 @@ class TestSigningIn:
         bearer = {"authorization": "Bearer wrong"}
         assert visitor.get("/api/v1/runs", headers=bearer).status_code == 429
 
+    def test_wrong_tokens_of_one_do_not_lock_out_others_behind_the_same_address(self, guarded):
+        token = guarded.state.access.add_user("ana", "analyst")
+        visitor = TestClient(guarded, base_url=BASE)
+        for wrong in range(9):
+            visitor.get("/api/v1/runs", headers={"authorization": f"Bearer wrong{wrong}"})
+        right = {"authorization": f"Bearer {token}"}
+        assert visitor.get("/api/v1/runs", headers=right).status_code == 200
+        assert visitor.post("/login", data={"token": token}).status_code == 200
+
     def test_a_wrong_bearer_token_is_refused(self, guarded):
         visitor = TestClient(guarded, base_url=BASE)
         told = visitor.get("/api/v1/runs", headers={"authorization": "Bearer wrong"})

@@ -145,20 +145,20 @@ class Access:
         """End a session."""
         self._store.query("DELETE FROM sessions WHERE token = ?", _hash(session))
 
-    def may_try(self, client: str) -> bool:
-        """Whether a client has had fewer than five wrong tries within a minute."""
-        with self._lock:
-            tries = self._tries.get(client, deque())
-            while tries and tries[0] < time.monotonic() - _MINUTE:
-                tries.popleft()
-            if not tries:
-                self._tries.pop(client, None)
-            return len(tries) < _TRIES
+    def too_many(self, client: str) -> bool:
+        """Count a wrong try of a client, and say whether it had five within a minute before.
 
-    def failed(self, client: str) -> None:
-        """Count a wrong try."""
+        A right token is never asked to wait: those behind one address don't lock each other out.
+        """
+        now = time.monotonic()
         with self._lock:
-            self._tries.setdefault(client, deque(maxlen=_TRIES)).append(time.monotonic())
+            for one in [one for one, tries in self._tries.items() if tries[-1] < now - _MINUTE]:
+                del self._tries[one]
+            tries = self._tries.setdefault(client, deque(maxlen=_TRIES))
+            full = len(tries) == _TRIES and tries[0] >= now - _MINUTE
+            if not full:
+                tries.append(now)
+            return full
 
 
 def _hash(token: str) -> str:

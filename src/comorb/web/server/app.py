@@ -44,6 +44,7 @@ class Settings:
     hosts: tuple[str, ...] = LOOPBACK  # the names that the server answers to
     min_cell: int = 11  # the smallest count that a protected view tells
     upload_limit: int = 500_000_000  # the most bytes of one upload
+    proxies: tuple[str, ...] = ()  # addresses whose word on who asks, and by https, is taken
 
     def __post_init__(self) -> None:
         if self.min_cell < 1:

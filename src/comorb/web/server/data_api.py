@@ -43,8 +43,9 @@ from comorb.web.worker.process import TaskError
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
 _FOUND = 30
 
-Text = Annotated[str, Field(max_length=200)]
-Code = Annotated[str, Field(max_length=40)]
+NO_NUL = r"^[^\x00]*$"
+Text = Annotated[str, Field(max_length=200, pattern=NO_NUL)]
+Code = Annotated[str, Field(max_length=40, pattern=NO_NUL)]
 MapKey = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
@@ -123,10 +124,7 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
 
     A table that couldn't be read is ``refused``, with why and with its columns, to be named.
     """
-    ending = ending_of(name)
-    if not ending:
-        endings = ", ".join(f".{end}" for end in ENDINGS)
-        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
+    ending = known_ending(name)
     store: Store = request.app.state.store
     body = {"kind": "upload", "title": table_name(Path(name).name)[:120]}
     row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
@@ -223,7 +221,7 @@ async def upload_map(key: str, request: Request, user: Analyst, name: Text = "ma
     place = folder / token_hex(6)
     place.mkdir(parents=True)
     try:
-        path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-100:] or "map.csv")
+        path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-60:] or "map.csv")
         await receive(request, path)
         told = await run_in_threadpool(request.app.state.jobs.ask, ReadMap(str(path)))
         shutil.rmtree(folder / told["key"], ignore_errors=True)
@@ -286,10 +284,22 @@ def understood_or_refused(jobs: Jobs, row: Row) -> Row:
     return jobs.store.change("data", row["id"], refused) or row
 
 
+def known_ending(name: str) -> str:
+    """Return how the name of a file of records ends; others are refused."""
+    ending = ending_of(name)
+    if not ending:
+        endings = ", ".join(f".{end}" for end in ENDINGS)
+        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
+    return ending
+
+
 async def receive(request: Request, path: Path) -> None:
     """Write the body of a request to a file, up to the limit in bytes that really come."""
     limit = request.app.state.settings.upload_limit
-    if int(request.headers.get("content-length") or 0) > limit:
+    announced = request.headers.get("content-length", "0")
+    if not announced.isdecimal():
+        raise RefusedError(400, "The length of the file is not a number.")
+    if int(announced) > limit:
         raise RefusedError(413, _too_large(limit))
     received = 0
     with path.open("xb") as file:

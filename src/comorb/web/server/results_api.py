@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from comorb.web.server.data_api import Code, Text, receive
+from comorb.web.server.data_api import NO_NUL, Code, Text, known_ending, receive
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import told_run, view_of
@@ -44,7 +44,7 @@ class Asked(BaseModel):
 class Record(BaseModel):
     """A record of a run by its id, which goes into no log and no address."""
 
-    record: Annotated[str, Field(min_length=1, max_length=200)]
+    record: Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 
 
 class Move(Record):
@@ -135,11 +135,11 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
     """Assign the records in the body to the clusters of a run; the answer is a CSV file."""
     store: Store = request.app.state.store
     jobs: Jobs = request.app.state.jobs
-    row = finished(store, key, user)
+    row, ending = finished(store, key, user), known_ending(name)
     folder = store.folder("runs", key) / f"assign-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700)
     try:
-        records = folder / f"records{''.join(Path(name).suffixes[-2:])}"
+        records = folder / f"records{ending}"
         await receive(request, records)
         path = str(folder / "out.csv")
         task = messages.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from comorb.web.server.access import User
 from comorb.web.server.budget import question, spend
-from comorb.web.server.data_api import Code, Rules, Text, plain_rules
+from comorb.web.server.data_api import NO_NUL, Code, Rules, Text, plain_rules
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import counts_exactly, told_run, told_state
@@ -58,7 +58,7 @@ class Wanted(BaseModel):
 class Change(BaseModel):
     """What of a run is to be changed; None leaves it."""
 
-    title: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    title: Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)] | None = None
     shared: bool | None = None
 
 

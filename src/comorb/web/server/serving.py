@@ -54,5 +54,7 @@ def explorer(settings: Settings, host: str) -> tuple[uvicorn.Server, str | None]
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=1,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
     )
     return uvicorn.Server(config), key

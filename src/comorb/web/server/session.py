@@ -16,9 +16,11 @@ from comorb.web.server.store import Row, Store, Table
 EVERYONE = "*"
 
 
-def client_of(request: Request) -> str:
-    """Return the address that a request came from."""
-    return request.client.host if request.client else "unknown"
+def count_wrong_try(request: Request) -> None:
+    """Count a wrong token or link; too many from one address have to wait."""
+    access: Access = request.app.state.access
+    if access.too_many(request.client.host if request.client else "unknown"):
+        raise RefusedError(429, "Too many wrong tries; wait a minute.")
 
 
 def current_user(request: Request) -> User:
@@ -26,20 +28,16 @@ def current_user(request: Request) -> User:
     access: Access = request.app.state.access
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        client = client_of(request)
-        if not access.may_try(client):
-            raise RefusedError(429, "Too many wrong tokens; wait a minute.")
         user = access.user_of_token(token)
         if user is None:
-            access.failed(client)
+            count_wrong_try(request)
             raise RefusedError(401, "That token is not known here.")
         return user
     user = access.user_of_session(request.cookies.get(COOKIE, ""))
     if user is None:
         raise RefusedError(401, "Sign in first.")
-    if request.method not in SAFE and not hmac.compare_digest(
-        request.headers.get("x-csrf-token", ""), user.csrf
-    ):
+    secret = request.headers.get("x-csrf-token", "")
+    if request.method not in SAFE and not hmac.compare_digest(secret.encode(), user.csrf.encode()):
         raise RefusedError(
             403, "This request did not come from a page of ours; reload and try again."
         )
