@@ -7,3 +7,13 @@ def test_serve_refuses_missing_records_and_open_addresses(comorb):
     told = comorb("serve", "--host", "0.0.0.0", "--no-browser")
     assert told.exit_code == 1
     assert "expected users before listening on 0.0.0.0" in told.stderr
+
+
+def test_serve_and_user_tell_in_one_line_that_a_workspace_is_none(comorb, tmp_path):
+    (tmp_path / "comorb-workspace").mkdir()
+    (tmp_path / "comorb-workspace" / "comorb.sqlite").write_text("no database " * 100)
+    for words in (("serve", "--no-browser"), ("user", "list"), ("audit", "verify")):
+        told = comorb(*words)
+        assert told.exit_code == 1
+        assert "expected a workspace of the explorer" in told.stderr
+        assert len(told.stderr.strip().splitlines()) == 1

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 import pytest
 from fastapi.testclient import TestClient
 
-from comorb.errors import InputError
+from comorb.errors import InputError, StorageError
 from comorb.web.server.access import Access
 from comorb.web.server.app import Settings
 from comorb.web.server.serving import check_address, explorer, listen
@@ -99,3 +99,12 @@ def test_a_cookie_is_secure_where_the_named_proxy_says_https(tmp_path, behind, s
         headers = {"x-forwarded-proto": scheme}
         page = client.post("/login", data={"token": token}, headers=headers, follow_redirects=False)
         assert ("secure" in page.headers["set-cookie"].lower()) == told
+
+
+def test_a_second_server_of_a_workspace_is_refused(tmp_path):
+    first, _ = explorer(Settings(tmp_path), "127.0.0.1")
+    with pytest.raises(StorageError, match="another server is at work"):
+        explorer(Settings(tmp_path), "127.0.0.1")
+    first.config.app.state.store.close()
+    again, _ = explorer(Settings(tmp_path), "127.0.0.1")
+    again.config.app.state.store.close()

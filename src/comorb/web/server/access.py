@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from comorb.errors import InputError
+from comorb.web.server.audit import COMMAND_LINE
 from comorb.web.server.store import Store
 
 ROLES = ("viewer", "analyst", "exporter")
@@ -68,13 +69,15 @@ class Access:
         if role not in ROLES:
             raise InputError(f"expected a role out of {', '.join(ROLES)}, got {role!r}")
         token = secrets.token_urlsafe(32)
-        if self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
-            self._store.query("DELETE FROM sessions WHERE user = ?", name)
-        else:
-            self._close_owner(name)
-        self._store.query(
-            "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
-        )
+        with self._store.transaction():
+            if self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
+                self._store.query("DELETE FROM sessions WHERE user = ?", name)
+            else:
+                self._close_owner(name)
+            self._store.query(
+                "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
+            )
+            self._store.audit(COMMAND_LINE, f"add {role}", name)
         return token
 
     def remove_user(self, name: str) -> bool:
@@ -82,9 +85,12 @@ class Access:
 
         What was theirs stays, under a name that nobody can have again.
         """
-        removed = self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name)
-        self._close_owner(name)
-        return bool(removed)
+        with self._store.transaction():
+            if not self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
+                return False
+            self._close_owner(name)
+            self._store.audit(COMMAND_LINE, "remove user", name)
+        return True
 
     def _close_owner(self, name: str) -> None:
         """Give what belongs to a name that is no user's to nobody, and end its runs."""

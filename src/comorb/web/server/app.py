@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +30,7 @@ from comorb.web.server.session import EVERYONE
 from comorb.web.server.store import Store
 from comorb.web.worker.process import StoppedError, TaskError
 
+_LEFT = ("*/assign-*", "*/download-*", "*/shown-*.json", f"*/maps/{'?' * 12}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BUILT_IN = {
     "heart-failure": ("heart_failure", "Heart failure (simulated)"),
@@ -60,12 +63,14 @@ def create_app(settings: Settings) -> FastAPI:
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
+        before = os.umask(0o077)  # what is written is for this account alone, workers' files too
         _clean(store)
         _mount(store, settings.records)
         jobs.start()
         yield
         jobs.close()
         store.close()
+        os.umask(before)
 
     app = FastAPI(
         title="comorb",
@@ -108,12 +113,20 @@ def _mount(store: Store, records: Sequence[Path]) -> None:
 
 
 def _clean(store: Store) -> None:
-    """Remove what an interrupted upload left, and what earlier versions showed of runs."""
+    """Remove what a killed server left half-done, and what earlier versions showed of runs."""
     for row in store.list("data"):
-        if row["kind"] == "upload" and "about" not in row:
+        if row["kind"] == "upload" and "about" not in row and not row.get("refused"):
             store.remove("data", row["id"])
-    for old in (store.workspace / "runs").glob("*/shown-*.json"):
-        old.unlink()
+    for table in ("data", "runs"):
+        folder = store.workspace / table
+        lost = [path for path in folder.iterdir() if store.get(table, path.name) is None]
+        drafts = [path for path in folder.glob("*/.*") if path.is_file()]
+        left = [path for pattern in _LEFT for path in folder.glob(pattern)]
+        for path in {*lost, *drafts, *left}:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
 
 async def _told(status: int, request: Request, error: Exception) -> Response:

@@ -165,6 +165,7 @@ def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: 
         row = understood(jobs, row | {"reading": reading})
         fields["reading"] = reading
     store.change("data", key, fields)
+    store.audit(user.name, "change data", key)
     return told_data(store.get("data", key) or row, user, jobs.min_cell)
 
 
@@ -229,6 +230,7 @@ async def upload_map(key: str, request: Request, user: Analyst, name: Text = "ma
     finally:
         shutil.rmtree(place, ignore_errors=True)
     store.change("data", key, {"maps": row.get("maps", {}) | {told["key"]: told}})
+    store.audit(user.name, "add a map", key)
     return dict(told)
 
 

@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 
 from comorb import __version__
 from comorb.insight.views.texts import explorer_texts, languages
-from comorb.web.server.access import COOKIE, Access
+from comorb.web.server.access import COOKIE, LOCAL, Access
 from comorb.web.server.refusals import TEMPLATES, RefusedError
 from comorb.web.server.session import (
     Analyst,
@@ -79,6 +79,7 @@ def open_link(request: Request, store: TheStore, key: str = "", data: str = "") 
     if session is None:
         count_wrong_try(request)
         raise RefusedError(403, "This link was used already or is not valid. Start comorb again.")
+    store.audit(LOCAL, "sign in", "")
     to = f"/data/{data}" if data and store.get("data", data) else "/"
     return _with_cookie(request, _page(request, "open.html", {"to": to}), session)
 
@@ -113,6 +114,7 @@ async def sign_in(request: Request) -> Response:
 def sign_out(request: Request, user: Viewer) -> Response:
     """End the session."""
     request.app.state.access.close_session(user.session)
+    request.app.state.store.audit(user.name, "sign out", "")
     response = Response(status_code=204)
     response.delete_cookie(COOKIE)
     return response

@@ -91,6 +91,7 @@ def name_clusters(
     finished(store, key, user)
     stripped = {number: name.strip() for number, name in names.items()}
     jobs.ask(messages.NameClusters(jobs.folder_of(key), jobs.min_cell, stripped))
+    store.audit(user.name, "name clusters", key)
     return stripped
 
 
@@ -168,6 +169,8 @@ def compare(
         min_cell=jobs.least(view),
     )
     told = jobs.ask(task)
+    for key in (one, two):
+        store.audit(user.name, "compare run", key)
     return told | {"runs": [told_run(row, user, jobs.min_cell) for row in rows], "view": view}
 
 

@@ -119,8 +119,10 @@ def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: T
     """Give a run another title, or share it with everyone who may sign in."""
     owned(store, "runs", key, user)
     fields = change.model_dump(exclude_none=True)
-    if fields.get("shared"):
-        store.audit(user.name, "share", key)
+    if "title" in fields:
+        store.audit(user.name, "rename run", key)
+    if "shared" in fields:
+        store.audit(user.name, "share" if fields["shared"] else "unshare", key)
     return told_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
 
 
@@ -136,6 +138,7 @@ def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     copy = store.add("runs", user.name, body | {"shared": False, "title": f"{row['title']} (2)"})
     source, target = (store.folder("runs", each["id"]) for each in (row, copy))
     shutil.copytree(source, target, dirs_exist_ok=True)
+    store.audit(user.name, "duplicate run", key)
     return told_run(copy, user, jobs.min_cell)
 
 
@@ -153,6 +156,7 @@ def cancel(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> dict[str,
     """Stop a run that is waiting or running."""
     owned(store, "runs", key, user)
     jobs.cancel(key)
+    store.audit(user.name, "cancel run", key)
     return told_state(jobs.progress(key), user, jobs.min_cell)
 
 

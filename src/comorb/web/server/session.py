@@ -19,8 +19,10 @@ EVERYONE = "*"
 def count_wrong_try(request: Request) -> None:
     """Count a wrong token or link; too many from one address have to wait."""
     access: Access = request.app.state.access
-    if access.too_many(request.client.host if request.client else "unknown"):
+    client = request.client.host if request.client else "unknown"
+    if access.too_many(client):
         raise RefusedError(429, "Too many wrong tries; wait a minute.")
+    _store(request).audit("", "fail to sign in", client)
 
 
 def current_user(request: Request) -> User:
