@@ -109,6 +109,24 @@ def test_the_page_of_the_api_names_every_call_and_loads_nothing_from_elsewhere(v
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_the_description_of_the_api_is_for_those_signed_in_and_says_how(visitor, plain):
+    assert visitor.get("/api/v1/openapi.json").status_code == 401
+    enter(visitor, plain)
+    told = visitor.get("/api/v1/openapi.json").json()
+    schemes = told["components"]["securitySchemes"]
+    assert schemes["token"] == {"type": "http", "scheme": "bearer"}
+    assert schemes["session"] == {"type": "apiKey", "in": "cookie", "name": COOKIE}
+    for path, calls in told["paths"].items():
+        for call in calls.values():
+            assert {name for way in call["security"] for name in way} == {"token", "session"}, path
+
+
+def test_no_answer_of_the_api_is_stored_by_a_browser_or_proxy(visitor):
+    assert visitor.get("/api/v1/runs").headers["cache-control"] == "no-store"
+    assert visitor.get("/api/v1/none").headers["cache-control"] == "no-store"
+    assert visitor.get("/static/frame.js").headers["cache-control"] == "no-cache"
+
+
 @pytest.mark.parametrize(("language", "text"), [("es", "Explorar"), ("ca-ES", "Idioma")])
 def test_pages_speak_the_language_of_the_browser(visitor, plain, language, text):
     page = visitor.get("/login", headers={"accept-language": language}).text

@@ -297,6 +297,7 @@ def test_a_run_is_downloaded(client, run, app, name, start):
     before = {path.name for path in folder.iterdir()}
     told = client("eva").get(f"/api/v1/runs/{run['id']}/download/{name}")
     assert told.status_code == 200
+    assert told.headers["cache-control"] == "no-store"
     assert told.content.startswith(start)
     assert {path.name for path in folder.iterdir()} == before
     log = app.state.store.query("SELECT action, target FROM audit")

@@ -12,7 +12,7 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Security
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -26,7 +26,7 @@ from comorb.web.server.access import Access
 from comorb.web.server.guard import Guard
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError, answer, refuse
-from comorb.web.server.session import EVERYONE
+from comorb.web.server.session import EVERYONE, WAYS_IN
 from comorb.web.server.store import Store
 from comorb.web.worker.process import StoppedError, TaskError
 
@@ -78,12 +78,13 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=life,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # pages.py has it, for those who are signed in
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
     app.state.access = Access(store)
-    for router in (data_api.router, runs_api.router, results_api.router, pages.router):
-        app.include_router(router)
+    for router in (data_api.router, runs_api.router, results_api.router):
+        app.include_router(router, dependencies=[Security(way) for way in WAYS_IN])
+    app.include_router(pages.router)
     page = Path(str(resources.files("comorb.insight.views"))) / "page"
     app.mount("/page", StaticFiles(directory=page))
     app.mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "static"))

@@ -46,6 +46,8 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if scope["path"].startswith("/api/"):
+                    headers["cache-control"] = "no-store"
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)

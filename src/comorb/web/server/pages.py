@@ -71,6 +71,12 @@ def docs(request: Request, user: Viewer) -> HTMLResponse:
     return _page(request, "docs.html", {"calls": calls, "version": __version__})
 
 
+@router.get("/api/v1/openapi.json")
+def openapi(request: Request, user: Viewer) -> JSONResponse:
+    """Describe the API."""
+    return JSONResponse(request.app.openapi())
+
+
 @router.get("/open")
 def open_link(request: Request, store: TheStore, key: str = "", data: str = "") -> Response:
     """Begin a session with the one-time link, on some data when they are named."""

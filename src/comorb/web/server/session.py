@@ -6,6 +6,7 @@ import hmac
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.security import APIKeyCookie, HTTPBearer
 
 from comorb.web.server.access import COOKIE, Access, User
 from comorb.web.server.guard import SAFE
@@ -14,6 +15,11 @@ from comorb.web.server.refusals import RefusedError
 from comorb.web.server.store import Row, Store, Table
 
 EVERYONE = "*"
+# As the description of the API names them; `current_user` is who looks at them.
+WAYS_IN = (
+    HTTPBearer(scheme_name="token", auto_error=False),
+    APIKeyCookie(name=COOKIE, scheme_name="session", auto_error=False),
+)
 
 
 def count_wrong_try(request: Request) -> None:
