@@ -1,6 +1,8 @@
 """Opening data: what is understood, what is refused, and that nothing is left behind."""
 
+import errno
 import re
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +77,68 @@ def test_an_upload_is_cut_off_by_the_bytes_that_come(client, app):
     assert chunked.status_code == 413
     assert "larger than 2 MB" in chunked.json()["error"]
     assert uploads(app) == before
+
+
+class FullDisk:
+    """A file on a disk that has room for a kilobyte."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._file.close()
+
+    def write(self, chunk):
+        self._file.write(chunk[:1000])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("path", ["data", "data/{data}/maps", "runs/{run}/assign"])
+def test_a_disk_that_is_full_during_an_upload_is_told_and_nothing_is_left(
+    client, app, run, records, monkeypatch, path
+):
+    opened, workspace = Path.open, app.state.store.workspace
+
+    def left() -> list[Path]:
+        return [path for name in ("records.csv", "v.csv") for path in workspace.rglob(name)]
+
+    def full(path, mode="r", *more, **others):
+        file = opened(path, mode, *more, **others)
+        return FullDisk(file) if mode == "xb" else file
+
+    kept, before = uploads(app), left()
+    method = "POST" if "assign" in path else "PUT"
+    address = f"/api/v1/{path.format(data=run['data'], run=run['id'])}?name=v.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        told = client("eva").request(method, address, content=records.read_bytes())
+    assert told.status_code == 507
+    assert "disk of this server is full" in told.json()["error"]
+    assert (uploads(app), left()) == (kept, before)
+    assert client("eva").put("/api/v1/data?name=v.csv", content=records.read_bytes()).is_success
+
+
+def test_a_database_without_room_is_told_and_works_again_with_room(client, app, records):
+    store = app.state.store
+    (pages,) = store.query("PRAGMA page_count")
+    store.query(f"PRAGMA max_page_count = {pages['page_count']}")
+    try:
+        said = [
+            client("ana").put("/api/v1/data", params={"name": "x" * 190 + ".csv"}, content=b"")
+            for _ in range(40)
+        ]
+        for _ in range(300):
+            if client("ana").get(f"/api/v1/data/{mounted(client('ana'))['id']}").status_code == 507:
+                break
+        else:
+            raise AssertionError("the database always had room")
+        assert {each.status_code for each in said} <= {422, 507}
+    finally:
+        store.query("PRAGMA max_page_count = 1073741823")
+    assert client("ana").put("/api/v1/data?name=v.csv", content=records.read_bytes()).is_success
 
 
 def test_a_viewer_uploads_nothing(client):

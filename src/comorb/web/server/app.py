@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -91,6 +93,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RefusedError, refuse)
     app.add_exception_handler(TaskError, partial(_told, 422))
     app.add_exception_handler(StoppedError, partial(_told, 503))
+    app.add_exception_handler(OSError, _full)
+    app.add_exception_handler(sqlite3.OperationalError, _full)
     app.add_exception_handler(HTTPException, _plainly)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_middleware(Guard, hosts=settings.hosts)
@@ -132,6 +136,15 @@ def _clean(store: Store) -> None:
 
 async def _told(status: int, request: Request, error: Exception) -> Response:
     return answer(request.url.path, RefusedError(status, str(error)))
+
+
+async def _full(request: Request, error: Exception) -> Response:
+    """Say that the disk is full where that is what went wrong."""
+    code = error.errno if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", None)
+    if code not in (errno.ENOSPC, errno.EDQUOT, sqlite3.SQLITE_FULL):
+        raise error
+    said = "The disk of this server is full, so nothing was kept; ask whoever runs it to make room."
+    return answer(request.url.path, RefusedError(507, said))
 
 
 async def _plainly(request: Request, error: Exception) -> Response:

@@ -184,8 +184,8 @@ class Store:
 
     def remove(self, table: Table, key: str) -> None:
         """Remove data or a run, with its files."""
+        shutil.rmtree(self.folder(table, key), ignore_errors=True)  # first: it makes room
         self.query(_REMOVE.format(table), key)
-        shutil.rmtree(self.folder(table, key), ignore_errors=True)
 
     def audit(self, user: str, action: str, target: str) -> None:
         """Write down who did what to which data or run; never what it holds."""
