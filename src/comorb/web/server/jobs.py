@@ -1,7 +1,8 @@
 """Jobs: runs wait in one queue, are fitted one after the other, and can be watched and cancelled.
 
-Fits have a process of their own. Everything else that needs numbers is asked of a second one,
-so that a fit never keeps a page waiting; how stable clusters are is measured later, in a third.
+Fits have a process of their own, and what runs found is asked of a second one, so that a fit never
+keeps a page waiting. Records are read by others (`readers`); how stable clusters are is measured
+later, in one more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comorb.insight.profile.rough import rough
+from comorb.web.server.readers import Errand, Readers
 from comorb.web.server.store import Row, Store
 from comorb.web.worker import messages
 from comorb.web.worker.documents import document
@@ -44,6 +46,7 @@ class Jobs:
     def __init__(self, store: Store, min_cell: int) -> None:
         self.store, self.min_cell = store, min_cell
         self._fits, self._asks, self._later = Worker(), Worker(), Worker(nice=10)
+        self._readers = Readers()
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
         self._progress: dict[str, _Pace] = {}
@@ -77,7 +80,7 @@ class Jobs:
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
         self._closing.set()
-        for worker in (self._fits, self._asks, self._later):
+        for worker in (self._fits, self._asks, self._later, self._readers):
             worker.close()
         for waiting in (self._waiting, self._unmeasured):
             waiting.put(None)
@@ -112,8 +115,13 @@ class Jobs:
                         self._fits.stop()
 
     def ask(self, task: messages.Task) -> Any:
-        """Ask something of the second process and wait for the answer."""
+        """Ask something of a finished run and wait for the answer."""
         return self._asks.ask(task)
+
+    def read(self, task: messages.Task, errand: Errand) -> Any:
+        """Ask something of records, on the errand of a user, and wait for the answer."""
+        with self._readers.reader(errand) as reader:
+            return reader.ask(task)
 
     def progress(self, key: str) -> dict[str, Any]:
         """Return the state of a run: its stage, the share done, the seconds left if known."""

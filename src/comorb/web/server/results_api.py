@@ -12,10 +12,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
-from starlette.concurrency import run_in_threadpool
 
 from comorb.web.server.data_api import NO_NUL, Code, Text, known_ending, receive
 from comorb.web.server.jobs import Jobs
+from comorb.web.server.readers import Errand, while_there
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import told_run, view_of
 from comorb.web.server.session import (
@@ -115,7 +115,8 @@ def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, job
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
-    return jobs.ask(messages.ExplainRecord(jobs.task(row, data), asked.record))
+    task = messages.ExplainRecord(jobs.task(row, data), asked.record)
+    return jobs.read(task, Errand(user.name))
 
 
 @router.post("/runs/{key}/move", status_code=201)
@@ -144,7 +145,8 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
         await receive(request, records)
         path = str(folder / "out.csv")
         task = messages.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)
-        await run_in_threadpool(jobs.ask, task)
+        errand = Errand(user.name)
+        await while_there(request, errand, jobs.read, task, errand)
     except BaseException:
         shutil.rmtree(folder)
         raise

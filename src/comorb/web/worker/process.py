@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -84,7 +86,7 @@ class Worker:
         """End the process and what it is doing; the next task starts another."""
         with self._state:
             if self._process is not None:
-                self._process.terminate()
+                _terminate(self._process)
                 self._process.join(5)
                 if self._process.is_alive():
                     self._process.kill()
@@ -108,8 +110,18 @@ class Worker:
             return self._pipe
 
 
+def _terminate(process: multiprocessing.process.BaseProcess) -> None:
+    """End a process with those that it started, where they are a group of their own."""
+    with suppress(AttributeError, OSError):
+        if process.pid and process.is_alive():
+            os.killpg(process.pid, signal.SIGTERM)
+    process.terminate()
+
+
 def _work(pipe: Connection, nice: int) -> None:
     """Answer tasks until the other side is gone."""
+    if hasattr(os, "setsid") and multiprocessing.parent_process():
+        os.setsid()
     if hasattr(os, "nice"):
         os.nice(nice)
     from comorb.web.worker import tasks
