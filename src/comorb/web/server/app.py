@@ -27,6 +27,7 @@ from comorb.web.server import data_api, pages, results_api, runs_api
 from comorb.web.server.access import Access
 from comorb.web.server.guard import Guard
 from comorb.web.server.jobs import Jobs
+from comorb.web.server.readers import Readers
 from comorb.web.server.refusals import RefusedError, answer, refuse
 from comorb.web.server.session import EVERYONE, WAYS_IN
 from comorb.web.server.store import Store
@@ -49,6 +50,8 @@ class Settings:
     hosts: tuple[str, ...] = LOOPBACK  # the names that the server answers to
     min_cell: int = 11  # the smallest count that a protected view tells
     upload_limit: int = 500_000_000  # the most bytes of one upload
+    read_memory: int = 0  # the most bytes of memory to read records with; 0 is without a limit
+    read_seconds: float = 600  # the longest that records are read
     proxies: tuple[str, ...] = ()  # addresses whose word on who asks, and by https, is taken
 
     def __post_init__(self) -> None:
@@ -61,7 +64,8 @@ class Settings:
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; its state holds the settings, the store, access and jobs."""
     store = Store(settings.workspace)
-    jobs = Jobs(store, settings.min_cell)
+    readers = Readers(settings.read_memory, settings.read_seconds)
+    jobs = Jobs(store, settings.min_cell, readers)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

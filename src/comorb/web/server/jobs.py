@@ -43,10 +43,10 @@ class _Pace:
 class Jobs:
     """The queue of runs and the processes that do the work."""
 
-    def __init__(self, store: Store, min_cell: int) -> None:
+    def __init__(self, store: Store, min_cell: int, readers: Readers | None = None) -> None:
         self.store, self.min_cell = store, min_cell
         self._fits, self._asks, self._later = Worker(), Worker(), Worker(nice=10)
-        self._readers = Readers()
+        self._readers = readers or Readers()
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
         self._progress: dict[str, _Pace] = {}
@@ -120,8 +120,7 @@ class Jobs:
 
     def read(self, task: messages.Task, errand: Errand) -> Any:
         """Ask something of records, on the errand of a user, and wait for the answer."""
-        with self._readers.reader(errand) as reader:
-            return reader.ask(task)
+        return self._readers.ask(task, errand)
 
     def progress(self, key: str) -> dict[str, Any]:
         """Return the state of a run: its stage, the share done, the seconds left if known."""

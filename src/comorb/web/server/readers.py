@@ -8,13 +8,14 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from comorb.web.server.refusals import RefusedError
-from comorb.web.worker.process import StoppedError, Worker
+from comorb.web.worker.messages import Task
+from comorb.web.worker.process import StoppedError, TaskError, Worker
 
 Answer = TypeVar("Answer")
 _READERS = 2
@@ -55,14 +56,39 @@ class Errand:
 class Readers:
     """Two processes; a user has one of them at a time, so that nobody's slow file stops others."""
 
-    def __init__(self) -> None:
-        self._workers = [Worker() for _ in range(_READERS)]
+    def __init__(self, memory: int = 0, seconds: float = 600) -> None:
+        self._seconds = seconds
+        self._workers = [Worker(memory=memory) for _ in range(_READERS)]
         self._free: queue.Queue[Worker] = queue.Queue()
         for worker in self._workers:
             self._free.put(worker)
         self._lock = threading.Lock()
         self._asked: Counter[str] = Counter()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def ask(self, task: Task, errand: Errand) -> Any:
+        """Have a reader do a task, within the time that one may take."""
+        with self.reader(errand) as reader:
+            late = threading.Event()
+
+            def stop() -> None:
+                late.set()
+                reader.stop()
+
+            timer = threading.Timer(self._seconds, stop)
+            timer.start()
+            try:
+                return reader.ask(task)
+            except StoppedError:
+                if not late.is_set():
+                    raise
+                raise TaskError(
+                    f"To read this takes more than {self._seconds / 60:.3g} minutes, which is the "
+                    "most here; give fewer records, or ask for more time."
+                ) from None
+            finally:
+                timer.cancel()
+                timer.join()
 
     @contextmanager
     def reader(self, errand: Errand) -> Iterator[Worker]:

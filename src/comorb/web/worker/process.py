@@ -25,6 +25,7 @@ from comorb.web.worker.messages import Counted, Task
 if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
+_NO_MEMORY = "There is not enough memory for this; choose fewer records, or ask for more memory."
 _log = logging.getLogger("comorb.worker")
 
 
@@ -39,6 +40,10 @@ class TaskError(ComorbError):
     """A task that can't be done, in the words of the error that says why."""
 
 
+class OutOfMemoryError(TaskError):
+    """A task that memory didn't suffice for; its process may have none left, and is ended."""
+
+
 class StoppedError(ComorbError):
     """A task whose process was ended before it was done."""
 
@@ -46,8 +51,8 @@ class StoppedError(ComorbError):
 class Worker:
     """One process, started when it is first needed; tasks wait for each other."""
 
-    def __init__(self, nice: int = 0) -> None:
-        self._nice = nice
+    def __init__(self, nice: int = 0, memory: int = 0) -> None:
+        self._nice, self._memory = nice, memory  # bytes; 0 is without a limit
         self._turn = threading.Lock()
         self._state = threading.Lock()
         self.closed = False
@@ -66,6 +71,8 @@ class Worker:
                 pipe.send(task)
                 while True:
                     message = pipe.recv()
+                    if isinstance(message, OutOfMemoryError):
+                        self.stop()
                     if isinstance(message, TaskError):
                         raise message
                     if isinstance(message, Answer):
@@ -104,7 +111,8 @@ class Worker:
             if self._process is None or not self._process.is_alive() or self._pipe is None:
                 spawn = multiprocessing.get_context("spawn")
                 self._pipe, theirs = spawn.Pipe()
-                self._process = spawn.Process(target=_work, args=(theirs, self._nice), daemon=True)
+                given = (theirs, self._nice, self._memory)
+                self._process = spawn.Process(target=_work, args=given, daemon=True)
                 self._process.start()
                 theirs.close()
             return self._pipe
@@ -118,8 +126,18 @@ def _terminate(process: multiprocessing.process.BaseProcess) -> None:
     process.terminate()
 
 
-def _work(pipe: Connection, nice: int) -> None:
+def _limit(memory: int) -> None:
+    """Let this process and those that it starts have so many bytes each, where that can be said."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _work(pipe: Connection, nice: int, memory: int = 0) -> None:
     """Answer tasks until the other side is gone."""
+    if memory:
+        _limit(memory)
     if hasattr(os, "setsid") and multiprocessing.parent_process():
         os.setsid()
     if hasattr(os, "nice"):
@@ -136,7 +154,7 @@ def _work(pipe: Connection, nice: int) -> None:
         except ComorbError as error:
             answer = TaskError(str(error))
         except MemoryError:
-            answer = TaskError("There is not enough memory for this; choose a smaller cohort.")
+            answer = OutOfMemoryError(_NO_MEMORY)
         except Exception as error:
             _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
             answer = TaskError(f"This can't be done: an unexpected {type(error).__name__}.")
