@@ -15,6 +15,7 @@ from comorb.insight.runs.folder import load_profile
 
 TELL_COUNTS = ("assign", "choose", "compare", "fit", "inspect", "profile", "report", "stability")
 TELL_NONE = {
+    "audit": "who did what, by id",
     "demo": "simulated patients",
     "reproduce": "simulated patients, and public data",
     "serve": "pages have views of their own",

@@ -1,5 +1,7 @@
 """serve, and what it refuses."""
 
+from comorb.cli import serve
+
 
 def test_serve_refuses_missing_records_and_open_addresses(comorb):
     missing = comorb("serve", "none.csv", "--no-browser")
@@ -7,3 +9,26 @@ def test_serve_refuses_missing_records_and_open_addresses(comorb):
     told = comorb("serve", "--host", "0.0.0.0", "--no-browser")
     assert told.exit_code == 1
     assert "expected users before listening on 0.0.0.0" in told.stderr
+
+
+def test_serve_and_user_tell_in_one_line_that_a_workspace_is_none(comorb, tmp_path):
+    (tmp_path / "comorb-workspace").mkdir()
+    (tmp_path / "comorb-workspace" / "comorb.sqlite").write_text("no database " * 100)
+    for words in (("serve", "--no-browser"), ("user", "list"), ("audit", "verify")):
+        told = comorb(*words)
+        assert told.exit_code == 1
+        assert "expected a workspace of the explorer" in told.stderr
+        assert len(told.stderr.strip().splitlines()) == 1
+
+
+def test_serve_passes_its_limits_on_and_has_usual_ones(comorb, monkeypatch):
+    seen = []
+    monkeypatch.setattr(serve, "run_explorer", lambda settings, *_: seen.append(settings))
+    comorb("serve", "--no-browser")
+    words = ("--read-memory", 1.5, "--read-minutes", 2, "--proxy", "10.0.0.1")
+    comorb("serve", "--no-browser", *words)
+    usual, given = seen
+    assert (usual.read_seconds, usual.proxies) == (600, ())
+    assert usual.read_memory >= 4 << 30
+    assert (given.read_memory, given.read_seconds) == (1_500_000_000, 120)
+    assert given.proxies == ("10.0.0.1",)

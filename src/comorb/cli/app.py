@@ -16,6 +16,7 @@ COMMANDS = {
     "reproduce": "Make the paper's figures and tables again, and judge its claims.",
     "serve": "Explore clusters in a browser.",
     "user": "Add, remove or list the users of the explorer.",
+    "audit": "Show or verify the log of what was done in the explorer.",
 }
 _PAGE = """\
 Usage: comorb [OPTIONS] COMMAND [ARGS]...

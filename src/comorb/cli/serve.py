@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,24 @@ from comorb.cli.options import Workspace
 
 if TYPE_CHECKING:
     from comorb.web.server.app import Settings
+
+
+_LEAST_MEMORY = 4 << 30  # of addresses, of which libraries take more than they use
+Proxy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A proxy whose word on who asks, and by https, is taken. Repeatable.",
+    ),
+]
+ReadMemory = Annotated[
+    float | None,
+    typer.Option(
+        metavar="GB",
+        show_default="half of this machine's",
+        help="The most memory to read records with, in gigabytes.",
+    ),
+]
 
 
 def serve(  # noqa: PLR0913 - one parameter for each option
@@ -30,10 +49,15 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="HOST", help="A host name that the server answers to. Repeatable."),
     ] = None,
+    proxy: Proxy = None,
     min_cell: Annotated[int, typer.Option(min=2, metavar="N", help="Protect counts under N.")] = 11,
     upload_limit: Annotated[
         int, typer.Option(metavar="MB", help="The largest upload, in megabytes.")
     ] = 500,
+    read_memory: ReadMemory = None,
+    read_minutes: Annotated[
+        float, typer.Option(metavar="N", help="The longest that records are read.")
+    ] = 10,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Explore clusters in a browser.
@@ -55,8 +79,19 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         hosts=(*LOOPBACK, host, *(name or ())),
         min_cell=min_cell,
         upload_limit=upload_limit * 1_000_000,
+        read_memory=_half_of_memory() if read_memory is None else int(read_memory * 1e9),
+        read_seconds=read_minutes * 60,
+        proxies=tuple(proxy or ()),
     )
     run_explorer(settings, host, port, browser)
+
+
+def _half_of_memory() -> int:
+    """Return half of the machine's memory in bytes, no less than reading takes; 0 if not known."""
+    try:
+        return max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2, _LEAST_MEMORY)
+    except (AttributeError, ValueError, OSError):
+        return 0
 
 
 def run_explorer(

@@ -7,11 +7,14 @@ from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from comorb.storage import check_file, write_whole
 
+_FORMULA = r"'*[=+\-@\t\r]"  # how a text begins that a spreadsheet would work out
+_NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 _WRITERS = {
     ".csv": lambda sink, schema: pa_csv.CSVWriter(sink, schema),
     ".parquet": lambda sink, schema: pq.ParquetWriter(
@@ -23,7 +26,8 @@ _WRITERS = {
 def export(batches: Iterable[pa.RecordBatch], path: str | Path, force: bool = False) -> None:
     """Write batches of rows, one at least and all of one schema, to a .csv or .parquet file.
 
-    Memory holds one batch at a time. A file that is there is replaced by ``force`` only.
+    Memory holds one batch at a time. A file that is there is replaced by ``force`` only. In a .csv
+    file an apostrophe goes before a text that a spreadsheet would take for a formula.
     """
     path = Path(path)
     check_export(path, force)
@@ -31,7 +35,25 @@ def export(batches: Iterable[pa.RecordBatch], path: str | Path, force: bool = Fa
     first = next(rest)
     with write_whole(path) as sink, _WRITERS[path.suffix.lower()](sink, first.schema) as writer:
         for batch in chain([first], rest):
-            writer.write_batch(batch)
+            writer.write_batch(_without_formulas(batch) if path.suffix.lower() == ".csv" else batch)
+
+
+def without_apostrophes(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts of a .csv file that `export` wrote as they were before."""
+    return pc.replace_substring_regex(texts, rf"\A'({_FORMULA})", r"\1")
+
+
+def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [
+        _with_apostrophes(column) if pa.types.is_string(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.record_batch(columns, schema=batch.schema)
+
+
+def _with_apostrophes(texts: pa.Array) -> pa.Array:
+    marked = pc.replace_substring_regex(texts, rf"\A({_FORMULA})", r"'\1")
+    return pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, marked)
 
 
 def check_export(path: Path, force: bool) -> None:

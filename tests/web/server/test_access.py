@@ -79,12 +79,42 @@ def test_a_session_ends_with_its_user_its_time_or_its_owners_wish(access, monkey
     assert not access.remove_user("ana")
 
 
+def test_a_name_that_is_given_again_inherits_nothing(access, store):
+    access.add_user("ana", "analyst")
+    kept = store.add("runs", "ana", {"state": "done"})["id"]
+    data = store.add("data", "ana", {"kind": "upload"})["id"]
+    store.query("INSERT INTO questions VALUES ('ana', 'd', 'q', 0)")
+    access.add_user("ana", "exporter")  # a new token for the same person
+    assert store.get("runs", kept)["owner"] == store.get("data", data)["owner"] == "ana"
+    access.remove_user("ana")
+    access.add_user("ana", "analyst")
+    owners = {store.get("runs", kept)["owner"], store.get("data", data)["owner"]}
+    owners |= {row["user"] for row in store.query("SELECT user FROM questions")}
+    (owner,) = owners
+    assert owner.startswith("ana (removed ")
+    assert not module._NAME.fullmatch(owner)
+
+
+def test_what_a_name_left_before_it_was_closed_is_not_inherited_either(access, store):
+    left = store.add("runs", "ana", {"state": "done"})["id"]
+    access.add_user("ana", "analyst")
+    assert store.get("runs", left)["owner"] != "ana"
+
+
+def test_the_runs_of_a_removed_user_end(access, store):
+    access.add_user("ana", "analyst")
+    before = ("queued", "running", "done", "failed")
+    runs = [store.add("runs", "ana", {"state": state})["id"] for state in before]
+    other = store.add("runs", "bea", {"state": "queued"})["id"]
+    access.remove_user("ana")
+    states = [store.get("runs", key)["state"] for key in (*runs, other)]
+    assert states == ["cancelled", "cancelled", "done", "failed", "queued"]
+
+
 def test_five_wrong_tries_are_enough_for_a_minute(access, monkeypatch):
-    for _ in range(5):
-        assert access.may_try("10.0.0.1")
-        access.failed("10.0.0.1")
-    assert not access.may_try("10.0.0.1")
-    assert access.may_try("10.0.0.2")
+    assert [access.too_many("10.0.0.1") for _ in range(7)] == [False] * 5 + [True] * 2
+    assert not access.too_many("10.0.0.2")
     now = module.time.monotonic()
     monkeypatch.setattr(module.time, "monotonic", lambda: now + 61)
-    assert access.may_try("10.0.0.1")
+    assert not access.too_many("10.0.0.1")
+    assert access._tries.keys() == {"10.0.0.1"}  # those of a minute ago are forgotten

@@ -1,10 +1,13 @@
 """Opening data: what is understood, what is refused, and that nothing is left behind."""
 
+import errno
 import re
+from pathlib import Path
 
 import pytest
 
 from comorb.records.datasets import region
+from comorb.web.server.access import ROLES
 from tests.web.conftest import LIMIT, mounted
 
 
@@ -74,6 +77,68 @@ def test_an_upload_is_cut_off_by_the_bytes_that_come(client, app):
     assert chunked.status_code == 413
     assert "larger than 2 MB" in chunked.json()["error"]
     assert uploads(app) == before
+
+
+class FullDisk:
+    """A file on a disk that has room for a kilobyte."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._file.close()
+
+    def write(self, chunk):
+        self._file.write(chunk[:1000])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("path", ["data", "data/{data}/maps", "runs/{run}/assign"])
+def test_a_disk_that_is_full_during_an_upload_is_told_and_nothing_is_left(
+    client, app, run, records, monkeypatch, path
+):
+    opened, workspace = Path.open, app.state.store.workspace
+
+    def left() -> list[Path]:
+        return [path for name in ("records.csv", "v.csv") for path in workspace.rglob(name)]
+
+    def full(path, mode="r", *more, **others):
+        file = opened(path, mode, *more, **others)
+        return FullDisk(file) if mode == "xb" else file
+
+    kept, before = uploads(app), left()
+    method = "POST" if "assign" in path else "PUT"
+    address = f"/api/v1/{path.format(data=run['data'], run=run['id'])}?name=v.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        told = client("eva").request(method, address, content=records.read_bytes())
+    assert told.status_code == 507
+    assert "disk of this server is full" in told.json()["error"]
+    assert (uploads(app), left()) == (kept, before)
+    assert client("eva").put("/api/v1/data?name=v.csv", content=records.read_bytes()).is_success
+
+
+def test_a_database_without_room_is_told_and_works_again_with_room(client, app, records):
+    store = app.state.store
+    (pages,) = store.query("PRAGMA page_count")
+    store.query(f"PRAGMA max_page_count = {pages['page_count']}")
+    try:
+        said = [
+            client("ana").put("/api/v1/data", params={"name": "x" * 190 + ".csv"}, content=b"")
+            for _ in range(40)
+        ]
+        for _ in range(300):
+            if client("ana").get(f"/api/v1/data/{mounted(client('ana'))['id']}").status_code == 507:
+                break
+        else:
+            raise AssertionError("the database always had room")
+        assert {each.status_code for each in said} <= {422, 507}
+    finally:
+        store.query("PRAGMA max_page_count = 1073741823")
+    assert client("ana").put("/api/v1/data?name=v.csv", content=records.read_bytes()).is_success
 
 
 def test_a_viewer_uploads_nothing(client):
@@ -223,13 +288,22 @@ def test_groups_of_an_own_map_are_the_codes(client):
 
 
 def test_chronic_conditions_alone_are_fewer(client):
-    ana = client("ana")
-    data = f"/api/v1/data/{mounted(ana)['id']}"
+    eva = client("eva")
+    data = f"/api/v1/data/{mounted(eva)['id']}"
     every, chronic = (
-        ana.post(f"{data}/size", json={"rules": {"at_least": 1, **more}}).json()["features"]
+        eva.post(f"{data}/size", json={"rules": {"at_least": 1, **more}}).json()["features"]
         for more in ({}, {"chronic": True})
     )
     assert 0 < chronic < every
+
+
+def test_analysts_leave_mounted_data_as_they_are(client):
+    key = mounted(client("ana"))["id"]
+    for change in ({"title": "mine"}, {"system": "opaque"}, {"outcomes": []}, {"layout": {}}):
+        assert client("ana").patch(f"/api/v1/data/{key}", json=change).status_code == 403
+    told = client("eva").patch(f"/api/v1/data/{key}", json={"title": "Visits"})
+    assert (told.status_code, told.json()["title"]) == (200, "Visits")
+    client("eva").patch(f"/api/v1/data/{key}", json={"title": "visits"})
 
 
 def test_mounted_and_built_in_data_stay(client):
@@ -242,4 +316,7 @@ def test_the_audit_log_says_who_did_what_to_which_and_no_more(app):
     assert {"upload", "delete data"} <= {row["action"] for row in log}
     for row in log:
         assert re.fullmatch(r"[a-z .]+", row["action"])
+        if row["action"] in ("fail to sign in", "remove user", *(f"add {role}" for role in ROLES)):
+            assert re.fullmatch(r"[a-z]+", row["target"])
+            continue
         assert re.fullmatch(r"[0-9a-f]{12}|heart-failure|tertiary|", row["target"])

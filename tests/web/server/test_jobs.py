@@ -7,6 +7,7 @@ import pytest
 
 from comorb.insight.profile.keys import FILE
 from comorb.web.server.jobs import Jobs
+from comorb.web.server.readers import Errand
 from comorb.web.server.store import Store
 from comorb.web.worker import messages
 from comorb.web.worker.process import TaskError
@@ -71,6 +72,6 @@ def test_the_secret_is_made_at_the_start_and_one_that_is_damaged_is_told_when_ne
     again.start()
     data = again.data_of(store.add("data", "*", DATA, "built"))
     with pytest.raises(TaskError, match="is damaged; put back the file"):
-        again.ask(messages.CountProtected(data, {}, str(tmp_path), 11))
+        again.read(messages.CountProtected(data, {}, str(tmp_path), 11), Errand("ana"))
     again.close()
     store.close()

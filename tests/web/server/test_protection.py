@@ -52,7 +52,7 @@ ROUTES = {
     "GET /api/v1/compare/{one}/{two}": ("viewer", "protected flows; exporters may see all"),
     "GET /api/v1/runs/{key}/download/{name}": ("viewer", "protected; exporters may have all"),
     "POST /api/v1/logout": ("viewer", "nothing"),
-    "GET /api/v1/openapi.json": (None, "nothing"),
+    "GET /api/v1/openapi.json": ("viewer", "nothing"),
     "GET /texts.json": (None, "nothing"),
     "GET /": ("viewer", "nothing: a frame"),
     "GET /data/{key}": ("analyst", "nothing: a frame"),

@@ -4,16 +4,18 @@ import csv
 import io
 import json
 import shlex
+import threading
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from comorb.cli import group
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.folder import load_profile
 from comorb.storage import load_model
-from tests.web.conftest import mounted, new_run, wait
+from tests.web.conftest import BASE, mounted, new_run, wait
 
 
 def test_a_run_is_told_in_full_or_protected(client, run):
@@ -89,6 +91,55 @@ def test_others_see_a_run_once_it_is_shared_and_only_its_owner_changes_it(client
     assert vera.patch(path, json={"title": "mine"}).status_code == 403
     assert eva.patch(path, json={"shared": False}).json()["shared"] is False
     assert vera.get(path).status_code == 404
+
+
+def test_a_shared_run_does_not_name_a_private_one_that_it_is_inside_of(client, run):
+    eva, vera = client("eva"), client("vera")
+    inside = new_run(eva, within={"run": run["id"], "cluster": 1}, k=2, title="Inside")
+    eva.patch(f"/api/v1/runs/{inside['id']}", json={"shared": True})
+    told = vera.get(f"/api/v1/runs/{inside['id']}")
+    assert told.json()["path"] == []
+    assert run["title"] not in told.text
+    eva.delete(f"/api/v1/runs/{inside['id']}")
+
+
+def test_a_run_of_another_is_copied_by_exporters_alone(client, run):
+    path = f"/api/v1/runs/{run['id']}"
+    client("eva").patch(path, json={"shared": True})
+    told = client("bea").post(f"{path}/duplicate")
+    assert told.status_code == 403
+    assert "would outlast the sharing" in told.json()["error"]
+    client("eva").patch(path, json={"shared": False})
+
+
+def test_a_record_of_data_that_one_may_not_see_is_not_moved(client, app, records):
+    ana, eva = client("ana"), client("eva")
+    sent = ana.put("/api/v1/data", params={"name": "own.csv"}, content=records.read_bytes())
+    row = new_run(ana, data=sent.json()["id"])
+    path = f"/api/v1/runs/{row['id']}"
+    ana.patch(path, json={"shared": True})
+    before = len(app.state.store.list("runs"))
+    for route, body in (("record", {}), ("move", {"cluster": 1})):
+        assert eva.post(f"{path}/{route}", json={"record": "1"} | body).status_code == 404
+    assert len(app.state.store.list("runs")) == before
+    ana.delete(path)
+
+
+def test_a_removed_user_s_events_and_fit_end(app, client):
+    access, store = app.state.access, app.state.store
+    token = access.add_user("zoe", "analyst")
+    zoe = TestClient(app, base_url=BASE, headers={"authorization": f"Bearer {token}"})
+    made = zoe.post("/api/v1/runs", json={"data": "tertiary", "k": "auto"}).json()["id"]
+    wait(zoe, made, "running")
+    removing = threading.Timer(0.5, access.remove_user, ["zoe"])
+    removing.start()
+    with zoe.stream("GET", f"/api/v1/runs/{made}/events") as events:
+        told = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
+    removing.join()
+    assert {each["state"] for each in told} == {"running"}
+    after = new_run(client("eva"))
+    assert after["state"] == "done"
+    assert store.get("runs", made)["state"] == "cancelled"
 
 
 def test_relevance_follows_lambda(client, run):
@@ -246,6 +297,7 @@ def test_a_run_is_downloaded(client, run, app, name, start):
     before = {path.name for path in folder.iterdir()}
     told = client("eva").get(f"/api/v1/runs/{run['id']}/download/{name}")
     assert told.status_code == 200
+    assert told.headers["cache-control"] == "no-store"
     assert told.content.startswith(start)
     assert {path.name for path in folder.iterdir()} == before
     log = app.state.store.query("SELECT action, target FROM audit")

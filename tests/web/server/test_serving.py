@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from contextlib import ExitStack, closing
 
 import pytest
+from fastapi.testclient import TestClient
 
-from comorb.errors import InputError
+from comorb.errors import InputError, StorageError
+from comorb.web.server.access import Access
 from comorb.web.server.app import Settings
 from comorb.web.server.serving import check_address, explorer, listen
 from comorb.web.server.store import Store
@@ -46,3 +49,62 @@ def test_the_web_process_starts_without_numpy():
 def test_a_smallest_count_of_none_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"expected 1 or more as the smallest count .* got 0"):
         Settings(tmp_path, min_cell=0)
+
+
+@pytest.fixture
+def behind(tmp_path):
+    """Return clients at two addresses, of a server that trusts some proxies."""
+    with ExitStack() as opened:
+
+        def clients(*proxies: str) -> list[TestClient]:
+            server, _ = explorer(Settings(tmp_path, proxies=proxies), "127.0.0.1")
+            opened.callback(server.config.app.state.store.close)
+            server.config.load()
+            app, base = server.config.loaded_app, "http://127.0.0.1"
+            places = ("10.0.0.1", "10.0.0.2")
+            return [TestClient(app, base_url=base, client=(host, 1)) for host in places]
+
+        yield clients
+
+
+def wrong_tries(client: TestClient, said: list[str]) -> list[int]:
+    headers = {"authorization": "Bearer wrong"}
+    return [
+        client.get("/api/v1/runs", headers=headers | {"x-forwarded-for": one}).status_code
+        for one in said
+    ]
+
+
+def test_who_asks_is_believed_of_a_named_proxy_alone(behind):
+    proxy, other = behind("10.0.0.1")
+    many = [f"192.0.2.{place}" for place in range(7)]
+    assert wrong_tries(proxy, many) == [401] * 7
+    assert wrong_tries(proxy, ["192.0.2.99"] * 6) == [401] * 5 + [429]
+    assert wrong_tries(proxy, ["1.1.1.1, 192.0.2.99"]) == [429]  # what a client adds is passed over
+    assert wrong_tries(other, many) == [401] * 5 + [429] * 2
+
+
+def test_no_proxy_is_believed_unless_it_is_named(behind, monkeypatch):
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    client, _ = behind()
+    assert wrong_tries(client, [f"192.0.2.{place}" for place in range(7)])[5:] == [429, 429]
+
+
+@pytest.mark.parametrize(("scheme", "secure"), [("https", True), ("http", False)])
+def test_a_cookie_is_secure_where_the_named_proxy_says_https(tmp_path, behind, scheme, secure):
+    with closing(Store(tmp_path)) as store:
+        token = Access(store).add_user("ana", "viewer")
+    proxy, other = behind("10.0.0.1")
+    for client, told in ((proxy, secure), (other, False)):
+        headers = {"x-forwarded-proto": scheme}
+        page = client.post("/login", data={"token": token}, headers=headers, follow_redirects=False)
+        assert ("secure" in page.headers["set-cookie"].lower()) == told
+
+
+def test_a_second_server_of_a_workspace_is_refused(tmp_path):
+    first, _ = explorer(Settings(tmp_path), "127.0.0.1")
+    with pytest.raises(StorageError, match="another server is at work"):
+        explorer(Settings(tmp_path), "127.0.0.1")
+    first.config.app.state.store.close()
+    again, _ = explorer(Settings(tmp_path), "127.0.0.1")
+    again.config.app.state.store.close()

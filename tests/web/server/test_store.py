@@ -2,9 +2,12 @@
 
 import sqlite3
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
+from comorb.errors import StorageError
 from comorb.web.server.store import Store
 
 
@@ -50,4 +53,109 @@ def test_the_audit_log_is_only_added_to(store):
         store.query("DELETE FROM audit")
     with pytest.raises(sqlite3.IntegrityError, match="only added to"):
         store.query("UPDATE audit SET user = 'bea'")
+    for number in (1, "1"):
+        with pytest.raises(sqlite3.IntegrityError, match="only added to"):
+            store.query(
+                "INSERT OR REPLACE INTO audit VALUES (?, '', 'bea', 'run', 'abc', '')", number
+            )
     assert [row["user"] for row in store.query("SELECT * FROM audit")] == ["ana"]
+    assert store.broken_act() is None
+
+
+def test_a_log_of_an_earlier_version_is_sealed_as_it_was(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "comorb.sqlite")) as old:
+        for table in ("users", "sessions", "data", "runs"):
+            with closing(Store(tmp_path / "new")) as new:
+                (row,) = new.query("SELECT sql FROM sqlite_master WHERE name = ?", table)
+            old.execute(row["sql"])
+        old.execute("CREATE TABLE audit (at TEXT, user TEXT, action TEXT, target TEXT)")
+        old.execute("CREATE TRIGGER audit_grows BEFORE DELETE ON audit BEGIN SELECT 1; END")
+        old.execute("INSERT INTO audit VALUES ('then', 'ana', 'run', 'abc')")
+        old.commit()
+    for _ in range(2):
+        with closing(Store(tmp_path)) as store:
+            assert [(act["number"], act["at"]) for act in store.acts()] == [(1, "then")]
+            assert store.broken_act() is None
+
+
+def test_many_threads_and_processes_add_to_one_log(store):
+    other = Store(store.workspace)
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda i: (store, other)[i % 2].audit("ana", "run", str(i)), range(80)):
+            pass
+    assert len(store.acts()) == 80
+    assert store.broken_act() is None
+    other.close()
+
+
+def not_a_database(path):
+    path.write_bytes(b"no database, " * 500)
+
+
+def a_folder(path):
+    path.mkdir()
+
+
+def of_something_else(path):
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE users (id INTEGER)")
+
+
+def of_another_version(path):
+    with closing(Store(path.parent)) as store:
+        store.query("ALTER TABLE runs ADD COLUMN more TEXT")
+
+
+def cut_off(path):
+    with closing(Store(path.parent)) as store:
+        for i in range(300):
+            store.audit("ana", "run", str(i) * 20)
+        store.query("PRAGMA wal_checkpoint(TRUNCATE)")
+    path.write_bytes(path.read_bytes()[:9000])
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (not_a_database, "file is not a database"),
+        (a_folder, "unable to open"),
+        (of_something_else, "a database of something else"),
+        (of_another_version, "table runs is of another version"),
+        (cut_off, "damaged|malformed"),
+    ],
+)
+def test_what_is_no_workspace_is_refused_and_left_as_it_is(tmp_path, make, said):
+    path = tmp_path / "comorb.sqlite"
+    make(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(StorageError, match=rf"expected a workspace of the explorer.*({said})"):
+        Store(tmp_path)
+    assert before is None or path.read_bytes() == before
+
+
+def test_a_workspace_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="File exists"):
+        Store(tmp_path / "file")
+
+
+def test_one_server_holds_a_workspace_until_it_is_closed(store):
+    store.hold()
+    other = Store(store.workspace)
+    with pytest.raises(StorageError, match="another server is at work in"):
+        other.hold()
+    other.audit("ana", "run", "abc")  # commands may still work in it
+    store.close()
+    other.hold()
+    other.close()
+
+
+def test_a_transaction_is_done_whole_or_not_at_all(store):
+    def half_done():
+        with store.transaction():
+            store.audit("ana", "run", "abc")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        half_done()
+    assert store.acts() == []

@@ -2,13 +2,16 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from comorb.web.worker.messages import Data, ListCodes, ShowProfile
-from comorb.web.worker.process import StoppedError, TaskError, Worker, _work
+from comorb.web.worker.process import StoppedError, TaskError, Worker, _terminate, _work
 
 DATA = Data("heart_failure", "builtin", "", {}, "")
 SLOW = ListCodes(DATA, {})
@@ -78,3 +81,29 @@ def test_a_machine_without_niceness_has_workers_too(monkeypatch):
     ours, theirs = multiprocessing.Pipe()
     ours.close()
     assert _work(theirs, 5) is None
+
+
+def _start_another(pipe):
+    os.setsid()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
+        pipe.send(other.pid)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes can't be seen here")
+def test_what_a_process_started_ends_with_it():
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=_start_another, args=(theirs,), daemon=True)
+    process.start()
+    other = ours.recv()
+    _terminate(process)
+    process.join(10)
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{other}/stat").read_text().split()[2]
+        except OSError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError("it still runs")

@@ -16,7 +16,7 @@ from comorb.insight.profile import cells
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
-from comorb.records.export import export
+from comorb.records.export import export, without_apostrophes
 
 PROFILE, KEYS = "profile.json", "keys.json"
 
@@ -60,7 +60,8 @@ class RunFolder:
         """Read the number of the cluster of each record, and its confidence."""
         types = {"id": pa.string(), "cluster": pa.int64(), "confidence": pa.float64()}
         options = pa_csv.ConvertOptions(column_types=types)
-        return pa_csv.read_csv(self.assignments, convert_options=options)
+        table = pa_csv.read_csv(self.assignments, convert_options=options)
+        return table.set_column(0, "id", without_apostrophes(table["id"]))
 
 
 def load_run_model(run: str | Path) -> storage.SavedModel:

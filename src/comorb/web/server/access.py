@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from comorb.errors import InputError
+from comorb.web.server.audit import COMMAND_LINE
 from comorb.web.server.store import Store
 
 ROLES = ("viewer", "analyst", "exporter")
@@ -20,6 +21,10 @@ COOKIE = "comorb_session"
 _HOURS = 12
 _NAME = re.compile(r"[\w.@-]{1,64}")
 _TRIES, _MINUTE = 5, 60.0
+_END_RUNS = """
+UPDATE runs SET body = json_set(body, '$.state', 'cancelled')
+WHERE owner = ? AND json_extract(body, '$.state') IN ('queued', 'running')
+"""
 
 
 @dataclass(frozen=True)
@@ -64,16 +69,37 @@ class Access:
         if role not in ROLES:
             raise InputError(f"expected a role out of {', '.join(ROLES)}, got {role!r}")
         token = secrets.token_urlsafe(32)
-        self.remove_user(name)
-        self._store.query(
-            "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
-        )
+        with self._store.transaction():
+            if self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
+                self._store.query("DELETE FROM sessions WHERE user = ?", name)
+            else:
+                self._close_owner(name)
+            self._store.query(
+                "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
+            )
+            self._store.audit(COMMAND_LINE, f"add {role}", name)
         return token
 
     def remove_user(self, name: str) -> bool:
-        """Remove a user with all sessions; say whether there was one."""
+        """Remove a user with all sessions; say whether there was one.
+
+        What was theirs stays, under a name that nobody can have again.
+        """
+        with self._store.transaction():
+            if not self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
+                return False
+            self._close_owner(name)
+            self._store.audit(COMMAND_LINE, "remove user", name)
+        return True
+
+    def _close_owner(self, name: str) -> None:
+        """Give what belongs to a name that is no user's to nobody, and end its runs."""
+        nobody = f"{name} (removed {secrets.token_hex(4)})"
         self._store.query("DELETE FROM sessions WHERE user = ?", name)
-        return bool(self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name))
+        self._store.query("UPDATE questions SET user = ? WHERE user = ?", nobody, name)
+        self._store.query("UPDATE data SET owner = ? WHERE owner = ?", nobody, name)
+        self._store.query(_END_RUNS, name)
+        self._store.query("UPDATE runs SET owner = ? WHERE owner = ?", nobody, name)
 
     def users(self) -> list[tuple[str, str]]:
         """Return the name and role of each user."""
@@ -125,20 +151,20 @@ class Access:
         """End a session."""
         self._store.query("DELETE FROM sessions WHERE token = ?", _hash(session))
 
-    def may_try(self, client: str) -> bool:
-        """Whether a client has had fewer than five wrong tries within a minute."""
-        with self._lock:
-            tries = self._tries.get(client, deque())
-            while tries and tries[0] < time.monotonic() - _MINUTE:
-                tries.popleft()
-            if not tries:
-                self._tries.pop(client, None)
-            return len(tries) < _TRIES
+    def too_many(self, client: str) -> bool:
+        """Count a wrong try of a client, and say whether it had five within a minute before.
 
-    def failed(self, client: str) -> None:
-        """Count a wrong try."""
+        A right token is never asked to wait: those behind one address don't lock each other out.
+        """
+        now = time.monotonic()
         with self._lock:
-            self._tries.setdefault(client, deque(maxlen=_TRIES)).append(time.monotonic())
+            for one in [one for one, tries in self._tries.items() if tries[-1] < now - _MINUTE]:
+                del self._tries[one]
+            tries = self._tries.setdefault(client, deque(maxlen=_TRIES))
+            full = len(tries) == _TRIES and tries[0] >= now - _MINUTE
+            if not full:
+                tries.append(now)
+            return full
 
 
 def _hash(token: str) -> str:

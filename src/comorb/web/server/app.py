@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +14,7 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Security
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,11 +27,13 @@ from comorb.web.server import data_api, pages, results_api, runs_api
 from comorb.web.server.access import Access
 from comorb.web.server.guard import Guard
 from comorb.web.server.jobs import Jobs
+from comorb.web.server.readers import Readers
 from comorb.web.server.refusals import RefusedError, answer, refuse
-from comorb.web.server.session import EVERYONE
+from comorb.web.server.session import EVERYONE, WAYS_IN
 from comorb.web.server.store import Store
 from comorb.web.worker.process import StoppedError, TaskError
 
+_LEFT = ("*/assign-*", "*/download-*", "*/shown-*.json", f"*/maps/{'?' * 12}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BUILT_IN = {
     "heart-failure": ("heart_failure", "Heart failure (simulated)"),
@@ -44,6 +50,9 @@ class Settings:
     hosts: tuple[str, ...] = LOOPBACK  # the names that the server answers to
     min_cell: int = 11  # the smallest count that a protected view tells
     upload_limit: int = 500_000_000  # the most bytes of one upload
+    read_memory: int = 0  # the most bytes of memory to read records with; 0 is without a limit
+    read_seconds: float = 600  # the longest that records are read
+    proxies: tuple[str, ...] = ()  # addresses whose word on who asks, and by https, is taken
 
     def __post_init__(self) -> None:
         if self.min_cell < 1:
@@ -55,16 +64,19 @@ class Settings:
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; its state holds the settings, the store, access and jobs."""
     store = Store(settings.workspace)
-    jobs = Jobs(store, settings.min_cell)
+    readers = Readers(settings.read_memory, settings.read_seconds)
+    jobs = Jobs(store, settings.min_cell, readers)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
+        before = os.umask(0o077)  # what is written is for this account alone, workers' files too
         _clean(store)
         _mount(store, settings.records)
         jobs.start()
         yield
         jobs.close()
         store.close()
+        os.umask(before)
 
     app = FastAPI(
         title="comorb",
@@ -72,18 +84,21 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=life,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # pages.py has it, for those who are signed in
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
     app.state.access = Access(store)
-    for router in (data_api.router, runs_api.router, results_api.router, pages.router):
-        app.include_router(router)
+    for router in (data_api.router, runs_api.router, results_api.router):
+        app.include_router(router, dependencies=[Security(way) for way in WAYS_IN])
+    app.include_router(pages.router)
     page = Path(str(resources.files("comorb.insight.views"))) / "page"
     app.mount("/page", StaticFiles(directory=page))
     app.mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "static"))
     app.add_exception_handler(RefusedError, refuse)
     app.add_exception_handler(TaskError, partial(_told, 422))
     app.add_exception_handler(StoppedError, partial(_told, 503))
+    app.add_exception_handler(OSError, _full)
+    app.add_exception_handler(sqlite3.OperationalError, _full)
     app.add_exception_handler(HTTPException, _plainly)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_middleware(Guard, hosts=settings.hosts)
@@ -107,16 +122,33 @@ def _mount(store: Store, records: Sequence[Path]) -> None:
 
 
 def _clean(store: Store) -> None:
-    """Remove what an interrupted upload left, and what earlier versions showed of runs."""
+    """Remove what a killed server left half-done, and what earlier versions showed of runs."""
     for row in store.list("data"):
-        if row["kind"] == "upload" and "about" not in row:
+        if row["kind"] == "upload" and "about" not in row and not row.get("refused"):
             store.remove("data", row["id"])
-    for old in (store.workspace / "runs").glob("*/shown-*.json"):
-        old.unlink()
+    for table in ("data", "runs"):
+        folder = store.workspace / table
+        lost = [path for path in folder.iterdir() if store.get(table, path.name) is None]
+        drafts = [path for path in folder.glob("*/.*") if path.is_file()]
+        left = [path for pattern in _LEFT for path in folder.glob(pattern)]
+        for path in {*lost, *drafts, *left}:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
 
 async def _told(status: int, request: Request, error: Exception) -> Response:
     return answer(request.url.path, RefusedError(status, str(error)))
+
+
+async def _full(request: Request, error: Exception) -> Response:
+    """Say that the disk is full where that is what went wrong."""
+    code = error.errno if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", None)
+    if code not in (errno.ENOSPC, errno.EDQUOT, sqlite3.SQLITE_FULL):
+        raise error
+    said = "The disk of this server is full, so nothing was kept; ask whoever runs it to make room."
+    return answer(request.url.path, RefusedError(507, said))
 
 
 async def _plainly(request: Request, error: Exception) -> Response:

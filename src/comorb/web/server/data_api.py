@@ -12,12 +12,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 
 from comorb.insight.profile.rough import rough
 from comorb.records.sources.endings import ENDINGS, ending_of, table_name
 from comorb.web.server.budget import question, questions_left, spend
 from comorb.web.server.jobs import Jobs
+from comorb.web.server.readers import Errand, while_there
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import counts_exactly, told_data
 from comorb.web.server.session import (
@@ -43,8 +43,9 @@ from comorb.web.worker.process import TaskError
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
 _FOUND = 30
 
-Text = Annotated[str, Field(max_length=200)]
-Code = Annotated[str, Field(max_length=40)]
+NO_NUL = r"^[^\x00]*$"
+Text = Annotated[str, Field(max_length=200, pattern=NO_NUL)]
+Code = Annotated[str, Field(max_length=40, pattern=NO_NUL)]
 MapKey = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
@@ -123,16 +124,14 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
 
     A table that couldn't be read is ``refused``, with why and with its columns, to be named.
     """
-    ending = ending_of(name)
-    if not ending:
-        endings = ", ".join(f".{end}" for end in ENDINGS)
-        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
+    ending = known_ending(name)
     store: Store = request.app.state.store
     body = {"kind": "upload", "title": table_name(Path(name).name)[:120]}
     row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
     try:
         await receive(request, store.folder("data", row["id"]) / row["source"])
-        row = await run_in_threadpool(understood_or_refused, request.app.state.jobs, row)
+        jobs, errand = request.app.state.jobs, Errand(user.name)
+        row = await while_there(request, errand, understood_or_refused, jobs, row, errand)
     except BaseException:
         store.remove("data", row["id"])
         raise
@@ -149,7 +148,7 @@ def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     row = visible(store, "data", key, user)
     store.audit(user.name, "open data", key)
     known = "about" in row or row.get("refused")
-    row = row if known else understood_or_refused(jobs, row)
+    row = row if known else understood_or_refused(jobs, row, Errand(user.name))
     left = None if counts_exactly(user, row) else questions_left(store, user.name, key)
     return told_data(row, user, jobs.min_cell) | {"left": left}
 
@@ -164,9 +163,10 @@ def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: 
     asked = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
     if asked:
         reading = {name: value for name, value in (row["reading"] | asked).items() if value}
-        row = understood(jobs, row | {"reading": reading})
+        row = understood(jobs, row | {"reading": reading}, Errand(user.name))
         fields["reading"] = reading
     store.change("data", key, fields)
+    store.audit(user.name, "change data", key)
     return told_data(store.get("data", key) or row, user, jobs.min_cell)
 
 
@@ -193,7 +193,7 @@ def search_codes(
     path = store.folder("data", key) / f"codes-{name}.json"
     if not path.exists():
         task = ListCodes(jobs.data_of(row), rules)
-        path.write_text(json.dumps(jobs.ask(task)), encoding="utf-8")
+        path.write_text(json.dumps(jobs.read(task, Errand(user.name))), encoding="utf-8")
     plain = wanted.q.lower().replace(".", "")
     words = wanted.q.lower().split()
     hits = [
@@ -223,14 +223,16 @@ async def upload_map(key: str, request: Request, user: Analyst, name: Text = "ma
     place = folder / token_hex(6)
     place.mkdir(parents=True)
     try:
-        path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-100:] or "map.csv")
+        path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-60:] or "map.csv")
         await receive(request, path)
-        told = await run_in_threadpool(request.app.state.jobs.ask, ReadMap(str(path)))
+        read, errand = request.app.state.jobs.read, Errand(user.name)
+        told = await while_there(request, errand, read, ReadMap(str(path)), errand)
         shutil.rmtree(folder / told["key"], ignore_errors=True)
         place.rename(folder / told["key"])
     finally:
         shutil.rmtree(place, ignore_errors=True)
     store.change("data", key, {"maps": row.get("maps", {}) | {told["key"]: told}})
+    store.audit(user.name, "add a map", key)
     return dict(told)
 
 
@@ -249,8 +251,9 @@ def size(
     row = visible(store, "data", key, user)
     data, plain = jobs.data_of(row), plain_rules(rules)
     if counts_exactly(user, row):
-        return jobs.ask(CountCohort(data, plain)) | {"left": None}
-    told = jobs.ask(CountProtected(data, plain, str(store.workspace), jobs.min_cell))
+        return jobs.read(CountCohort(data, plain), Errand(user.name)) | {"left": None}
+    task = CountProtected(data, plain, str(store.workspace), jobs.min_cell)
+    told = jobs.read(task, Errand(user.name))
     return told | {"left": spend(store, user.name, key, question(plain))}
 
 
@@ -259,10 +262,10 @@ def plain_rules(rules: Rules) -> dict[str, Any]:
     return rules.model_dump(exclude_defaults=True)
 
 
-def understood(jobs: Jobs, row: Row) -> Row:
+def understood(jobs: Jobs, row: Row, errand: Errand) -> Row:
     """Have data read, and return their row with what was understood."""
     try:
-        about = jobs.ask(Understand(jobs.data_of(row), jobs.min_cell))
+        about = jobs.read(Understand(jobs.data_of(row), jobs.min_cell), errand)
     except TaskError as error:
         own = "".join([row["title"], *Path(row["source"]).suffixes])
         raise TaskError(str(error).replace(row["source"], own)) from None
@@ -271,13 +274,13 @@ def understood(jobs: Jobs, row: Row) -> Row:
     return jobs.store.change("data", row["id"], {"about": about, "refused": None}) or row
 
 
-def understood_or_refused(jobs: Jobs, row: Row) -> Row:
+def understood_or_refused(jobs: Jobs, row: Row, errand: Errand) -> Row:
     """Have data read; a table that can't be read is kept with its columns, so that it can be."""
     try:
-        return understood(jobs, row)
+        return understood(jobs, row, errand)
     except TaskError as error:
         try:
-            columns = jobs.ask(DescribeColumns(jobs.data_of(row), jobs.min_cell))
+            columns = jobs.read(DescribeColumns(jobs.data_of(row), jobs.min_cell), errand)
         except TaskError:
             columns = {"columns": []}
         if not columns["columns"]:
@@ -286,10 +289,22 @@ def understood_or_refused(jobs: Jobs, row: Row) -> Row:
     return jobs.store.change("data", row["id"], refused) or row
 
 
+def known_ending(name: str) -> str:
+    """Return how the name of a file of records ends; others are refused."""
+    ending = ending_of(name)
+    if not ending:
+        endings = ", ".join(f".{end}" for end in ENDINGS)
+        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
+    return ending
+
+
 async def receive(request: Request, path: Path) -> None:
     """Write the body of a request to a file, up to the limit in bytes that really come."""
     limit = request.app.state.settings.upload_limit
-    if int(request.headers.get("content-length") or 0) > limit:
+    announced = request.headers.get("content-length", "0")
+    if not announced.isdecimal():
+        raise RefusedError(400, "The length of the file is not a number.")
+    if int(announced) > limit:
         raise RefusedError(413, _too_large(limit))
     received = 0
     with path.open("xb") as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,6 +23,14 @@ _HEADERS = {
 }
 
 
+def _split(address: str) -> SplitResult:
+    """Return the parts of an address; one that is none has none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
+
+
 class Guard:
     """Refuses hosts that are not ours and changes that other sites ask for; adds headers."""
 
@@ -38,6 +46,8 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                if scope["path"].startswith("/api/"):
+                    headers["cache-control"] = "no-store"
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
@@ -47,14 +57,16 @@ class Guard:
         await app(scope, receive, with_headers)
 
     def _refused(self, scope: Scope) -> RefusedError | None:
+        if "\0" in scope["path"]:
+            return RefusedError(400, "This address can't be.")
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if (urlsplit(f"//{host}").hostname or "").lower() not in self._hosts:
+        if (_split(f"//{host}").hostname or "").lower() not in self._hosts:
             return RefusedError(400, "This server does not answer to that address.")
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "same-origin")
         foreign = site not in ("same-origin", "none") or (
-            origin is not None and urlsplit(origin).netloc != host
+            origin is not None and _split(origin).netloc != host
         )
         if scope["method"] not in SAFE and foreign:
             return RefusedError(403, "This request came from another site, so nothing was changed.")

@@ -1,7 +1,8 @@
 """Jobs: runs wait in one queue, are fitted one after the other, and can be watched and cancelled.
 
-Fits have a process of their own. Everything else that needs numbers is asked of a second one,
-so that a fit never keeps a page waiting; how stable clusters are is measured later, in a third.
+Fits have a process of their own, and what runs found is asked of a second one, so that a fit never
+keeps a page waiting. Records are read by others (`readers`); how stable clusters are is measured
+later, in one more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from comorb.insight.profile.rough import rough
+from comorb.web.server.readers import Errand, Readers
 from comorb.web.server.store import Row, Store
 from comorb.web.worker import messages
 from comorb.web.worker.documents import document
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
+_SECONDS = 0.5  # between looks at whether a run is still wanted
 _EARLIER = 5  # runs back that a cluster's number and name are looked for
 
 
@@ -40,19 +43,22 @@ class _Pace:
 class Jobs:
     """The queue of runs and the processes that do the work."""
 
-    def __init__(self, store: Store, min_cell: int) -> None:
+    def __init__(self, store: Store, min_cell: int, readers: Readers | None = None) -> None:
         self.store, self.min_cell = store, min_cell
         self._fits, self._asks, self._later = Worker(), Worker(), Worker(nice=10)
+        self._readers = readers or Readers()
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
         self._progress: dict[str, _Pace] = {}
         self._cancelled: set[str] = set()
+        self._closing = threading.Event()
         self._turn = threading.Lock()  # a run starts, or is cancelled before it does
         self._records: dict[str, str] = {}
         self._threads = [
             threading.Thread(target=self._serve, args=job, daemon=True)
             for job in ((self._waiting, self._fit), (self._unmeasured, self._measure))
         ]
+        self._threads.append(threading.Thread(target=self._end_unwanted, daemon=True))
 
     def start(self) -> None:
         """Warm the processes up and take up what an earlier server left undone."""
@@ -73,7 +79,8 @@ class Jobs:
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
-        for worker in (self._fits, self._asks, self._later):
+        self._closing.set()
+        for worker in (self._fits, self._asks, self._later, self._readers):
             worker.close()
         for waiting in (self._waiting, self._unmeasured):
             waiting.put(None)
@@ -91,17 +98,29 @@ class Jobs:
         """Stop a run that is waiting or running."""
         with self._turn:
             row = self.store.get("runs", key) or {"state": "gone"}
-            running = row["state"] == "running"
-            if running:
+            if row["state"] == "running":
                 self._cancelled.add(key)
+                self._fits.stop()
             elif row["state"] == "queued":
                 self.store.change("runs", key, {"state": "cancelled"})
-        if running:
-            self._fits.stop()
+
+    def _end_unwanted(self) -> None:
+        """Stop the fit of a run that was ended elsewhere, as when its user was removed."""
+        while not self._closing.wait(_SECONDS):
+            with self._turn:
+                for key in list(self._progress):
+                    row = self.store.get("runs", key)
+                    if row is not None and row["state"] == "cancelled":
+                        self._cancelled.add(key)
+                        self._fits.stop()
 
     def ask(self, task: messages.Task) -> Any:
-        """Ask something of the second process and wait for the answer."""
+        """Ask something of a finished run and wait for the answer."""
         return self._asks.ask(task)
+
+    def read(self, task: messages.Task, errand: Errand) -> Any:
+        """Ask something of records, on the errand of a user, and wait for the answer."""
+        return self._readers.ask(task, errand)
 
     def progress(self, key: str) -> dict[str, Any]:
         """Return the state of a run: its stage, the share done, the seconds left if known."""
@@ -160,12 +179,12 @@ class Jobs:
             row = self.store.get("runs", key)
             if row is None or row["state"] != "queued":
                 return
+            automatic = row["k"] == "auto"
+            started = time.monotonic()
+            pace = _Pace("reading", started, self._expected(automatic))
+            self._progress[key] = pace
             self.store.change("runs", key, {"state": "running"})
         data = self.store.get("data", row["data"])
-        automatic = row["k"] == "auto"
-        started = time.monotonic()
-        pace = _Pace("reading", started, self._expected(automatic))
-        self._progress[key] = pace
 
         def tell(message: Progress | messages.Counted) -> None:
             if key in self._cancelled:

@@ -10,9 +10,16 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 
 from comorb import __version__
 from comorb.insight.views.texts import explorer_texts, languages
-from comorb.web.server.access import COOKIE, Access
+from comorb.web.server.access import COOKIE, LOCAL, Access
 from comorb.web.server.refusals import TEMPLATES, RefusedError
-from comorb.web.server.session import Analyst, TheStore, Viewer, client_of, current_user, visible
+from comorb.web.server.session import (
+    Analyst,
+    TheStore,
+    Viewer,
+    count_wrong_try,
+    current_user,
+    visible,
+)
 
 router = APIRouter(include_in_schema=False)
 _LONGEST_FORM = 10_000
@@ -64,17 +71,23 @@ def docs(request: Request, user: Viewer) -> HTMLResponse:
     return _page(request, "docs.html", {"calls": calls, "version": __version__})
 
 
+@router.get("/api/v1/openapi.json")
+def openapi(request: Request, user: Viewer) -> JSONResponse:
+    """Describe the API."""
+    return JSONResponse(request.app.openapi())
+
+
 @router.get("/open")
 def open_link(request: Request, store: TheStore, key: str = "", data: str = "") -> Response:
     """Begin a session with the one-time link, on some data when they are named."""
     access: Access = request.app.state.access
-    _check_tries(request, access)
     session = access.use_link(key)
     if session is None:
-        access.failed(client_of(request))
+        count_wrong_try(request)
         raise RefusedError(403, "This link was used already or is not valid. Start comorb again.")
+    store.audit(LOCAL, "sign in", "")
     to = f"/data/{data}" if data and store.get("data", data) else "/"
-    return _with_cookie(_page(request, "open.html", {"to": to}), session)
+    return _with_cookie(request, _page(request, "open.html", {"to": to}), session)
 
 
 @router.get("/login")
@@ -87,7 +100,6 @@ def login(request: Request) -> HTMLResponse:
 async def sign_in(request: Request) -> Response:
     """Begin a session with a token."""
     access: Access = request.app.state.access
-    _check_tries(request, access)
     body = b""
     async for chunk in request.stream():
         body += chunk
@@ -96,30 +108,33 @@ async def sign_in(request: Request) -> Response:
     fields = parse_qs(body.decode("ascii", "replace"))
     user = access.user_of_token(fields.get("token", [""])[0].strip())
     if user is None:
-        access.failed(client_of(request))
+        count_wrong_try(request)
         page = _page(request, "login.html", {"wrong": True})
         page.status_code = 401
         return page
     request.app.state.store.audit(user.name, "sign in", "")
-    return _with_cookie(RedirectResponse("/", 303), access.open_session(user.name))
+    return _with_cookie(request, RedirectResponse("/", 303), access.open_session(user.name))
 
 
 @router.post("/api/v1/logout", status_code=204)
 def sign_out(request: Request, user: Viewer) -> Response:
     """End the session."""
     request.app.state.access.close_session(user.session)
+    request.app.state.store.audit(user.name, "sign out", "")
     response = Response(status_code=204)
     response.delete_cookie(COOKIE)
     return response
 
 
-def _check_tries(request: Request, access: Access) -> None:
-    if not access.may_try(client_of(request)):
-        raise RefusedError(429, "Too many wrong tries; wait a minute.")
-
-
-def _with_cookie(response: Response, session: str) -> Response:
-    response.set_cookie(COOKIE, session, httponly=True, samesite="strict", max_age=12 * 3600)
+def _with_cookie(request: Request, response: Response, session: str) -> Response:
+    response.set_cookie(
+        COOKIE,
+        session,
+        httponly=True,
+        samesite="strict",
+        max_age=12 * 3600,
+        secure=request.url.scheme == "https",
+    )
     return response
 
 

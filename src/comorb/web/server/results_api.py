@@ -12,10 +12,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
-from starlette.concurrency import run_in_threadpool
 
-from comorb.web.server.data_api import Code, Text, receive
+from comorb.web.server.data_api import NO_NUL, Code, Text, known_ending, receive
 from comorb.web.server.jobs import Jobs
+from comorb.web.server.readers import Errand, while_there
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import told_run, view_of
 from comorb.web.server.session import (
@@ -44,7 +44,7 @@ class Asked(BaseModel):
 class Record(BaseModel):
     """A record of a run by its id, which goes into no log and no address."""
 
-    record: Annotated[str, Field(min_length=1, max_length=200)]
+    record: Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 
 
 class Move(Record):
@@ -91,6 +91,7 @@ def name_clusters(
     finished(store, key, user)
     stripped = {number: name.strip() for number, name in names.items()}
     jobs.ask(messages.NameClusters(jobs.folder_of(key), jobs.min_cell, stripped))
+    store.audit(user.name, "name clusters", key)
     return stripped
 
 
@@ -114,13 +115,15 @@ def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, job
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
-    return jobs.ask(messages.ExplainRecord(jobs.task(row, data), asked.record))
+    task = messages.ExplainRecord(jobs.task(row, data), asked.record)
+    return jobs.read(task, Errand(user.name))
 
 
 @router.post("/runs/{key}/move", status_code=201)
 def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) -> Row:
     """Move a record to another cluster by hand, in a new run that is marked so."""
     row = finished(store, key, user)
+    visible(store, "data", row["data"], user)
     kept = ("data", "k", "rules", "title", "within")
     body = {name: row[name] for name in kept} | {"parent": key, "merge": None, "shared": False}
     made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})
@@ -134,15 +137,16 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
     """Assign the records in the body to the clusters of a run; the answer is a CSV file."""
     store: Store = request.app.state.store
     jobs: Jobs = request.app.state.jobs
-    row = finished(store, key, user)
+    row, ending = finished(store, key, user), known_ending(name)
     folder = store.folder("runs", key) / f"assign-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700)
     try:
-        records = folder / f"records{''.join(Path(name).suffixes[-2:])}"
+        records = folder / f"records{ending}"
         await receive(request, records)
         path = str(folder / "out.csv")
         task = messages.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)
-        await run_in_threadpool(jobs.ask, task)
+        errand = Errand(user.name)
+        await while_there(request, errand, jobs.read, task, errand)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -167,6 +171,8 @@ def compare(
         min_cell=jobs.least(view),
     )
     told = jobs.ask(task)
+    for key in (one, two):
+        store.audit(user.name, "compare run", key)
     return told | {"runs": [told_run(row, user, jobs.min_cell) for row in rows], "view": view}
 
 

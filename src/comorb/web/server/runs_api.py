@@ -8,17 +8,27 @@ import shutil
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from comorb.web.server.access import User
 from comorb.web.server.budget import question, spend
-from comorb.web.server.data_api import Code, Rules, Text, plain_rules
+from comorb.web.server.data_api import NO_NUL, Code, Rules, Text, plain_rules
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import counts_exactly, told_run, told_state
-from comorb.web.server.session import Analyst, TheJobs, TheStore, Viewer, finished, owned, visible
+from comorb.web.server.session import (
+    Analyst,
+    TheJobs,
+    TheStore,
+    Viewer,
+    current_user,
+    finished,
+    may_see,
+    owned,
+    visible,
+)
 from comorb.web.server.store import Row, Store
 from comorb.web.worker.downloads import AGGREGATES, PATIENTS
 
@@ -48,7 +58,7 @@ class Wanted(BaseModel):
 class Change(BaseModel):
     """What of a run is to be changed; None leaves it."""
 
-    title: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    title: Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)] | None = None
     shared: bool | None = None
 
 
@@ -101,7 +111,7 @@ def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
     downloads = {"aggregates": AGGREGATES, "patients": PATIENTS}
     mine = row["owner"] == user.name
     told = told_run(row, user, jobs.min_cell)
-    return told | {"path": _path(store, row), "mine": mine, "downloads": downloads}
+    return told | {"path": _path(store, row, user), "mine": mine, "downloads": downloads}
 
 
 @router.patch("/runs/{key}")
@@ -109,19 +119,26 @@ def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: T
     """Give a run another title, or share it with everyone who may sign in."""
     owned(store, "runs", key, user)
     fields = change.model_dump(exclude_none=True)
-    if fields.get("shared"):
-        store.audit(user.name, "share", key)
+    if "title" in fields:
+        store.audit(user.name, "rename run", key)
+    if "shared" in fields:
+        store.audit(user.name, "share" if fields["shared"] else "unshare", key)
     return told_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
 
 
 @router.post("/runs/{key}/duplicate", status_code=201)
 def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
-    """Copy a finished run, with its files, to one of your own."""
+    """Copy a finished run, with its files, to one of your own; exporters also those of others."""
     row = finished(store, key, user)
+    if row["owner"] != user.name and not user.may("exporter"):
+        raise RefusedError(
+            403, "A copy would outlast the sharing; only its owner or an exporter makes one."
+        )
     body = {name: value for name, value in row.items() if name not in ("id", "owner", "created")}
     copy = store.add("runs", user.name, body | {"shared": False, "title": f"{row['title']} (2)"})
     source, target = (store.folder("runs", each["id"]) for each in (row, copy))
     shutil.copytree(source, target, dirs_exist_ok=True)
+    store.audit(user.name, "duplicate run", key)
     return told_run(copy, user, jobs.min_cell)
 
 
@@ -139,30 +156,39 @@ def cancel(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> dict[str,
     """Stop a run that is waiting or running."""
     owned(store, "runs", key, user)
     jobs.cancel(key)
+    store.audit(user.name, "cancel run", key)
     return told_state(jobs.progress(key), user, jobs.min_cell)
 
 
 @router.get("/runs/{key}/events")
-def watch(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> StreamingResponse:
-    """Send the state of a run as server-sent events until it is done."""
+def watch(
+    request: Request, key: str, user: Viewer, store: TheStore, jobs: TheJobs
+) -> StreamingResponse:
+    """Send the state of a run as server-sent events until it is done, or not yours to see."""
     visible(store, "runs", key, user)
-    return StreamingResponse(_events(jobs, key, user), media_type="text/event-stream")
+    return StreamingResponse(_events(request, jobs, key), media_type="text/event-stream")
 
 
-def _path(store: Store, row: Row) -> list[dict[str, Any]]:
-    """Return the clusters that a run is inside of, outermost first, with the runs they are of."""
+def _path(store: Store, row: Row, user: User) -> list[dict[str, Any]]:
+    """Return the clusters that a run is inside of, outermost first, of runs that a user may see."""
     path: list[dict[str, Any]] = []
     while row.get("within"):
         above = store.get("runs", row["within"]["run"])
         if above is None:
             break
-        path.insert(0, {"run": above["id"], "title": above["title"], **row["within"]})
+        if may_see(above, user):
+            path.insert(0, {"run": above["id"], "title": above["title"], **row["within"]})
         row = above
     return path
 
 
-async def _events(jobs: Jobs, key: str, user: User) -> AsyncIterator[str]:
+async def _events(request: Request, jobs: Jobs, key: str) -> AsyncIterator[str]:
     while True:
+        try:
+            user = current_user(request)
+            visible(jobs.store, "runs", key, user)
+        except RefusedError:
+            return
         state = told_state(jobs.progress(key), user, jobs.min_cell)
         yield f"data: {json.dumps(state)}\n\n"
         if state["state"] not in ("queued", "running") and (

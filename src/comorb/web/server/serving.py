@@ -7,7 +7,7 @@ import socket
 
 import uvicorn
 
-from comorb.errors import InputError
+from comorb.errors import ComorbError, InputError
 from comorb.web.server.app import LOOPBACK, Settings, create_app
 
 
@@ -39,12 +39,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def explorer(settings: Settings, host: str) -> tuple[uvicorn.Server, str | None]:
-    """Return a server, and the key of its one-time link when there are no users."""
+    """Return the only server of a workspace, and its one-time link's key if there are no users."""
     app = create_app(settings)
     access = app.state.access
     try:
         check_address(host, access.has_users)
-    except InputError:
+        app.state.store.hold()
+    except ComorbError:
         app.state.store.close()
         raise
     key = None if access.has_users else access.new_link()
@@ -54,5 +55,7 @@ def explorer(settings: Settings, host: str) -> tuple[uvicorn.Server, str | None]
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=1,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
     )
     return uvicorn.Server(config), key

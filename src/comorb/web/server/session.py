@@ -6,6 +6,7 @@ import hmac
 from typing import Annotated
 
 from fastapi import Depends, Request
+from fastapi.security import APIKeyCookie, HTTPBearer
 
 from comorb.web.server.access import COOKIE, Access, User
 from comorb.web.server.guard import SAFE
@@ -14,11 +15,20 @@ from comorb.web.server.refusals import RefusedError
 from comorb.web.server.store import Row, Store, Table
 
 EVERYONE = "*"
+# As the description of the API names them; `current_user` is who looks at them.
+WAYS_IN = (
+    HTTPBearer(scheme_name="token", auto_error=False),
+    APIKeyCookie(name=COOKIE, scheme_name="session", auto_error=False),
+)
 
 
-def client_of(request: Request) -> str:
-    """Return the address that a request came from."""
-    return request.client.host if request.client else "unknown"
+def count_wrong_try(request: Request) -> None:
+    """Count a wrong token or link; too many from one address have to wait."""
+    access: Access = request.app.state.access
+    client = request.client.host if request.client else "unknown"
+    if access.too_many(client):
+        raise RefusedError(429, "Too many wrong tries; wait a minute.")
+    _store(request).audit("", "fail to sign in", client)
 
 
 def current_user(request: Request) -> User:
@@ -26,20 +36,16 @@ def current_user(request: Request) -> User:
     access: Access = request.app.state.access
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        client = client_of(request)
-        if not access.may_try(client):
-            raise RefusedError(429, "Too many wrong tokens; wait a minute.")
         user = access.user_of_token(token)
         if user is None:
-            access.failed(client)
+            count_wrong_try(request)
             raise RefusedError(401, "That token is not known here.")
         return user
     user = access.user_of_session(request.cookies.get(COOKIE, ""))
     if user is None:
         raise RefusedError(401, "Sign in first.")
-    if request.method not in SAFE and not hmac.compare_digest(
-        request.headers.get("x-csrf-token", ""), user.csrf
-    ):
+    secret = request.headers.get("x-csrf-token", "")
+    if request.method not in SAFE and not hmac.compare_digest(secret.encode(), user.csrf.encode()):
         raise RefusedError(
             403, "This request did not come from a page of ours; reload and try again."
         )
@@ -74,10 +80,15 @@ TheStore = Annotated[Store, Depends(_store)]
 TheJobs = Annotated[Jobs, Depends(_jobs)]
 
 
+def may_see(row: Row, user: User) -> bool:
+    """Whether a user may see data or a run."""
+    return row["owner"] in (user.name, EVERYONE) or bool(row.get("shared"))
+
+
 def visible(store: Store, table: Table, key: str, user: User) -> Row:
     """Return data or a run that a user may see."""
     row = store.get(table, key)
-    if row is None or not (row["owner"] in (user.name, EVERYONE) or row.get("shared")):
+    if row is None or not may_see(row, user):
         raise RefusedError(404, "There is no such page; it may have been deleted.")
     return row
 
@@ -86,7 +97,7 @@ def owned(store: Store, table: Table, key: str, user: User) -> Row:
     """Return data or a run that a user may change; what everyone has, an exporter may."""
     row = visible(store, table, key, user)
     if row["owner"] != user.name and not (row["owner"] == EVERYONE and user.may("exporter")):
-        raise RefusedError(403, "Only its owner may change this; duplicate it to work on a copy.")
+        raise RefusedError(403, "Only its owner may change this.")
     return row
 
 

@@ -11,9 +11,15 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
+
+from comorb.errors import StorageError
+from comorb.web.server import audit
+
+DATABASE = "comorb.sqlite"
 
 Table = Literal["data", "runs"]
 Row = dict[str, Any]
@@ -35,19 +41,17 @@ CREATE TABLE IF NOT EXISTS questions (
     user TEXT NOT NULL, data TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL,
     PRIMARY KEY (user, data, digest)
 );
-CREATE TABLE IF NOT EXISTS audit (
-    at TEXT NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL
-);
-CREATE TRIGGER IF NOT EXISTS audit_stays BEFORE UPDATE ON audit
-BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
-CREATE TRIGGER IF NOT EXISTS audit_grows BEFORE DELETE ON audit
-BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
 """
+_FIRST_TABLES = {"users", "sessions", "data", "runs", "audit"}  # those of every version
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+_COLUMNS = "SELECT name FROM pragma_table_info(?)"
 _ADD = "INSERT INTO {} VALUES (?, ?, ?, ?)"
 _GET = "SELECT * FROM {} WHERE id = ?"
 _LIST = "SELECT * FROM {} ORDER BY created DESC"
 _CHANGE = "UPDATE {} SET body = ? WHERE id = ?"
 _REMOVE = "DELETE FROM {} WHERE id = ?"
+_ADD_ACT = "INSERT INTO audit VALUES (:number, :at, :user, :action, :target, :seal)"
+_LAST_ACT = "SELECT seal FROM audit ORDER BY number DESC LIMIT 1"
 
 
 class Store:
@@ -55,22 +59,93 @@ class Store:
 
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace.absolute()
-        self.workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for name in ("data", "runs"):
-            (self.workspace / name).mkdir(exist_ok=True, mode=0o700)
-        path = self.workspace / "comorb.sqlite"
-        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        self._connection.row_factory = sqlite3.Row
         self._lock = threading.RLock()
-        with self._lock:
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.executescript(_SCHEMA)
+        self._held: sqlite3.Connection | None = None
+        path = self.workspace / DATABASE
+        try:
+            self.workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for name in ("data", "runs"):
+                (self.workspace / name).mkdir(exist_ok=True, mode=0o700)
+            if not path.exists():
+                path.touch(0o600)
+            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        except (OSError, sqlite3.Error) as error:
+            raise _unusable(path, error) from None
+        self._connection.row_factory = sqlite3.Row
+        try:
+            self._open()
+        except (sqlite3.Error, StorageError) as error:
+            self._connection.close()
+            raise _unusable(path, error) from None
         path.chmod(0o600)
 
+    def _open(self) -> None:
+        """Make the tables where there are none; refuse those of others, and damaged ones."""
+        (check,) = self.query("PRAGMA quick_check(1)")
+        if check["quick_check"] != "ok":
+            raise StorageError("it is damaged")
+        tables = {row["name"] for row in self.query(_TABLES)}
+        if tables and not tables >= _FIRST_TABLES:
+            raise StorageError("it is a database of something else")
+        self.query("PRAGMA journal_mode = WAL")
+        with self.transaction():
+            earlier = self._unsealed()
+            for statement in _statements(_SCHEMA + audit.SCHEMA):
+                self.query(statement)
+            for act in earlier:
+                self._add_act(act)
+        with closing(sqlite3.connect(":memory:")) as ours:
+            ours.executescript(_SCHEMA + audit.SCHEMA)
+            for (table,) in ours.execute(_TABLES).fetchall():
+                columns = [row["name"] for row in self.query(_COLUMNS, table)]
+                if columns != [name for (name,) in ours.execute(_COLUMNS, (table,))]:
+                    raise StorageError(f"its table {table} is of another version")
+
+    def _unsealed(self) -> list[Row]:
+        """Take the acts out of a log that an earlier version kept without seals."""
+        columns = [row["name"] for row in self.query(_COLUMNS, "audit")]
+        if columns != ["at", "user", "action", "target"]:
+            return []
+        acts = self.query("SELECT * FROM audit ORDER BY rowid")
+        self.query("DROP TABLE audit")
+        return acts
+
+    def hold(self) -> None:
+        """Keep the workspace from other servers, until this one is closed or its process ends."""
+        path = self.workspace / "server.lock"
+        path.touch(0o600)
+        held = sqlite3.connect(path, timeout=0, check_same_thread=False, isolation_level=None)
+        try:
+            held.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error:
+            held.close()
+            raise StorageError(
+                f"another server is at work in {self.workspace}; end it first, or name another "
+                "workspace"
+            ) from None
+        self._held = held
+
     def close(self) -> None:
-        """Close the database."""
+        """Close the database, and let others have the workspace."""
         with self._lock:
             self._connection.close()
+            if self._held is not None:
+                self._held.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Do all that is asked within, or nothing of it; other processes wait."""
+        with self._lock:
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._connection.rollback()
+                raise
+            self._connection.commit()
 
     def query(self, sql: str, *values: object) -> list[Row]:
         """Run one statement and return its rows."""
@@ -109,13 +184,51 @@ class Store:
 
     def remove(self, table: Table, key: str) -> None:
         """Remove data or a run, with its files."""
+        shutil.rmtree(self.folder(table, key), ignore_errors=True)  # first: it makes room
         self.query(_REMOVE.format(table), key)
-        shutil.rmtree(self.folder(table, key), ignore_errors=True)
 
     def audit(self, user: str, action: str, target: str) -> None:
         """Write down who did what to which data or run; never what it holds."""
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        self.query("INSERT INTO audit VALUES (?, ?, ?, ?)", at, user, action, target)
+        self._add_act({"at": at, "user": user, "action": action, "target": target})
+
+    def _add_act(self, act: Row) -> None:
+        with self.transaction():
+            last = self.query(_LAST_ACT)
+            act = act | {"number": self._acts_ever() + 1}
+            sealed = act | {"seal": audit.seal(last[0]["seal"] if last else "", act)}
+            self._connection.execute(_ADD_ACT, sealed)
+
+    def _acts_ever(self) -> int:
+        """Return how many acts there were, as the database counts them: also those deleted."""
+        given = self.query("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")
+        return int(given[0]["seq"]) if given else 0
+
+    def acts(self) -> Sequence[Row]:
+        """Return the audit log, the earliest act first."""
+        return self.query("SELECT * FROM audit ORDER BY number")
+
+    def broken_act(self) -> int | None:
+        """Return the number of the first act that isn't as it was written, if there is one."""
+        return audit.first_break(self.acts(), self._acts_ever())
+
+
+def _unusable(path: Path, error: Exception) -> StorageError:
+    said = error.strerror if isinstance(error, OSError) else str(error)
+    return StorageError(
+        f"expected a workspace of the explorer, but {path} can't be used: {said}; name another "
+        "workspace, or put back a copy of this one"
+    )
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script, of which triggers hold others."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _plain(row: Row) -> Row:

@@ -23,7 +23,7 @@ export async function toolbar(run, profile) {
       h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
       h("button", { type: "button", click: () => download(run) }, t("download")),
       ...(run.mine && may("analyst") ? own(run) : []),
-      may("analyst") ? h("button", { type: "button", click: doing(() => duplicate(run)) }, t("duplicate")) : null,
+      (run.mine && may("analyst")) || may("exporter") ? h("button", { type: "button", click: doing(() => duplicate(run)) }, t("duplicate")) : null,
       run.mine && may("analyst") ? h("button", { type: "button", click: doing(() => remove(run)) }, t("delete")) : null,
     ),
   );

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,6 +25,7 @@ from comorb.web.worker.messages import Counted, Task
 if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
+_NO_MEMORY = "There is not enough memory for this; choose fewer records, or ask for more memory."
 _log = logging.getLogger("comorb.worker")
 
 
@@ -37,6 +40,10 @@ class TaskError(ComorbError):
     """A task that can't be done, in the words of the error that says why."""
 
 
+class OutOfMemoryError(TaskError):
+    """A task that memory didn't suffice for; its process may have none left, and is ended."""
+
+
 class StoppedError(ComorbError):
     """A task whose process was ended before it was done."""
 
@@ -44,8 +51,8 @@ class StoppedError(ComorbError):
 class Worker:
     """One process, started when it is first needed; tasks wait for each other."""
 
-    def __init__(self, nice: int = 0) -> None:
-        self._nice = nice
+    def __init__(self, nice: int = 0, memory: int = 0) -> None:
+        self._nice, self._memory = nice, memory  # bytes; 0 is without a limit
         self._turn = threading.Lock()
         self._state = threading.Lock()
         self.closed = False
@@ -64,6 +71,8 @@ class Worker:
                 pipe.send(task)
                 while True:
                     message = pipe.recv()
+                    if isinstance(message, OutOfMemoryError):
+                        self.stop()
                     if isinstance(message, TaskError):
                         raise message
                     if isinstance(message, Answer):
@@ -84,7 +93,7 @@ class Worker:
         """End the process and what it is doing; the next task starts another."""
         with self._state:
             if self._process is not None:
-                self._process.terminate()
+                _terminate(self._process)
                 self._process.join(5)
                 if self._process.is_alive():
                     self._process.kill()
@@ -102,14 +111,35 @@ class Worker:
             if self._process is None or not self._process.is_alive() or self._pipe is None:
                 spawn = multiprocessing.get_context("spawn")
                 self._pipe, theirs = spawn.Pipe()
-                self._process = spawn.Process(target=_work, args=(theirs, self._nice), daemon=True)
+                given = (theirs, self._nice, self._memory)
+                self._process = spawn.Process(target=_work, args=given, daemon=True)
                 self._process.start()
                 theirs.close()
             return self._pipe
 
 
-def _work(pipe: Connection, nice: int) -> None:
+def _terminate(process: multiprocessing.process.BaseProcess) -> None:
+    """End a process with those that it started, where they are a group of their own."""
+    with suppress(AttributeError, OSError):
+        if process.pid and process.is_alive():
+            os.killpg(process.pid, signal.SIGTERM)
+    process.terminate()
+
+
+def _limit(memory: int) -> None:
+    """Let this process and those that it starts have so many bytes each, where that can be said."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _work(pipe: Connection, nice: int, memory: int = 0) -> None:
     """Answer tasks until the other side is gone."""
+    if memory:
+        _limit(memory)
+    if hasattr(os, "setsid") and multiprocessing.parent_process():
+        os.setsid()
     if hasattr(os, "nice"):
         os.nice(nice)
     from comorb.web.worker import tasks
@@ -124,7 +154,7 @@ def _work(pipe: Connection, nice: int) -> None:
         except ComorbError as error:
             answer = TaskError(str(error))
         except MemoryError:
-            answer = TaskError("There is not enough memory for this; choose a smaller cohort.")
+            answer = OutOfMemoryError(_NO_MEMORY)
         except Exception as error:
             _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
             answer = TaskError(f"This can't be done: an unexpected {type(error).__name__}.")

@@ -1,0 +1,128 @@
+"""Readers: the processes that read records, shared fairly, and stopped when who asked has left."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from comorb.web.server.refusals import RefusedError
+from comorb.web.worker.messages import Task
+from comorb.web.worker.process import StoppedError, TaskError, Worker
+
+Answer = TypeVar("Answer")
+_READERS = 2
+_MOST = 8  # that a user may have under way and waiting
+_SECONDS = 0.25  # between looks at whether a client is still there
+
+
+class Errand:
+    """What one request has a reader do; when its client leaves, the reader is stopped."""
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        self._lock = threading.Lock()
+        self._left = False
+        self._reader: Worker | None = None
+
+    @contextmanager
+    def done_by(self, reader: Worker) -> Iterator[None]:
+        """Name the reader that is at it within the block."""
+        with self._lock:
+            if self._left:
+                raise StoppedError("Who asked for this has left.")
+            self._reader = reader
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reader = None
+
+    def leave(self) -> None:
+        """Stop the reader that is at it, and let none begin."""
+        with self._lock:
+            self._left = True
+            if self._reader is not None:
+                self._reader.stop()
+
+
+class Readers:
+    """Two processes; a user has one of them at a time, so that nobody's slow file stops others."""
+
+    def __init__(self, memory: int = 0, seconds: float = 600) -> None:
+        self._seconds = seconds
+        self._workers = [Worker(memory=memory) for _ in range(_READERS)]
+        self._free: queue.Queue[Worker] = queue.Queue()
+        for worker in self._workers:
+            self._free.put(worker)
+        self._lock = threading.Lock()
+        self._asked: Counter[str] = Counter()
+        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def ask(self, task: Task, errand: Errand) -> Any:
+        """Have a reader do a task, within the time that one may take."""
+        with self.reader(errand) as reader:
+            late = threading.Event()
+
+            def stop() -> None:
+                late.set()
+                reader.stop()
+
+            timer = threading.Timer(self._seconds, stop)
+            timer.start()
+            try:
+                return reader.ask(task)
+            except StoppedError:
+                if not late.is_set():
+                    raise
+                raise TaskError(
+                    f"To read this takes more than {self._seconds / 60:.3g} minutes, which is the "
+                    "most here; give fewer records, or ask for more time."
+                ) from None
+            finally:
+                timer.cancel()
+                timer.join()
+
+    @contextmanager
+    def reader(self, errand: Errand) -> Iterator[Worker]:
+        """Yield a reader when it is the user's turn and one is free; too many asked are refused."""
+        with self._lock:
+            if self._asked[errand.user] >= _MOST:
+                raise RefusedError(429, "You have asked for much at once; wait for some of it.")
+            self._asked[errand.user] += 1
+            turn = self._turns[errand.user]
+        try:
+            with turn:
+                worker = self._free.get()
+                try:
+                    with errand.done_by(worker):
+                        yield worker
+                finally:
+                    self._free.put(worker)
+        finally:
+            with self._lock:
+                self._asked[errand.user] -= 1
+
+    def close(self) -> None:
+        """End the processes for good."""
+        for worker in self._workers:
+            worker.close()
+
+
+async def while_there(
+    request: Request, errand: Errand, work: Callable[..., Answer], *given: object
+) -> Answer:
+    """Do work in a thread, and stop what it has a reader do when the client of a request leaves."""
+    doing = asyncio.ensure_future(run_in_threadpool(work, *given))
+    while not (await asyncio.wait({doing}, timeout=_SECONDS))[0]:
+        if await request.is_disconnected():
+            await run_in_threadpool(errand.leave)
+            break
+    return await doing
