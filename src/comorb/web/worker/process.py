@@ -120,18 +120,20 @@ class Worker:
 
 def _terminate(process: multiprocessing.process.BaseProcess) -> None:
     """End a process with those that it started, where they are a group of their own."""
-    with suppress(AttributeError, OSError):
-        if process.pid and process.is_alive():
+    if hasattr(os, "killpg") and process.pid and process.is_alive():
+        with suppress(OSError):
             os.killpg(process.pid, signal.SIGTERM)
     process.terminate()
 
 
 def _limit(memory: int) -> None:
     """Let this process and those that it starts have so many bytes each, where that can be said."""
-    with suppress(ImportError, ValueError, OSError):
+    try:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    except (ImportError, ValueError, OSError):
+        return
 
 
 def _work(pipe: Connection, nice: int, memory: int = 0) -> None:
