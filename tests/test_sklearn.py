@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 from comorb import BernoulliMixture
-from comorb.model.estimator import binary_csr
+from comorb.model.binary import binary_csr
 
 
 class Thresholded(BernoulliMixture):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.model.arrays import Floats, Ints
+from comorb.model.binary import binary_csr, check_places
 from comorb.model.blocks import Blocks, from_csr, map_blocks
 from comorb.model.choose import Choice, choose, final
 from comorb.model.confidence import collapsed
@@ -329,38 +330,6 @@ def choose_k(
     checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     with workers(n_jobs) as executor:
         return choose(_blocks(binary_csr(checked), sample_weight), ks, executor)
-
-
-def check_places(X: Any) -> None:
-    """Refuse a compressed matrix whose arrays don't fit each other, before anything trusts them."""
-    if sparse.issparse(X) and hasattr(X, "check_format"):
-        try:
-            X.check_format(full_check=True)
-        except ValueError as error:
-            raise InputError(
-                f"expected a whole sparse matrix, got one of which {error}; make it anew, and "
-                "change no array of it by hand"
-            ) from None
-
-
-def binary_csr(X: Any) -> sparse.csr_array:
-    """Return a 0/1 matrix in canonical CSR form; what is not 0 or 1 is an error."""
-    matrix = sparse.csr_array(X)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    values = matrix.data
-    if not ((values == 1) | (values == 0)).all():
-        wrong = values[(values != 1) & (values != 0)]
-        found = "NaN" if np.isnan(wrong).any() else "inf" if np.isinf(wrong).any() else wrong[0]
-        raise InputError(
-            f"expected a matrix of zeros and ones, found {found} among "
-            f"{wrong.size} other values; turn each column into 'has it' (1) or 'has it not' (0)"
-        )
-    if not values.all():
-        matrix = matrix.copy()
-        matrix.eliminate_zeros()
-    return matrix
 
 
 def _blocks(matrix: sparse.csr_array, sample_weight: Any = None) -> Blocks:

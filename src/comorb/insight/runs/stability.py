@@ -13,9 +13,10 @@ from comorb.errors import ComorbWarning, InputError
 from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand, jaccard
 from comorb.model.arrays import Floats, Ints, Mask
+from comorb.model.binary import binary_csr, check_places
 from comorb.model.blocks import from_csr
 from comorb.model.choose import hard_labels
-from comorb.model.estimator import BernoulliMixture, binary_csr
+from comorb.model.estimator import BernoulliMixture
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.thinning import chances
@@ -62,6 +63,7 @@ def stability(
     Stability
         The agreement of the parts, and how well each cluster of the whole is found again.
     """
+    check_places(X)
     matrix = binary_csr(X)
     n, k = matrix.shape[0], model.n_components
     if not 0.5 < share < 1 or repeats < 1:

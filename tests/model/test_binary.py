@@ -11,6 +11,7 @@ from scipy import sparse
 
 from comorb import BernoulliMixture, choose_k
 from comorb.errors import InputError
+from comorb.insight.runs.stability import stability
 from comorb.model import choose as choosing
 from comorb.model.blocks import from_csr
 from comorb.model.choose import choose
@@ -74,7 +75,7 @@ def test_too_few_records_to_choose_is_told(n: int) -> None:
 @pytest.mark.parametrize("patterns", [1, 2, 3])
 @pytest.mark.parametrize("n", [12, 13, 17, 300])
 def test_few_patterns_and_few_records_have_an_answer(patterns: int, n: int) -> None:
-    for seed in range(2):
+    for seed in range(6):
         rng = np.random.default_rng(seed)
         kinds = (rng.random((patterns, 8)) < 0.5).astype(np.uint8)
         found = choose_k(sparse.csr_array(kinds[rng.integers(0, patterns, n)]))
@@ -128,3 +129,11 @@ def test_weights_beyond_all_measure_are_told(weight: float) -> None:
         BernoulliMixture(2).fit(drawn(50, 6), sample_weight=np.full(50, weight))
     with pytest.raises(InputError, match="expected sample weights"):
         BernoulliMixture(2).fit(drawn(50, 6), sample_weight=np.r_[1e300, np.ones(49)])
+
+
+def test_stability_refuses_ones_outside_the_matrix_too() -> None:
+    matrix = drawn(60, 6)
+    mixture = Mixture(np.array([0.5, 0.5]), np.repeat([[0.2], [0.6]], 6, axis=1))
+    matrix.indices[3] = 10**6
+    with pytest.raises(InputError, match="expected a whole sparse matrix, got one of which"):
+        stability(matrix, mixture)

@@ -1,0 +1,42 @@
+"""Binary: any matrix as zeros and ones in canonical CSR form, or why it is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from comorb.errors import InputError
+
+
+def check_places(X: Any) -> None:
+    """Refuse a compressed matrix whose arrays don't fit each other, before anything trusts them."""
+    if sparse.issparse(X) and hasattr(X, "check_format"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(
+                f"expected a whole sparse matrix, got one of which {error}; make it anew, and "
+                "change no array of it by hand"
+            ) from None
+
+
+def binary_csr(X: Any) -> sparse.csr_array:
+    """Return a 0/1 matrix in canonical CSR form; what is not 0 or 1 is an error."""
+    matrix = sparse.csr_array(X)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    values = matrix.data
+    if not ((values == 1) | (values == 0)).all():
+        wrong = values[(values != 1) & (values != 0)]
+        found = "NaN" if np.isnan(wrong).any() else "inf" if np.isinf(wrong).any() else wrong[0]
+        raise InputError(
+            f"expected a matrix of zeros and ones, found {found} among "
+            f"{wrong.size} other values; turn each column into 'has it' (1) or 'has it not' (0)"
+        )
+    if not values.all():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
