@@ -116,7 +116,9 @@ def load_model(path: str | Path) -> SavedModel:
         raise StorageError(f"{path} is sealed but nested too deeply. Fit again.") from None
 
 
-def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
+def _restore(header: Any, numbers: bytes) -> SavedModel:
+    if not isinstance(header, dict):
+        raise TypeError("its header names nothing")
     header.setdefault("numbers", list(range(1, len(header["clusters"]) + 1)))
     kinds = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_LISTS, list) | dict.fromkeys(_TABLES, dict)
     for key, kind in kinds.items():

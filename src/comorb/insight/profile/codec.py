@@ -81,7 +81,7 @@ def decode(text: str) -> dict[str, Any]:
         raise StorageError("the profile was altered after it was made; make it again")
     try:
         return _fields(plain)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(
             f"the profile is damaged: {error.args[0] if error.args else error!r} is missing or "
             "of the wrong shape; make it again"
