@@ -106,9 +106,9 @@ def damaged(path: str | Path, number: int) -> StorageError:
     )
 
 
-def metadata(header: dict[str, Any]) -> dict[bytes, bytes]:
+def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
     """Return what a block file says of itself, as its metadata: a header, and a seal of it."""
-    text = json.dumps(header).encode()
+    text = json.dumps(header | {"columns": schema.names}).encode()
     return {HEADER: text, SEAL: sha256(text).hexdigest().encode()}
 
 
@@ -122,8 +122,9 @@ def describe(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        found = pq.read_metadata(path).metadata or {}
-    except (pa.ArrowException, OSError):
+        file = pq.read_metadata(path)
+        found, columns = file.metadata or {}, file.schema.to_arrow_schema().names
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
         ) from None
@@ -134,7 +135,10 @@ def describe(path: str | Path) -> dict[str, Any]:
     try:
         if SEAL in found and found[SEAL] != sha256(found[HEADER]).hexdigest().encode():
             raise ValueError("what it says of itself was altered")
-        return _checked(json.loads(found[HEADER]))
+        header = _checked(json.loads(found[HEADER]))
+        if header.get("columns", columns) != columns or not {ID, CODES} <= set(columns):
+            raise ValueError("its columns are not those that it says")
+        return header
     except _NewerError as error:
         raise StorageError(
             f"{path.name} has version {error} of the cohort format and this comorb knows "

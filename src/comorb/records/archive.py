@@ -78,7 +78,7 @@ def write_parts(
             rows += group.num_rows
             ones += pc.sum(pc.list_value_length(group[blockfile.CODES])).as_py() or 0
         counted = {"version": blockfile.VERSION, "records": rows, "ones": ones}
-        writer.add_key_value_metadata(blockfile.metadata(counted | header()))
+        writer.add_key_value_metadata(blockfile.metadata(counted | header(), first.schema))
 
 
 def _regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
