@@ -51,8 +51,8 @@ def test_a_run_that_was_not_done_is_taken_up_and_its_time_is_foreseen(tmp_path):
     assert "were deleted" in jobs.progress(lost)["message"]
     assert jobs.progress("none")["state"] == "gone"
     for view in ("full", "protected"):
-        jobs.document(keys[0], view).unlink()
-        assert jobs.document(keys[0], view).exists()
+        jobs.document(keys[0], view, Errand("ana")).unlink()
+        assert jobs.document(keys[0], view, Errand("ana")).exists()
     jobs.close()
     store.close()
 

@@ -12,17 +12,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 from comorb.insight.profile.rough import rough
 from comorb.records.sources.endings import ENDINGS, ending_of, table_name
 from comorb.web.server.budget import question, questions_left, spend
 from comorb.web.server.jobs import Jobs
-from comorb.web.server.readers import Errand, while_there
+from comorb.web.server.readers import Errand, followed
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import counts_exactly, told_data
 from comorb.web.server.session import (
     EVERYONE,
     Analyst,
+    TheErrand,
     TheJobs,
     TheStore,
     Viewer,
@@ -130,8 +132,9 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
     row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
     try:
         await receive(request, store.folder("data", row["id"]) / row["source"])
-        jobs, errand = request.app.state.jobs, Errand(user.name)
-        row = await while_there(request, errand, understood_or_refused, jobs, row, errand)
+        async with followed(request, Errand(user.name)) as errand:
+            jobs = request.app.state.jobs
+            row = await run_in_threadpool(understood_or_refused, jobs, row, errand)
     except BaseException:
         store.remove("data", row["id"])
         raise
@@ -140,7 +143,7 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
 
 
 @router.get("/{key}")
-def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs, errand: TheErrand) -> Row:
     """Return what was understood, or why the data can't be read as they are.
 
     Of data that you did not bring, in rough numbers, and how many questions you may ask.
@@ -148,13 +151,20 @@ def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     row = visible(store, "data", key, user)
     store.audit(user.name, "open data", key)
     known = "about" in row or row.get("refused")
-    row = row if known else understood_or_refused(jobs, row, Errand(user.name))
+    row = row if known else understood_or_refused(jobs, row, errand)
     left = None if counts_exactly(user, row) else questions_left(store, user.name, key)
     return told_data(row, user, jobs.min_cell) | {"left": left}
 
 
 @router.patch("/{key}")
-def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def correct(
+    key: str,
+    change: Correction,
+    user: Analyst,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
+) -> Row:
     """Read the data otherwise, or give them another title."""
     row = owned(store, "data", key, user)
     fields = change.model_dump(exclude_none=True)
@@ -163,7 +173,7 @@ def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: 
     asked = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
     if asked:
         reading = {name: value for name, value in (row["reading"] | asked).items() if value}
-        row = understood(jobs, row | {"reading": reading}, Errand(user.name))
+        row = understood(jobs, row | {"reading": reading}, errand)
         fields["reading"] = reading
     store.change("data", key, fields)
     store.audit(user.name, "change data", key)
@@ -181,7 +191,12 @@ def delete_data(key: str, user: Analyst, store: TheStore) -> None:
 
 @router.get("/{key}/codes")
 def search_codes(
-    key: str, wanted: Annotated[Search, Query()], user: Analyst, store: TheStore, jobs: TheJobs
+    key: str,
+    wanted: Annotated[Search, Query()],
+    user: Analyst,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
 ) -> list[dict[str, Any]]:
     """Return the codes that match every word of a query, by code or by name.
 
@@ -193,7 +208,7 @@ def search_codes(
     path = store.folder("data", key) / f"codes-{name}.json"
     if not path.exists():
         task = ListCodes(jobs.data_of(row), rules)
-        path.write_text(json.dumps(jobs.read(task, Errand(user.name))), encoding="utf-8")
+        path.write_text(json.dumps(jobs.read(task, errand)), encoding="utf-8")
     plain = wanted.q.lower().replace(".", "")
     words = wanted.q.lower().split()
     hits = [
@@ -225,8 +240,9 @@ async def upload_map(key: str, request: Request, user: Analyst, name: Text = "ma
     try:
         path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-60:] or "map.csv")
         await receive(request, path)
-        read, errand = request.app.state.jobs.read, Errand(user.name)
-        told = await while_there(request, errand, read, ReadMap(str(path)), errand)
+        async with followed(request, Errand(user.name)) as errand:
+            read = request.app.state.jobs.read
+            told = await run_in_threadpool(read, ReadMap(str(path)), errand)
         shutil.rmtree(folder / told["key"], ignore_errors=True)
         place.rename(folder / told["key"])
     finally:
@@ -243,6 +259,7 @@ def size(
     user: Analyst,
     store: TheStore,
     jobs: TheJobs,
+    errand: TheErrand,
 ) -> Any:
     """Return how many records and codes the rules leave.
 
@@ -251,9 +268,9 @@ def size(
     row = visible(store, "data", key, user)
     data, plain = jobs.data_of(row), plain_rules(rules)
     if counts_exactly(user, row):
-        return jobs.read(CountCohort(data, plain), Errand(user.name)) | {"left": None}
+        return jobs.read(CountCohort(data, plain), errand) | {"left": None}
     task = CountProtected(data, plain, str(store.workspace), jobs.min_cell)
-    told = jobs.read(task, Errand(user.name))
+    told = jobs.read(task, errand)
     return told | {"left": spend(store, user.name, key, question(plain))}
 
 

@@ -1,8 +1,8 @@
 """Jobs: runs wait in one queue, are fitted one after the other, and can be watched and cancelled.
 
-Fits have a process of their own, and what runs found is asked of a second one, so that a fit never
-keeps a page waiting. Records are read by others (`readers`); how stable clusters are is measured
-later, in one more.
+Fits have a process of their own, and what runs found is asked of two others, so that a fit never
+keeps a page waiting. Records are read by two more (`readers`); how stable clusters are is measured
+later, in one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from comorb.web.server.readers import Errand, Readers
 from comorb.web.server.store import Row, Store
 from comorb.web.worker import messages
 from comorb.web.worker.documents import document
+from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
 if TYPE_CHECKING:
@@ -43,10 +44,17 @@ class _Pace:
 class Jobs:
     """The queue of runs and the processes that do the work."""
 
-    def __init__(self, store: Store, min_cell: int, readers: Readers | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        min_cell: int,
+        readers: Readers | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
         self.store, self.min_cell = store, min_cell
-        self._fits, self._asks, self._later = Worker(), Worker(), Worker(nice=10)
-        self._readers = readers or Readers()
+        self._fits, self._later = Worker(bounds=bounds), Worker(10, bounds)
+        self._readers, self._answering = readers or Readers(), Readers(bounds)
+        self._changes = threading.Lock()  # of what is kept of a run's profile
         self._waiting: queue.Queue[str | None] = queue.Queue()
         self._unmeasured: queue.Queue[str | None] = queue.Queue()
         self._progress: dict[str, _Pace] = {}
@@ -75,12 +83,12 @@ class Jobs:
     def _keep_secret(self) -> None:
         """Have the secret of the workspace made; what goes wrong is told when it is needed."""
         with suppress(StoppedError, TaskError):
-            self.ask(messages.KeepSecret(str(self.store.workspace)))
+            self.ask(messages.KeepSecret(str(self.store.workspace)), Errand(""))
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
         self._closing.set()
-        for worker in (self._fits, self._asks, self._later, self._readers):
+        for worker in (self._fits, self._answering, self._later, self._readers):
             worker.close()
         for waiting in (self._waiting, self._unmeasured):
             waiting.put(None)
@@ -114,9 +122,13 @@ class Jobs:
                         self._cancelled.add(key)
                         self._fits.stop()
 
-    def ask(self, task: messages.Task) -> Any:
-        """Ask something of a finished run and wait for the answer."""
-        return self._asks.ask(task)
+    def ask(self, task: messages.Task, errand: Errand) -> Any:
+        """Ask something of a finished run, on the errand of a user, and wait for the answer."""
+        return self._answering.ask(task, errand)
+
+    def change(self, task: messages.Task, errand: Errand) -> Any:
+        """Change what is kept of a finished run: one change after the other, so none is lost."""
+        return self._answering.ask(task, errand, self._changes)
 
     def read(self, task: messages.Task, errand: Errand) -> Any:
         """Ask something of records, on the errand of a user, and wait for the answer."""
@@ -159,12 +171,12 @@ class Jobs:
         """Return the smallest count that a view tells; 0 tells all."""
         return 0 if view == "full" else self.min_cell
 
-    def document(self, key: str, view: messages.View) -> Path:
+    def document(self, key: str, view: messages.View, errand: Errand) -> Path:
         """Return a view of the profile of a run, as a file of JSON."""
         folder, least = self.folder_of(key), self.least(view)
         path = document(folder, least)
         if not path.exists():
-            self.ask(messages.ShowProfile(folder, least))
+            self.change(messages.ShowProfile(folder, least), errand)
         return path
 
     def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
@@ -263,7 +275,8 @@ class Jobs:
         try:
             stability = self._later.ask(messages.MeasureStability(task))
             if stability is not None:
-                self.ask(messages.NoteStability(task.folder, self.min_cell, stability))
+                note = messages.NoteStability(task.folder, self.min_cell, stability)
+                self.change(note, Errand(""))
         finally:
             if not self._later.closed:
                 self.store.change("runs", key, {"measured": True})
