@@ -33,6 +33,7 @@ from comorb.web.server.readers import THREADS, Readers
 from comorb.web.server.refusals import RefusedError, answer, refuse
 from comorb.web.server.session import EVERYONE, WAYS_IN
 from comorb.web.server.store import Store
+from comorb.web.server.uploads import Uploads
 from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.process import StoppedError, TaskError
 
@@ -97,7 +98,7 @@ def create_app(settings: Settings) -> FastAPI:
         openapi_url=None,  # pages.py has it, for those who are signed in
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
-    app.state.access = Access(store)
+    app.state.access, app.state.uploads = Access(store), Uploads()
     for router in (data_api.router, runs_api.router, results_api.router):
         app.include_router(router, dependencies=[Security(way) for way in WAYS_IN])
     app.include_router(pages.router)

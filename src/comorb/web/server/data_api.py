@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 from comorb.insight.profile.rough import rough
-from comorb.records.sources.endings import ENDINGS, ending_of, table_name
+from comorb.records.sources.endings import table_name
 from comorb.web.server.budget import question, questions_left, spend
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import Errand, followed
@@ -32,6 +32,7 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
+from comorb.web.server.uploads import known_ending, receive
 from comorb.web.worker.messages import (
     CountCohort,
     CountProtected,
@@ -131,7 +132,7 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
     body = {"kind": "upload", "title": table_name(Path(name).name)[:120]}
     row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
     try:
-        await receive(request, store.folder("data", row["id"]) / row["source"])
+        await receive(request, user.name, store.folder("data", row["id"]) / row["source"])
         async with followed(request, Errand(user.name)) as errand:
             jobs = request.app.state.jobs
             row = await run_in_threadpool(understood_or_refused, jobs, row, errand)
@@ -239,7 +240,7 @@ async def upload_map(key: str, request: Request, user: Analyst, name: Text = "ma
     place.mkdir(parents=True)
     try:
         path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-60:] or "map.csv")
-        await receive(request, path)
+        await receive(request, user.name, path)
         async with followed(request, Errand(user.name)) as errand:
             read = request.app.state.jobs.read
             told = await run_in_threadpool(read, ReadMap(str(path)), errand)
@@ -304,35 +305,3 @@ def understood_or_refused(jobs: Jobs, row: Row, errand: Errand) -> Row:
             raise
         refused = {"refused": {"error": str(error), **columns}}
     return jobs.store.change("data", row["id"], refused) or row
-
-
-def known_ending(name: str) -> str:
-    """Return how the name of a file of records ends; others are refused."""
-    ending = ending_of(name)
-    if not ending:
-        endings = ", ".join(f".{end}" for end in ENDINGS)
-        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
-    return ending
-
-
-async def receive(request: Request, path: Path) -> None:
-    """Write the body of a request to a file, up to the limit in bytes that really come."""
-    limit = request.app.state.settings.upload_limit
-    announced = request.headers.get("content-length", "0")
-    if not announced.isdecimal():
-        raise RefusedError(400, "The length of the file is not a number.")
-    if int(announced) > limit:
-        raise RefusedError(413, _too_large(limit))
-    received = 0
-    with path.open("xb") as file:
-        async for chunk in request.stream():
-            received += len(chunk)
-            if received > limit:
-                raise RefusedError(413, _too_large(limit))
-            file.write(chunk)
-    if not received:
-        raise RefusedError(422, "The file is empty; choose another.")
-
-
-def _too_large(limit: int) -> str:
-    return f"The file is larger than {limit / 1e6:,.0f} MB; ask for it to be mounted instead."

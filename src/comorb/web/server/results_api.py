@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from comorb.web.server.data_api import NO_NUL, Code, Text, known_ending, receive
+from comorb.web.server.data_api import NO_NUL, Code, Text
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import Errand, followed
 from comorb.web.server.refusals import RefusedError
@@ -31,6 +31,7 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
+from comorb.web.server.uploads import known_ending, receive
 from comorb.web.worker import downloads, messages
 from comorb.web.worker.messages import View
 
@@ -147,6 +148,7 @@ def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) 
     """Move a record to another cluster by hand, in a new run that is marked so."""
     row = finished(store, key, user)
     visible(store, "data", row["data"], user)
+    jobs.check_queue(user.name)
     kept = ("data", "k", "rules", "title", "within")
     body = {name: row[name] for name in kept} | {"parent": key, "merge": None, "shared": False}
     made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})
@@ -165,7 +167,7 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
     folder.mkdir(mode=0o700)
     try:
         records = folder / f"records{ending}"
-        await receive(request, records)
+        await receive(request, user.name, records)
         path = str(folder / "out.csv")
         task = messages.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)
         async with followed(request, Errand(user.name)) as errand:
