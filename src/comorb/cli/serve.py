@@ -30,6 +30,14 @@ ReadMemory = Annotated[
         help="The most memory to read records with, in gigabytes.",
     ),
 ]
+ReadMinutes = Annotated[float, typer.Option(metavar="N", help="The longest that records are read.")]
+ReadExpanded = Annotated[
+    float, typer.Option(metavar="GB", help="The most that records unpack to, in gigabytes.")
+]
+ReadRows = Annotated[int, typer.Option(metavar="N", help="The most rows of a table of records.")]
+ReadColumns = Annotated[
+    int, typer.Option(metavar="N", help="The most columns of a table of records.")
+]
 FitMemory = Annotated[
     float | None,
     typer.Option(
@@ -63,18 +71,10 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         int, typer.Option(metavar="MB", help="The largest upload, in megabytes.")
     ] = 500,
     read_memory: ReadMemory = None,
-    read_minutes: Annotated[
-        float, typer.Option(metavar="N", help="The longest that records are read.")
-    ] = 10,
-    read_expanded: Annotated[
-        float, typer.Option(metavar="GB", help="The most that records unpack to, in gigabytes.")
-    ] = 10,
-    read_rows: Annotated[
-        int, typer.Option(metavar="N", help="The most rows of a table of records.")
-    ] = 200_000_000,
-    read_columns: Annotated[
-        int, typer.Option(metavar="N", help="The most columns of a table of records.")
-    ] = 20_000,
+    read_minutes: ReadMinutes = 10,
+    read_expanded: ReadExpanded = 10,
+    read_rows: ReadRows = 200_000_000,
+    read_columns: ReadColumns = 20_000,
     fit_memory: FitMemory = None,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
