@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEV := $(VENV)/dev
 TRIAL := $(VENV)/trial
+AGAIN := $(VENV)/again
 # A package is installed only as a file whose hash is in requirements/; nothing is fetched to build it.
 LOCKED := -m pip install --quiet --no-build-isolation --require-hashes
 ALONE := -m pip install --quiet --no-build-isolation --no-deps
@@ -13,7 +14,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 PYTHONS := python3.11 python3.12 python3.13 python3.14
 FAST := tests/model tests/records tests/insight tests/cli tests/web tests/test_package.py tests/test_sklearn.py tests/test_storage.py
 
-.PHONY: demo test programs matrix dist docs lock lint coverage bench clean
+.PHONY: demo test programs matrix dist docs lock sbom lint coverage bench clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
@@ -50,10 +51,18 @@ matrix:
 	[ -z "$$absent" ] || echo "not here, so not tried:$$absent"; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
-# The wheel and the source archive; the wheel does the demo in an environment of its own.
+# The wheel and the source archive, built again from that archive to the same bytes, at another place
+# and for other rights; the wheel does the demo in an environment of its own.
+dist: export SOURCE_DATE_EPOCH := 1580601600
 dist: $(DEV)
-	rm -rf dist $(TRIAL)
+	rm -rf dist $(TRIAL) $(AGAIN)
 	$(BIN)/hatchling build -d dist
+	mkdir -p $(AGAIN)
+	tar -xzf dist/*.tar.gz -C $(AGAIN) --strip-components=1
+	rm $(AGAIN)/PKG-INFO
+	umask 077; cd $(AGAIN) && $(CURDIR)/$(BIN)/hatchling build -d dist
+	for file in dist/*; do cmp $$file $(AGAIN)/$$file || exit 1; done
+	$(BIN)/python -m pip hash dist/*
 	$(PYTHON) -m venv $(TRIAL)
 	$(TRIAL)/bin/python $(LOCKED) -r requirements/build.txt
 	$(TRIAL)/bin/python $(LOCKED) -r requirements/runtime.txt
@@ -71,6 +80,10 @@ lock: $(DEV)
 	$(LOCK) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 	$(LOCK) -c requirements/dev.txt --group test pyproject.toml -o requirements/test.txt
 	$(LOCK) -c requirements/dev.txt --upgrade --group build -o requirements/build.txt
+
+# What a plain install is made of, as CycloneDX.
+sbom: $(READY)
+	$(BIN)/python requirements/bill.py dist/sbom.json
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
