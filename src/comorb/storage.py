@@ -222,12 +222,13 @@ def settle(directory: Path) -> None:
 
 def _alive(process: str) -> bool:
     """Tell whether there is a process of a number; where that can't be known, there is."""
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, ValueError, OverflowError):
-        return True
+    if hasattr(os, "killpg"):  # Windows has no signal 0, and ends the process
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            return False
+        except (OSError, ValueError, OverflowError):
+            return True
     return True
 
 

@@ -1,6 +1,7 @@
 """serve, and what it refuses."""
 
 from comorb.cli import serve
+from comorb.records.sources.limits import Limits
 
 
 def test_serve_refuses_missing_records_and_open_addresses(comorb):
@@ -26,9 +27,13 @@ def test_serve_passes_its_limits_on_and_has_usual_ones(comorb, monkeypatch):
     monkeypatch.setattr(serve, "run_explorer", lambda settings, *_: seen.append(settings))
     comorb("serve", "--no-browser")
     words = ("--read-memory", 1.5, "--read-minutes", 2, "--proxy", "10.0.0.1")
+    words += ("--read-expanded", 0.5, "--read-rows", 7, "--read-columns", 5, "--fit-memory", 3)
     comorb("serve", "--no-browser", *words)
     usual, given = seen
     assert (usual.read_seconds, usual.proxies) == (600, ())
     assert usual.read_memory >= 4 << 30
     assert (given.read_memory, given.read_seconds) == (1_500_000_000, 120)
     assert given.proxies == ("10.0.0.1",)
+    assert (given.limits, given.fit_memory) == (Limits(500_000_000, 7, 5, 1_500_000_000), 3e9)
+    assert usual.limits == Limits(10**10, 200_000_000, 20_000, usual.read_memory)
+    assert usual.fit_memory >= 4 << 30

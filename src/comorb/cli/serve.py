@@ -30,6 +30,22 @@ ReadMemory = Annotated[
         help="The most memory to read records with, in gigabytes.",
     ),
 ]
+ReadMinutes = Annotated[float, typer.Option(metavar="N", help="The longest that records are read.")]
+ReadExpanded = Annotated[
+    float, typer.Option(metavar="GB", help="The most that records unpack to, in gigabytes.")
+]
+ReadRows = Annotated[int, typer.Option(metavar="N", help="The most rows of a table of records.")]
+ReadColumns = Annotated[
+    int, typer.Option(metavar="N", help="The most columns of a table of records.")
+]
+FitMemory = Annotated[
+    float | None,
+    typer.Option(
+        metavar="GB",
+        show_default="half of this machine's",
+        help="The most memory that a fit may hold, in gigabytes.",
+    ),
+]
 
 
 def serve(  # noqa: PLR0913 - one parameter for each option
@@ -55,9 +71,11 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         int, typer.Option(metavar="MB", help="The largest upload, in megabytes.")
     ] = 500,
     read_memory: ReadMemory = None,
-    read_minutes: Annotated[
-        float, typer.Option(metavar="N", help="The longest that records are read.")
-    ] = 10,
+    read_minutes: ReadMinutes = 10,
+    read_expanded: ReadExpanded = 10,
+    read_rows: ReadRows = 200_000_000,
+    read_columns: ReadColumns = 20_000,
+    fit_memory: FitMemory = None,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Explore clusters in a browser.
@@ -68,19 +86,23 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     Example: comorb serve visits.csv
     """
     from comorb.errors import RecordsError
+    from comorb.records.sources.limits import Limits
     from comorb.web.server.app import LOOPBACK, Settings
 
     for path in records or ():
         if not path.exists():
             raise RecordsError(f"There is no file {path}; check the name.")
+    memory = _half_of_memory() if read_memory is None else int(read_memory * 1e9)
     settings = Settings(
         workspace=workspace,
         records=tuple(records or ()),
         hosts=(*LOOPBACK, host, *(name or ())),
         min_cell=min_cell,
         upload_limit=upload_limit * 1_000_000,
-        read_memory=_half_of_memory() if read_memory is None else int(read_memory * 1e9),
+        read_memory=memory,
         read_seconds=read_minutes * 60,
+        limits=Limits(int(read_expanded * 1e9), read_rows, read_columns, memory),
+        fit_memory=_half_of_memory() if fit_memory is None else int(fit_memory * 1e9),
         proxies=tuple(proxy or ()),
     )
     run_explorer(settings, host, port, browser)
