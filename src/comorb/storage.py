@@ -20,6 +20,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -116,7 +117,9 @@ def load_model(path: str | Path) -> SavedModel:
         raise StorageError(f"{path} is sealed but nested too deeply. Fit again.") from None
 
 
-def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
+def _restore(header: Any, numbers: bytes) -> SavedModel:
+    if not isinstance(header, dict):
+        raise TypeError("its header names nothing")
     header.setdefault("numbers", list(range(1, len(header["clusters"]) + 1)))
     kinds = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_LISTS, list) | dict.fromkeys(_TABLES, dict)
     for key, kind in kinds.items():
@@ -141,7 +144,7 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
     """Yield a file that becomes ``path`` when the block ends well, and vanishes when it doesn't.
 
     Until then a file of that name stays as it was: the new one is written beside it under a
-    temporary name, flushed to the disk and renamed.
+    temporary name, flushed to the disk and renamed. One that a killed process left is removed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -151,8 +154,11 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
     'done'
     """
     path = Path(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
+        for left in path.parent.glob(f".{escape(path.name)}.*-{'[0-9a-f]' * 8}"):
+            if not _alive(left.name.removeprefix(f".{path.name}.").partition("-")[0]):
+                left.unlink(missing_ok=True)
         with draft.open("xb") as file:
             yield file
             file.flush()

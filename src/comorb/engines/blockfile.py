@@ -22,9 +22,10 @@ from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Journal, Rows, rounded
 
 VERSION = 1
-HEADER = b"comorb.cohort"
+HEADER, SEAL = b"comorb.cohort", b"comorb.seal"
 ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
 ROWS_A_GROUP = 1 << 17
+_TEXTS, _LISTS, _COUNTS = ("system", "level"), ("codes", "names"), ("version", "records", "ones")
 
 
 @dataclass(frozen=True)
@@ -105,30 +106,74 @@ def damaged(path: str | Path, number: int) -> StorageError:
     )
 
 
+def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
+    """Return what a block file says of itself, as its metadata: a header, and a seal of it."""
+    text = json.dumps(header | {"columns": schema.names}).encode()
+    return {HEADER: text, SEAL: sha256(text).hexdigest().encode()}
+
+
 def describe(path: str | Path) -> dict[str, Any]:
     """Return what the metadata of a block file say: codes, names, records, ledger and so on.
 
-    `StorageError` when the file isn't there, is no cohort, is cut off or is of a newer comorb.
+    `StorageError` when the file isn't there, is no cohort, is cut off, was altered or is of a newer
+    comorb. A file of an earlier version has no seal.
     """
     path = Path(path)
     if not path.is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        packed = (pq.read_metadata(path).metadata or {}).get(HEADER)
-    except (pa.ArrowException, OSError):
+        file = pq.read_metadata(path)
+        found, columns = file.metadata or {}, file.schema.to_arrow_schema().names
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
         ) from None
-    if packed is None:
+    if HEADER not in found:
         raise StorageError(
             f"{path.name} is a Parquet file but no cohort; read it with read_records."
         )
-    header: dict[str, Any] = json.loads(packed)
-    if header["version"] > VERSION:
+    try:
+        if SEAL in found and found[SEAL] != sha256(found[HEADER]).hexdigest().encode():
+            raise ValueError("what it says of itself was altered")
+        header = _checked(json.loads(found[HEADER]))
+        if header.get("columns", columns) != columns or not {ID, CODES} <= set(columns):
+            raise ValueError("its columns are not those that it says")
+        return header
+    except _NewerError as error:
         raise StorageError(
-            f"{path.name} has version {header['version']} of the cohort format and this comorb "
-            f"knows {VERSION}; install a newer comorb."
-        )
+            f"{path.name} has version {error} of the cohort format and this comorb knows "
+            f"{VERSION}; install a newer comorb."
+        ) from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+
+
+class _NewerError(Exception):
+    """The version of a file that is too new."""
+
+
+def _checked(header: Any) -> dict[str, Any]:
+    """Return a header that has all that a cohort needs, each of its own type."""
+    if not isinstance(header, dict) or type(header.get("version")) is not int:
+        raise TypeError("it doesn't say which version it has")
+    if header["version"] > VERSION:
+        raise _NewerError(header["version"])
+    for key in (*_COUNTS, *_TEXTS, *_LISTS, "ledger"):
+        if key not in header:
+            raise KeyError(f"it doesn't say its {key}")
+    texts = [header[key] for key in _TEXTS]
+    for key in (*_LISTS, "left_out"):
+        some = header.get(key, [])
+        if not isinstance(some, list):
+            raise TypeError(f"its {key} are no list")
+        texts += some
+    counts = [header[key] for key in _COUNTS] + [header.get("least_codes", 3)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is something else")
+    if not all(type(count) is int and 0 <= count < 1 << 62 for count in counts):
+        raise TypeError("a number is something else")
+    if len(set(header["codes"])) < len(header["codes"]):
+        raise ValueError("a code stands there twice")
     return header
 
 

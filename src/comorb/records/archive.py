@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -79,7 +78,7 @@ def write_parts(
             rows += group.num_rows
             ones += pc.sum(pc.list_value_length(group[blockfile.CODES])).as_py() or 0
         counted = {"version": blockfile.VERSION, "records": rows, "ones": ones}
-        writer.add_key_value_metadata({blockfile.HEADER: json.dumps(counted | header()).encode()})
+        writer.add_key_value_metadata(blockfile.metadata(counted | header(), first.schema))
 
 
 def _regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -135,13 +134,19 @@ class CohortFile:
     def open(cls, path: str | Path) -> CohortFile:
         """Read what the metadata of a cohort file say; `StorageError` when it is none."""
         header = blockfile.describe(path)
+        try:
+            ledger = Ledger.from_dict(header["ledger"])
+        except (KeyError, TypeError, ValueError):
+            raise StorageError(
+                f"{Path(path).name} is damaged: its ledger is none. Write the cohort again."
+            ) from None
         return cls(
             Path(path),
             tuple(header["codes"]),
             tuple(header["names"]),
             header["system"],
             header["level"],
-            Ledger.from_dict(header["ledger"]),
+            ledger,
             tuple(header.get("left_out", ())),
             header["records"],
             header["ones"],

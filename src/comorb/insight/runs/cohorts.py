@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from comorb.records.beside import main_and_beside
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
+from comorb.records.sources.spill import temporary_folder
 from comorb.records.streaming import write_cohort
 
 COHORT, JOURNAL, STAMP = "cohort.parquet", "journal", "records.json"
@@ -107,7 +107,7 @@ def open_cohort(
             "Read it in memory, or apply the rules to the records that it was made of."
         )
     else:
-        kept = TemporaryDirectory(prefix="comorb-") if folder is None else nullcontext(folder)
+        kept = temporary_folder() if folder is None else nullcontext(str(folder))
         with kept as place:
             path = Path(place) / COHORT
             if not path.exists():
