@@ -133,9 +133,9 @@ def test_what_is_no_model_is_said_to_be_none(tmp_path):
 
 
 def test_a_newer_format_is_named(path):
-    sealed(path, path.read_bytes()[:-32].replace(b"comorb model 1", b"comorb model 2", 1))
+    sealed(path, path.read_bytes()[:-32].replace(b"comorb model 1", b"comorb model 3", 1))
     with pytest.raises(
-        StorageError, match="has version 2 of the model format and this comorb knows 1; install"
+        StorageError, match="has version 3 of the model format and this comorb knows 2; install"
     ):
         load_model(path)
 
