@@ -24,6 +24,7 @@ from comorb.model.blocks import Blocks, Journal, Rows, rounded
 VERSION = 1
 HEADER = b"comorb.cohort"
 ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
+FEATURE = "comorb.feature."
 ROWS_A_GROUP = 1 << 17
 
 

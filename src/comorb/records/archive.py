@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 from comorb.engines import blockfile
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
+from comorb.model.features import Feature, FeatureTable
 from comorb.records.cohort import Cohort, as_matrix
+from comorb.records.featuring import Asked
 from comorb.records.ledger import Ledger
 from comorb.storage import fingerprint_of, write_whole
 
@@ -45,7 +47,19 @@ def header_of(cohort: Cohort) -> dict[str, Any]:
         "left_out": cohort.left_out,
         "least_codes": cohort.least_codes,
         "ledger": cohort.ledger.to_dict(),
+        **feature_header(cohort.features.features if cohort.features else ()),
     }
+
+
+def feature_header(features: Sequence[Feature]) -> dict[str, Any]:
+    """Return what the metadata say of features; nothing where there are none."""
+    return {"features": [asdict(one) for one in features]} if features else {}
+
+
+def features_of(header: dict[str, Any]) -> tuple[Feature, ...]:
+    """Return the features that the metadata of a file speak of."""
+    plain = header.get("features", ())
+    return tuple(Feature(**one | {"levels": tuple(one["levels"])}) for one in plain)
 
 
 def as_table(cohort: Cohort) -> pa.Table:
@@ -57,8 +71,18 @@ def as_table(cohort: Cohort) -> pa.Table:
     columns: dict[str, Any] = {blockfile.ID: cohort.ids, blockfile.CODES: lists}
     if cohort.weights is not None:
         columns[blockfile.WEIGHT] = pa.array(cohort.weights)
+    if cohort.features is not None:
+        columns |= feature_columns(cohort.features)
     columns |= {name: cohort.covariates[name] for name in cohort.covariates.column_names}
     return pa.table(columns)
+
+
+def feature_columns(table: FeatureTable) -> dict[str, pa.Array]:
+    """Return the values of features as columns of a file, NaN where one is missing."""
+    return {
+        f"{blockfile.FEATURE}{place}": pa.array(np.ascontiguousarray(column))
+        for place, column in enumerate(table.values.T)
+    }
 
 
 def write_parts(
@@ -130,6 +154,7 @@ class CohortFile:
     records: int
     ones: int
     least_codes: int = 3
+    features: tuple[Feature, ...] = ()
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
@@ -146,6 +171,7 @@ class CohortFile:
             header["records"],
             header["ones"],
             header.get("least_codes", 3),
+            features_of(header),
         )
 
     def __len__(self) -> int:
@@ -190,6 +216,7 @@ class CohortFile:
                 f"{self.path.name} is damaged: it doesn't hold the codes it says it holds."
             )
         own = {blockfile.ID, blockfile.CODES, blockfile.WEIGHT} & set(table.column_names)
+        own |= {name for name in table.column_names if name.startswith(blockfile.FEATURE)}
         return Cohort(
             as_matrix(indptr, indices, len(self.codes)),
             table[blockfile.ID].combine_chunks(),
@@ -202,7 +229,16 @@ class CohortFile:
             table[blockfile.WEIGHT].to_numpy() if blockfile.WEIGHT in own else None,
             self.left_out,
             self.least_codes,
+            features=self._features(table),
+            asked=tuple(Asked(one.name, one.kind, one.transform) for one in self.features),
         )
+
+    def _features(self, table: pa.Table) -> FeatureTable | None:
+        if not self.features:
+            return None
+        names = [f"{blockfile.FEATURE}{place}" for place in range(len(self.features))]
+        values = np.column_stack([table[name].to_numpy() for name in names])
+        return FeatureTable(self.features, values)
 
     @property
     def _groups(self) -> int:
