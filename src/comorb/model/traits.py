@@ -1,0 +1,199 @@
+"""Traits: what all features of a model are together, table by table and sum by sum.
+
+The statistics of the features are stacked, and so are the parameters of a cluster; a feature's
+statistics are multiplied by its influence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from comorb.model.arrays import Floats, Ints
+from comorb.model.kinds.variable import Variable
+
+Variables = tuple[Variable, ...]
+LARGEST_GROUP = 192  # cells of features that are looked up together: their table stays in cache
+
+
+def height(variables: Variables) -> int:
+    """Return how many statistics a row has."""
+    return sum(variable.height for variable in variables)
+
+
+def width(variables: Variables) -> int:
+    """Return how many parameters a cluster has."""
+    return sum(variable.width for variable in variables)
+
+
+def _cut(sizes: Sequence[int]) -> list[slice]:
+    ends = [0, *accumulate(sizes)]
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def by_sums(variables: Variables) -> Iterator[tuple[Variable, slice]]:
+    """Yield each variable and where its statistics are."""
+    return zip(variables, _cut([variable.height for variable in variables]), strict=True)
+
+
+def by_parameters(variables: Variables) -> Iterator[tuple[Variable, slice]]:
+    """Yield each variable and where its parameters are."""
+    return zip(variables, _cut([variable.width for variable in variables]), strict=True)
+
+
+def whole(variables: Variables) -> Floats:
+    """Return the parameters of the whole population, (m,)."""
+    return _joined([variable.whole for variable in variables])
+
+
+def natural(variables: Variables, parameters: Floats) -> Floats:
+    """Return the log-densities' table, (s, k), of parameters (k, m)."""
+    tables = [variable.natural(parameters[:, own]) for variable, own in by_parameters(variables)]
+    return np.concatenate([np.empty((0, parameters.shape[0])), *tables])
+
+
+def fitted(variables: Variables, sums: Floats) -> Floats:
+    """Return the most likely parameters, (k, m), of summed statistics (s, k)."""
+    return _beside([variable.fitted(sums[own]) for variable, own in by_sums(variables)], sums)
+
+
+def pseudo(variables: Variables, strength: float, weight: float) -> Floats:
+    """Return the prior as statistics, (s,)."""
+    return _joined([variable.pseudo(strength, weight) for variable in variables])
+
+
+def log_marginal(variables: Variables, sums: Floats, prior: Floats) -> Floats:
+    """Return the log marginal of each column of summed statistics, a row a variable, (p, k)."""
+    terms = [variable.log_marginal(sums[own], prior[own]) for variable, own in by_sums(variables)]
+    return np.array(terms).reshape(len(variables), sums.shape[1])
+
+
+def mapped(
+    variables: Variables,
+    change: Callable[[Variable, Floats, slice], Floats],
+    parameters: Floats,
+) -> Floats:
+    """Return parameters that a change makes of parameters, variable by variable, (k, m)."""
+    parts = [
+        change(variable, parameters[:, own], own) for variable, own in by_parameters(variables)
+    ]
+    return _beside(parts, parameters.T)
+
+
+def _joined(parts: list[Floats]) -> Floats:
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _beside(parts: list[Floats], like: Floats) -> Floats:
+    return np.ascontiguousarray(np.concatenate([np.empty((like.shape[1], 0)), *parts], axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How the kernels walk the values of a row.
+
+    Categories and counts are looked up: each has a cell for every value and one for none, and
+    small ones share a table, with a cell for every combination. ``members`` (3, f) are the
+    column, stride and blank of each that is looked up, by group; ``ends`` (g + 1,) part the groups,
+    ``starts`` (g + 1,) are where their cells begin. ``dense`` (q,) are the columns of the numbers.
+    """
+
+    variables: Variables
+    members: Ints
+    ends: Ints
+    starts: Ints
+    dense: Ints
+    groups: tuple[tuple[int, ...], ...]
+    blanks: tuple[int, ...]
+
+    @property
+    def n_cells(self) -> int:
+        """How many cells there are in all."""
+        return int(self.starts[-1])
+
+    def tables(self, table: Floats) -> tuple[Floats, Floats]:
+        """Return what is added to a row's log-density: of each cell (c, k), of numbers (q, 3, k).
+
+        ``table`` (s, k) is that of ``natural``.
+        """
+        k = table.shape[1]
+        owned = dict(enumerate(own for _, own in by_sums(self.variables)))
+        cells = np.zeros((self.n_cells, k))
+        for group, start in zip(self.groups, self.starts[:-1], strict=True):
+            sizes = [self.blanks[at] + 1 for at in group]
+            part = np.zeros((*sizes, k))
+            for axis, at in enumerate(group):
+                shape = [1] * len(group)
+                shape[axis] = sizes[axis]
+                part += self._looked_up(at, table[owned[at]]).reshape(*shape, k)
+            cells[start : start + part.size // k] = part.reshape(-1, k)
+        numbers = [self.variables[at].influence * table[owned[at]] for at in self.dense]
+        return cells, np.array(numbers).reshape(self.dense.size, 3, k)
+
+    def _looked_up(self, at: int, table: Floats) -> Floats:
+        """Return a variable's log-density of each value, and zeros for none, (values + 1, k)."""
+        variable = self.variables[at]
+        found = np.zeros((self.blanks[at] + 1, table.shape[1]))
+        found[:-1] = variable.influence * (variable.cells(self.blanks[at]) @ table)
+        return found
+
+    def sums(self, cells: Floats, numbers: Floats) -> Floats:
+        """Return the statistics, (s, k), from the sums of the cells (c, k) and of the numbers."""
+        k = cells.shape[1]
+        sums = np.zeros((height(self.variables), k))
+        owned = dict(enumerate(own for _, own in by_sums(self.variables)))
+        for group, start in zip(self.groups, self.starts[:-1], strict=True):
+            sizes = [self.blanks[at] + 1 for at in group]
+            part = cells[start : start + int(np.prod(sizes))].reshape(*sizes, k)
+            for axis, at in enumerate(group):
+                others = tuple(other for other in range(len(group)) if other != axis)
+                counted = part.sum(axis=others)[:-1]
+                values = self.variables[at].cells(self.blanks[at])
+                found = np.einsum("vs,vk->sk", values, counted)
+                sums[owned[at]] = self.variables[at].influence * found
+        for place, at in enumerate(self.dense):
+            sums[owned[int(at)]] = self.variables[at].influence * numbers[place]
+        return sums
+
+
+@lru_cache(maxsize=64)
+def plan_for(variables: Variables, tops: tuple[int, ...] = ()) -> Plan:
+    """Return how the kernels walk the values of these variables.
+
+    ``tops`` are how many values each has here at least, where that may be more than were known.
+    """
+    blanks = [
+        max(variable.n_values or 0, *tops[at : at + 1], 0) for at, variable in enumerate(variables)
+    ]
+    groups: list[list[int]] = []
+    room: list[int] = []
+    looked_up = [at for at, variable in enumerate(variables) if variable.n_values is not None]
+    for at in sorted(looked_up, key=lambda at: blanks[at]):
+        size = blanks[at] + 1
+        if groups and room[-1] * size <= LARGEST_GROUP:
+            groups[-1].append(at)
+            room[-1] *= size
+        else:
+            groups.append([at])
+            room.append(size)
+    members: list[tuple[int, int, int]] = []
+    for group in groups:
+        stride = 1
+        own = []
+        for at in reversed(group):
+            own.append((at, stride, blanks[at]))
+            stride *= blanks[at] + 1
+        members += reversed(own)
+    return Plan(
+        variables,
+        np.array(members, dtype=np.int64).reshape(-1, 3).T.copy(),
+        np.array([0, *accumulate(len(group) for group in groups)], dtype=np.int64),
+        np.array([0, *accumulate(room)], dtype=np.int64),
+        np.array([at for at, v in enumerate(variables) if v.n_values is None], dtype=np.int64),
+        tuple(map(tuple, groups)),
+        tuple(blanks),
+    )
