@@ -303,7 +303,9 @@ def test_the_fingerprint_of_parts_is_that_of_the_whole():
     weights = rng.random(90)
     codes = ["250", "272", "401", "427"]
     cuts = [(matrix[i : i + 40], weights[i : i + 40]) for i in range(0, 90, 40)]
-    parts = [Rows(part.indptr.astype(np.int64), part.indices, heavy) for part, heavy in cuts]
+    parts = [
+        (Rows(part.indptr.astype(np.int64), part.indices, heavy), None) for part, heavy in cuts
+    ]
     assert fingerprint_of(parts, codes) == fingerprint(matrix, codes, weights)
 
 

@@ -29,8 +29,9 @@ from scipy import sparse
 
 from comorb import __version__
 from comorb.errors import InputError, StorageError
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Keys
 from comorb.model.blocks import Rows
+from comorb.model.features import FeatureTable
 from comorb.model.kernels import row_keys
 from comorb.model.mixture import Mixture
 
@@ -265,9 +266,12 @@ def _check_place(path: Path) -> None:
 
 
 def fingerprint(
-    matrix: sparse.csr_array[Any], codes: Sequence[str], weights: Floats | None = None
+    matrix: sparse.csr_array[Any],
+    codes: Sequence[str],
+    weights: Floats | None = None,
+    features: FeatureTable | None = None,
 ) -> str:
-    """Return a hash of what a model learns from: each record's codes and weight.
+    """Return a hash of what a model learns from: each record's codes, weight and features.
 
     The order of the records and of the columns, and the records' ids, don't enter.
 
@@ -276,20 +280,22 @@ def fingerprint(
     True
     """
     weights = np.empty(0) if weights is None else weights
-    return fingerprint_of([Rows(matrix.indptr.astype(np.int64), matrix.indices, weights)], codes)
+    rows = Rows(matrix.indptr.astype(np.int64), matrix.indices, weights)
+    return fingerprint_of([(rows, features)], codes)
 
 
-def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:
+def fingerprint_of(parts: Iterable[tuple[Rows, FeatureTable | None]], codes: Sequence[str]) -> str:
     """Return the `fingerprint` of records that come in parts.
 
-    A record's hash is Σ hash(code), mixed; four other mixes of it are each added up over all
-    records modulo 2⁶⁴, and the sums go through SHA-256. O(ones).
+    A record's hash is Σ hash(code) + Σ hash(feature, value), mixed; four other mixes of it are
+    each added up over all records modulo 2⁶⁴, and the sums go through SHA-256. O(ones).
     """
-    digests = b"".join(hashlib.blake2b(code.encode(), digest_size=8).digest() for code in codes)
-    keys = np.frombuffer(digests, "<u8").astype(np.uint64)
+    keys = _hashes(codes)
     total = np.zeros(5, dtype=np.uint64)
-    for part in parts:
+    for part, features in parts:
         sums = row_keys(part.indptr, part.indices, keys)
+        if features is not None:
+            sums = sums + _feature_keys(features)
         if part.weights.size:
             sums = mixed(sums) + np.asarray(part.weights, "<f8").view("<u8")
         rows = mixed(sums)
@@ -299,6 +305,25 @@ def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:
             counted.append(rows.sum(dtype=np.uint64))
         total = total + np.array(counted, dtype=np.uint64)
     return hashlib.sha256(total.astype("<u8").tobytes()).hexdigest()
+
+
+def _feature_keys(table: FeatureTable) -> Keys:
+    """Return the summed hashes of each record's values; what is missing adds nothing."""
+    total: Keys = np.zeros(len(table.values), dtype=np.uint64)
+    for feature, values in zip(table.features, table.values.T, strict=True):
+        there = ~np.isnan(values)
+        bits = (np.where(there, values, 0.0) + 0.0).astype("<f8").view("<u8")
+        if feature.levels:
+            hashes = _hashes(feature.levels)
+            bits = hashes[np.where(there, values, 0).astype(np.int64)]
+        name = _hashes([f"{feature.kind} {feature.name}"])[0]
+        total += np.where(there, mixed(mixed(bits) + name), np.uint64(0))
+    return total
+
+
+def _hashes(texts: Iterable[str]) -> Keys:
+    digests = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
 def mixed(values: Any) -> Any:

@@ -244,11 +244,11 @@ class CohortFile:
     def _groups(self) -> int:
         return int(pq.read_metadata(self.path).num_row_groups)
 
-    def _rows(self, number: int) -> Rows:
+    def _rows(self, number: int) -> tuple[Rows, FeatureTable | None]:
         table = blockfile.read_group(self.path, number)
         weights = (
             table[blockfile.WEIGHT].to_numpy()
             if blockfile.WEIGHT in table.column_names
             else np.empty(0)
         )
-        return Rows(*blockfile.ones_of(table), weights)
+        return Rows(*blockfile.ones_of(table), weights), self._features(table)

@@ -252,7 +252,13 @@ class Cohort:
 
     def blocks(self) -> Blocks:
         """Return the rows in blocks, for passes over them."""
-        return from_csr(self.matrix.indptr, self.matrix.indices, len(self.codes), self.weights)
+        return from_csr(
+            self.matrix.indptr,
+            self.matrix.indices,
+            len(self.codes),
+            self.weights,
+            features=self.features,
+        )
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block, which begins with the row ``start``."""
@@ -263,8 +269,8 @@ class Cohort:
         return self, 1
 
     def digest(self) -> str:
-        """Return a hash of the records' codes and weights; their order and ids don't enter."""
-        return fingerprint(self.matrix, self.codes, self.weights)
+        """Return a hash of the records' codes, weights and features, in any order of them."""
+        return fingerprint(self.matrix, self.codes, self.weights, self.features)
 
     def _matching(self, codes: tuple[str, ...]) -> Mask:
         if not all(isinstance(code, str) for code in codes):

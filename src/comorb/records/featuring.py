@@ -21,7 +21,7 @@ from comorb.records.values import yes_no
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TRANSFORMS: tuple[Transform, ...] = get_args(Transform)
-LEVELS = 12  # of a category, at most; of more, the most common stay
+LEVELS = 8  # of a category, at most; of more, the most common stay
 OTHERS = "other values"
 ANSWERS = ("no", "yes")
 MISSING_NOTE = (
