@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats
@@ -40,3 +42,17 @@ class FeatureTable:
                 f"expected a column of values for each of {len(self.features)} features, got an "
                 f"array of shape {self.values.shape}"
             )
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns as people write them, by name: levels as texts, None for gaps."""
+        return {
+            feature.name: _written(feature, column)
+            for feature, column in zip(self.features, self.values.T, strict=True)
+        }
+
+
+def _written(feature: Feature, values: Floats) -> Any:
+    if not feature.levels:
+        return values
+    texts = np.array([*feature.levels, None], dtype=object)
+    return texts[np.where(np.isnan(values), len(feature.levels), values).astype(np.int64)]

@@ -100,6 +100,12 @@ class Mixture:
         return int(self.means.shape[1])
 
     @property
+    def n_parameters(self) -> int:
+        """How many free numbers the mixture has."""
+        k, d = self.means.shape
+        return int(k - 1 + k * (d + traits.n_free(self.variables)))
+
+    @property
     def key(self) -> bytes:
         """A digest of the parameters, to the last bit."""
         numbers = [self.weights, self.means, self.parameters]
@@ -115,9 +121,13 @@ class Mixture:
     @cached_property
     def angles(self) -> Floats:
         """√ω, arcsin √μ and the features' in one vector: scales of even variance."""
-        own = traits.mapped(self.variables, lambda v, part, _: v.angles(part), self.parameters)
-        angles = np.sqrt(self.weights), np.arcsin(np.sqrt(self.means)).ravel(), own.ravel()
-        return np.concatenate(angles)
+        angles = np.arcsin(np.sqrt(self.means)).ravel(), self.trait_angles.ravel()
+        return np.concatenate([np.sqrt(self.weights), *angles])
+
+    @property
+    def trait_angles(self) -> Floats:
+        """The features' parameters on scales of even variance, (k, m)."""
+        return traits.mapped(self.variables, lambda v, part, _: v.angles(part), self.parameters)
 
     def tables(self) -> tuple[Floats, Floats]:
         """Return what a row's log-density is added up from: ``base`` (k,), ``logits`` (d + s, k).

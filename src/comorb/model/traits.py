@@ -13,7 +13,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from comorb.model.arrays import Floats, Ints
+from comorb.model.arrays import Floats, Ints, Keys
+from comorb.model.kernels import mixed
 from comorb.model.kinds.variable import Variable
 
 Variables = tuple[Variable, ...]
@@ -28,6 +29,20 @@ def height(variables: Variables) -> int:
 def width(variables: Variables) -> int:
     """Return how many parameters a cluster has."""
     return sum(variable.width for variable in variables)
+
+
+def n_free(variables: Variables) -> int:
+    """Return how many parameters of a cluster are free."""
+    return sum(variable.n_free for variable in variables)
+
+
+def keys(variables: Variables) -> Keys:
+    """Return a hash of each parameter by what its feature is like, (m,), to draw noise by."""
+    own = [
+        np.uint64(variable.key) ^ mixed(np.arange(variable.width, dtype=np.uint64))
+        for variable in variables
+    ]
+    return np.concatenate([np.empty(0, np.uint64), *own])
 
 
 def _cut(sizes: Sequence[int]) -> list[slice]:

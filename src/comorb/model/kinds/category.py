@@ -47,6 +47,11 @@ class Category(Variable):
         return len(self.shares)
 
     @property
+    def n_free(self) -> int:
+        """How many of the probabilities are free: they add up to 1."""
+        return len(self.shares) - 1
+
+    @property
     def facts(self) -> tuple[float, ...]:
         """The shares of the levels."""
         return self.shares

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,11 @@ class Variable(ABC):
     @abstractmethod
     def height(self) -> int:
         """How many statistics a value has."""
+
+    @property
+    def n_free(self) -> int:
+        """How many of the parameters are free."""
+        return self.width
 
     @property
     @abstractmethod
@@ -118,6 +124,12 @@ class Variable(ABC):
     def cells(self, count: int) -> Floats:
         """Return the statistics of the first values, (count, height), where they are counted."""
         raise TypeError(f"the values of {self.feature.name!r} are not counted")
+
+    @property
+    def key(self) -> np.uint64:
+        """A hash of what the feature is like, and not of its name or place."""
+        content = f"{self.feature.kind} {self.feature.transform} {self.facts}".encode()
+        return np.uint64(int.from_bytes(blake2b(content, digest_size=8).digest(), "little"))
 
     def observed(self, sums: Floats) -> Floats:
         """Return how many records of each cluster have a value, (k,)."""
