@@ -20,6 +20,8 @@ from comorb.errors import EmptyCohortError, InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
 from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
 from comorb.model.features import FeatureTable
+from comorb.model.kinds.variable import Variable
+from comorb.model.prepared import Prepared, prepared_for
 from comorb.records.codes.systems import systems_by_kind
 from comorb.records.featuring import (
     AnyAsked,
@@ -250,14 +252,18 @@ class Cohort:
         """Return how many records have each code."""
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
 
-    def blocks(self) -> Blocks:
-        """Return the rows in blocks, for passes over them."""
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the rows in blocks, for passes over them.
+
+        Features are as ``variables`` of a model see them, or learned from these records.
+        """
+        features: FeatureTable | Prepared | None = self.features
+        if variables is not None:
+            nothing = FeatureTable((), np.empty((len(self), 0)))
+            features = prepared_for(variables, self.features or nothing)
+        matrix = self.matrix
         return from_csr(
-            self.matrix.indptr,
-            self.matrix.indices,
-            len(self.codes),
-            self.weights,
-            features=self.features,
+            matrix.indptr, matrix.indices, len(self.codes), self.weights, features=features
         )
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:

@@ -77,7 +77,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
     if check is None:
         with workers(-1) as executor:
-            check = check_model(model, cohort.blocks(), executor)
+            check = check_model(model, cohort.blocks(model.variables), executor)
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)

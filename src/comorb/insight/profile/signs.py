@@ -28,6 +28,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 
 PARTS = 3
+_SAID = {"los": "length of stay"}  # roles whose names say little
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _edges(values: Floats, weights: Floats) -> tuple[float, ...]:
 
 def _worded(feature: Feature, edges: Sequence[float]) -> list[tuple[str, str]]:
     """Return the code and the label of each sign of a feature."""
-    plain = feature.name.replace("_", " ")
+    plain = _SAID.get(feature.name, feature.name.replace("_", " "))
     name = plain[:1].upper() + plain[1:]
     if feature.kind == "binary":
         yes = feature.levels[1]
