@@ -133,9 +133,9 @@ def test_what_is_no_model_is_said_to_be_none(tmp_path):
 
 
 def test_a_newer_format_is_named(path):
-    sealed(path, path.read_bytes()[:-32].replace(b"comorb model 1", b"comorb model 2", 1))
+    sealed(path, path.read_bytes()[:-32].replace(b"comorb model 1", b"comorb model 3", 1))
     with pytest.raises(
-        StorageError, match="has version 2 of the model format and this comorb knows 1; install"
+        StorageError, match="has version 3 of the model format and this comorb knows 2; install"
     ):
         load_model(path)
 
@@ -303,9 +303,7 @@ def test_the_fingerprint_of_parts_is_that_of_the_whole():
     weights = rng.random(90)
     codes = ["250", "272", "401", "427"]
     cuts = [(matrix[i : i + 40], weights[i : i + 40]) for i in range(0, 90, 40)]
-    parts = [
-        (Rows(part.indptr.astype(np.int64), part.indices, heavy), None) for part, heavy in cuts
-    ]
+    parts = [Rows(part.indptr.astype(np.int64), part.indices, heavy) for part, heavy in cuts]
     assert fingerprint_of(parts, codes) == fingerprint(matrix, codes, weights)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -26,6 +26,25 @@ class Feature:
     kind: Kind
     levels: tuple[str, ...] = ()
     transform: Transform = "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the feature as plain values."""
+        levels = list(self.levels)
+        return {"name": self.name, "kind": self.kind, "levels": levels, "transform": self.transform}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Feature:
+        """Return the feature of plain values; `ValueError` for what makes none."""
+        name, kind, levels = plain["name"], plain["kind"], plain["levels"]
+        transform = plain["transform"]
+        texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
+        if not isinstance(name, str) or not texts or len(set(levels)) < len(levels):
+            raise ValueError("a feature needs a name, and levels that are different texts")
+        if kind not in get_args(Kind) or transform not in get_args(Transform):
+            raise ValueError(f"{name!r} is of a kind or has a transform that is not known")
+        if transform != "none" and kind != "number":
+            raise ValueError(f"{name!r} has a transform but is no number")
+        return cls(name, kind, tuple(levels), transform)
 
 
 @dataclass(frozen=True, eq=False)

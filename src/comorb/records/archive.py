@@ -18,6 +18,7 @@ from comorb.engines import blockfile
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
 from comorb.model.features import Feature, FeatureTable
+from comorb.model.kinds.variable import Variable
 from comorb.records.cohort import Cohort, as_matrix
 from comorb.records.featuring import Asked
 from comorb.records.ledger import Ledger
@@ -47,19 +48,17 @@ def header_of(cohort: Cohort) -> dict[str, Any]:
         "left_out": cohort.left_out,
         "least_codes": cohort.least_codes,
         "ledger": cohort.ledger.to_dict(),
+        **({"asked": [asdict(one) for one in cohort.asked]} if cohort.asked else {}),
         **feature_header(cohort.features.features if cohort.features else ()),
     }
 
 
 def feature_header(features: Sequence[Feature]) -> dict[str, Any]:
     """Return what the metadata say of features; nothing where there are none."""
-    return {"features": [asdict(one) for one in features]} if features else {}
-
-
-def features_of(header: dict[str, Any]) -> tuple[Feature, ...]:
-    """Return the features that the metadata of a file speak of."""
-    plain = header.get("features", ())
-    return tuple(Feature(**one | {"levels": tuple(one["levels"])}) for one in plain)
+    if not features:
+        return {}
+    plain = [one.to_dict() for one in features]
+    return {"version": blockfile.VERSION_WITH_FEATURES, "features": plain}
 
 
 def as_table(cohort: Cohort) -> pa.Table:
@@ -71,18 +70,9 @@ def as_table(cohort: Cohort) -> pa.Table:
     columns: dict[str, Any] = {blockfile.ID: cohort.ids, blockfile.CODES: lists}
     if cohort.weights is not None:
         columns[blockfile.WEIGHT] = pa.array(cohort.weights)
-    if cohort.features is not None:
-        columns |= feature_columns(cohort.features)
+    columns |= blockfile.feature_columns(cohort.features)
     columns |= {name: cohort.covariates[name] for name in cohort.covariates.column_names}
     return pa.table(columns)
-
-
-def feature_columns(table: FeatureTable) -> dict[str, pa.Array]:
-    """Return the values of features as columns of a file, NaN where one is missing."""
-    return {
-        f"{blockfile.FEATURE}{place}": pa.array(np.ascontiguousarray(column))
-        for place, column in enumerate(table.values.T)
-    }
 
 
 def write_parts(
@@ -155,6 +145,7 @@ class CohortFile:
     ones: int
     least_codes: int = 3
     features: tuple[Feature, ...] = ()
+    asked: tuple[Asked, ...] = ()
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
@@ -171,15 +162,16 @@ class CohortFile:
             header["records"],
             header["ones"],
             header.get("least_codes", 3),
-            features_of(header),
+            blockfile.features_of(header),
+            tuple(Asked(**one) for one in header.get("asked", ())),
         )
 
     def __len__(self) -> int:
         return self.records
 
-    def blocks(self) -> Blocks:
-        """Return the row groups as blocks."""
-        return blockfile.open_blocks(self.path)
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the row groups as blocks; see `Cohort.blocks`."""
+        return blockfile.open_blocks(self.path, variables=variables)
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block."""
@@ -194,8 +186,8 @@ class CohortFile:
         return self.load(self.step(most)), self.step(most)
 
     def digest(self) -> str:
-        """Return a hash of the records' codes and weights, as that of `Cohort.digest`."""
-        return fingerprint_of(map(self._rows, range(self._groups)), self.codes)
+        """Return a hash of what a model learns from, as that of `Cohort.digest`."""
+        return fingerprint_of(map(self._rows, range(self._groups)), self.codes, self.features)
 
     def load(self, step: int = 1) -> Cohort:
         """Read every ``step``-th record into memory."""
@@ -230,25 +222,30 @@ class CohortFile:
             self.left_out,
             self.least_codes,
             features=self._features(table),
-            asked=tuple(Asked(one.name, one.kind, one.transform) for one in self.features),
+            asked=self._asked(),
         )
 
+    def _asked(self) -> tuple[Asked, ...]:
+        """Return what becomes features again where rules are applied: items, and those there."""
+        items = {one.name for one in self.asked}
+        own = [Asked(one.name, one.kind, one.transform) for one in self.features]
+        return (*(one for one in own if one.name not in items), *self.asked)
+
     def _features(self, table: pa.Table) -> FeatureTable | None:
-        if not self.features:
-            return None
-        names = [f"{blockfile.FEATURE}{place}" for place in range(len(self.features))]
-        values = np.column_stack([table[name].to_numpy() for name in names])
-        return FeatureTable(self.features, values)
+        return blockfile.features_in(table, self.features) if self.features else None
 
     @property
     def _groups(self) -> int:
         return int(pq.read_metadata(self.path).num_row_groups)
 
-    def _rows(self, number: int) -> tuple[Rows, FeatureTable | None]:
+    def _rows(self, number: int) -> Rows:
         table = blockfile.read_group(self.path, number)
         weights = (
             table[blockfile.WEIGHT].to_numpy()
             if blockfile.WEIGHT in table.column_names
             else np.empty(0)
         )
-        return Rows(*blockfile.ones_of(table), weights), self._features(table)
+        ones = blockfile.ones_of(table)
+        if not self.features:
+            return Rows(*ones, weights)
+        return Rows(*ones, weights, blockfile.features_in(table, self.features).values)

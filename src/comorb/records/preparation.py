@@ -177,7 +177,7 @@ class Preparation:
             cohort = cohort.drop_codes(*self.drop_codes)
         if self.drop_rare > 1:
             cohort = cohort.drop_rare(self.drop_rare)
-        if not cohort.codes and not self.asked(cohort):
+        if not (cohort.codes or cohort.features or self.asked(cohort)):
             raise RecordsError("No code is left of those that the records have; leave out fewer.")
         return self.featured(cohort)
 

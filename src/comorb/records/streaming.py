@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from comorb.engines.blockfile import CODES, ones_of, read_group
+from comorb.engines.blockfile import CODES, feature_columns, ones_of, read_group
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.model.blocks import moved_ones
 from comorb.model.features import Feature
 from comorb.records.archive import (
     as_table,
-    feature_columns,
     feature_header,
     header_of,
     write_parts,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def encode(
 
 def _model(kept: FeatureModel) -> dict[str, Any]:
     return {
-        "feature": asdict(kept.feature),
+        "feature": kept.feature.to_dict(),
         "tempered": kept.tempered,
         "facts": kept.facts,
         "parameters": kept.parameters.tolist(),
@@ -72,6 +71,5 @@ def _read_model(plain: dict[str, Any], k: int) -> FeatureModel:
     parameters = np.array(plain["parameters"], dtype=np.float64)
     if parameters.ndim != 2 or len(parameters) != k:
         raise ValueError("parameters")
-    own = plain["feature"]
-    feature = Feature(**own | {"levels": tuple(own["levels"])})
+    feature = Feature.from_dict(plain["feature"])
     return FeatureModel(feature, float(plain["tempered"]), tuple(plain["facts"]), parameters)

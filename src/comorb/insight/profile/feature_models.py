@@ -11,9 +11,8 @@ from comorb.errors import InputError
 from comorb.insight.profile.contents import FeatureModel, FeatureProfile
 from comorb.model.arrays import Floats
 from comorb.model.features import Feature
+from comorb.model.kinds import KINDS
 from comorb.model.kinds.category import Category
-from comorb.model.kinds.count import Count
-from comorb.model.kinds.number import Number
 from comorb.model.kinds.variable import Variable
 from comorb.model.mixture import Mixture
 from comorb.model.traits import by_parameters
@@ -35,13 +34,7 @@ def feature_models(model: Mixture) -> tuple[FeatureModel, ...]:
 
 def variable_of(kept: FeatureModel) -> Variable:
     """Return the feature as the model sees it."""
-    if kept.feature.kind == "count":
-        mean, spread, top = kept.facts
-        return Count(kept.feature, kept.tempered, mean, spread, int(top))
-    if kept.feature.kind == "number":
-        centre, spread, *knots = kept.facts
-        return Number(kept.feature, kept.tempered, centre, spread, tuple(knots))
-    return Category(kept.feature, kept.tempered, kept.facts)
+    return KINDS[kept.feature.kind].recalled(kept.feature, kept.tempered, kept.facts)
 
 
 def full_model(profile: Profile) -> Mixture:

@@ -36,6 +36,13 @@ class Category(Variable):
         shares = counts / size if size > 0 else np.full(counts.size, 1 / counts.size)
         return cls(feature, 1.0, tuple(shares.tolist()))
 
+    @classmethod
+    def recalled(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
+        """Return the variable with these shares."""
+        if len(facts) != len(feature.levels) or not facts or min(facts) < 0:
+            raise ValueError(f"{feature.name!r} must have a share for each of its levels")
+        return cls(feature, influence, facts)
+
     @property
     def width(self) -> int:
         """How many parameters a cluster has: one a level."""

@@ -41,6 +41,13 @@ class Count(Variable):
         variance = weighted_sum((there - mean) ** 2, heavy, total) / size
         return cls(feature, 1.0, mean, float(np.sqrt(variance)), int(there.max()))
 
+    @classmethod
+    def recalled(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
+        """Return the variable with this mean, spread and largest count."""
+        if len(facts) != 3 or min(facts) < 0 or facts[2] > LARGEST or not facts[2].is_integer():
+            raise ValueError(f"{feature.name!r} must have a mean, a spread and a largest count")
+        return cls(feature, influence, facts[0], facts[1], int(facts[2]))
+
     @property
     def width(self) -> int:
         """How many parameters a cluster has: its rate."""

@@ -51,6 +51,15 @@ class Number(Variable):
             feature, 1.0, centre, float(np.sqrt(variance)) if variance > least else 1.0, knots
         )
 
+    @classmethod
+    def recalled(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
+        """Return the variable with this mean, spread and knots."""
+        knots = facts[2:]
+        ranked = len(knots) > 0 and list(knots) == sorted(knots)
+        if len(facts) < 2 or not facts[1] > 0 or ranked != (feature.transform == "rank"):
+            raise ValueError(f"{feature.name!r} must have a mean, a spread, and knots for ranks")
+        return cls(feature, influence, facts[0], facts[1], knots)
+
     @property
     def width(self) -> int:
         """How many parameters a cluster has: a mean and a variance."""

@@ -35,6 +35,11 @@ class Variable(ABC):
     ) -> Self:
         """Return the variable of values as people write them, (n,), NaN where one is missing."""
 
+    @classmethod
+    @abstractmethod
+    def recalled(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
+        """Return the variable that had these ``facts``; `ValueError` for what are none."""
+
     @property
     @abstractmethod
     def width(self) -> int:
