@@ -128,7 +128,7 @@ def _value(profile: Profile, at: int, text: str) -> float | None:
 
 def _levels(profile: Profile, one: FeatureProfile) -> list[str]:
     """Return the levels of a feature, told by the codes of its signs."""
-    said = [profile.codes[place].partition("=")[2] for place in one.columns]
+    said = [profile.codes[place].removeprefix(f"{one.name}=") for place in one.columns]
     return ["no", *said] if one.kind == "binary" else said
 
 
