@@ -126,6 +126,7 @@ def show_profile(summary: dict[str, Any]) -> None:
     if summary["explained_by_length"] is not None:
         share = _share(summary["explained_by_length"])
         console.print(f"The cluster of a record explains {share} of how many codes it has.")
+    _show_influence(summary)
     _show_pairs(summary["often_together"])
     stable = any(cluster["stability"] is not None for cluster in summary["clusters"])
     console.print(
@@ -134,6 +135,18 @@ def show_profile(summary: dict[str, Any]) -> None:
         + " Stability: how much of the cluster comes back from parts of the records."
         * stable
     )
+
+
+def _show_influence(summary: dict[str, Any]) -> None:
+    """Print how far codes and features set the clusters apart, and what is missing of them."""
+    if "influence" not in summary:
+        return
+    parts = ", ".join(f"{name} {_share(share)}" for name, share in summary["influence"].items())
+    typer.echo(f"What sets the clusters apart: {parts}.")
+    gaps = [one for one in summary["features"] if one["missing"] != 0]
+    if gaps:
+        told = ", ".join(f"{one['name']} {_share(one['missing'], 1)}" for one in gaps)
+        typer.echo(f"Missing: {told}.")
 
 
 def _show_pairs(pairs: list[dict[str, Any]]) -> None:

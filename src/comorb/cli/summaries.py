@@ -64,7 +64,27 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
             }
             for pair in profile.caveats.pairs
         ],
+        **_features(profile),
         "clusters": clusters,
+    }
+
+
+def _features(profile: Profile) -> dict[str, Any]:
+    """Return what else the clusters were found by: kinds, gaps, and what sets clusters apart."""
+    if not profile.features:
+        return {}
+    records = profile.source.records
+    shares = profile.influence if profile.n_codes else dict(list(profile.influence.items())[1:])
+    return {
+        "influence": {name: round(share, 3) for name, share in shares.items()},
+        "features": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "missing": _known((records - one.summary.known[-1]) / records),
+            }
+            for one in profile.features
+        ],
     }
 
 
@@ -136,14 +156,22 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
             "high": _known(outcome.high[row, place]),
             "all": _known(outcome.estimate[row, -1]),
         }
-        for outcome in profile.outcomes
+        for outcome in (*(one.summary for one in profile.features), *profile.outcomes)
         for row, value in enumerate(outcome.values)
     ]
-    return whole | {
-        "diagnoses": diagnoses,
-        "patients": patients,
-        "min_cell": profile.min_cell,
+    missing = {
+        one.name: _known(1 - one.summary.known[place] / (profile.clusters[place].size or math.nan))
+        for one in profile.features
     }
+    return (
+        whole
+        | ({"missing": missing} if missing else {})
+        | {
+            "diagnoses": diagnoses,
+            "patients": patients,
+            "min_cell": profile.min_cell,
+        }
+    )
 
 
 def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:

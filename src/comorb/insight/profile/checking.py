@@ -43,7 +43,7 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     found = lengths(model, blocks, executor)
     low, high = intervals(model, blocks, executor=executor, records=records)
     worst, share = [], blocks.n_rows / blocks.weight
-    if blocks.n_columns <= DENSE_COLUMNS:
+    if 0 < blocks.n_columns <= DENSE_COLUMNS:
         worst = residuals(model, moments(blocks, executor), LOOKED_AT)
     pairs = [
         Pair(one.first, one.second, round(one.observed * share), round(one.expected * share, 1))
@@ -52,8 +52,8 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     ]
     caveats = Caveats(
         temperature=round(temperature(model, blocks, executor), 6),
-        length=round(found.overall, 3),
-        explained_by_length=round(found.explained, 6),
+        length=round(found.overall, 3) if blocks.n_columns else None,
+        explained_by_length=round(found.explained, 6) if blocks.n_columns else None,
         pairs=tuple(pairs[:PAIRS]),
     )
     return Check(caveats, low, high, found.means, found.of_profile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, g
 import numpy as np
 
 from comorb.errors import StorageError
+from comorb.insight.profile import feature_codec
 from comorb.insight.profile.contents import (
     Caveats,
     Cluster,
@@ -54,6 +55,7 @@ def encode(profile: Profile) -> str:
         "heatmap": asdict(profile.heatmap),
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
+        **feature_codec.encode(profile.features, _outcome),
     }
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
     return f'{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}"}}'
@@ -122,6 +124,9 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         "heatmap": drawn,
         "caveats": _caveats(plain.get("caveats", {})),
         "ranks": _ranks(plain.get("ranks", ()), k, d),
+        "features": feature_codec.decode(
+            plain.get("features", ()), partial(_read_outcome, width=k + 1), k, d
+        ),
     }
 
 

@@ -12,8 +12,8 @@ from comorb.errors import InputError
 from comorb.insight.profile.contents import Outcome, OutcomeCells
 from comorb.insight.profile.intervals import effective, mean, median, wilson
 from comorb.model.arrays import Floats, Ints, Keys, Mask
-from comorb.records.layouts.names import is_label, role_of
-from comorb.records.layouts.roles import FEW
+from comorb.records.layouts.columns import FEW
+from comorb.records.layouts.names import is_label, present_name
 from comorb.records.values import yes_no
 
 OTHER = "other"
@@ -36,7 +36,7 @@ def summarise(
     the records, outcomes can be protected.
     """
     if wanted is not None:
-        wanted = [_present_name(name, table.column_names) for name in wanted]
+        wanted = [present_name(name, table.column_names) for name in wanted]
     missing = set(wanted or ()) - set(table.column_names)
     if missing:
         have = ", ".join(table.column_names) or "none"
@@ -48,11 +48,6 @@ def summarise(
     names = table.column_names if wanted is None else wanted
     outcomes = (_outcome(name, table[name], groups, weights, keys) for name in names)
     return tuple(outcome for outcome in outcomes if outcome is not None)
-
-
-def _present_name(name: str, names: Sequence[str]) -> str:
-    role = role_of(name)
-    return role if role and name not in names and role in names else name
 
 
 def _outcome(

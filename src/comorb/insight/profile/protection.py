@@ -15,12 +15,19 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.profile import heatmap
-from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Pair, Provenance
+from comorb.insight.profile.contents import (
+    Caveats,
+    Cluster,
+    FeatureProfile,
+    Heatmap,
+    Outcome,
+    Pair,
+    Provenance,
+)
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
 from comorb.insight.profile.protected_outcomes import protect_outcome
 from comorb.insight.profile.rough import rough_lines, rough_notes
 from comorb.model.arrays import Floats, Keys, Mask
-from comorb.model.mixture import Mixture
 
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
@@ -80,6 +87,7 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         ),
         cells=None,
         min_cell=least,
+        features=tuple(_feature(one, sizes, told, least) for one in full.features),
     )
 
 
@@ -98,6 +106,12 @@ def _outcome(full: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
     if full.cells is None:
         raise InputError("this outcome was counted without keys; fit the clusters again")
     return protect_outcome(full, full.cells, sizes, told, least)
+
+
+def _feature(full: FeatureProfile, sizes: Floats, told: Floats, least: int) -> FeatureProfile:
+    """Return a feature with protected means and shares, and without what the model knows of it."""
+    summary = _outcome(full.summary, sizes, told, least)
+    return replace(full, influence=round(full.influence, 2), summary=summary, model=None)
 
 
 def _cluster(cluster: Cluster, told: float, of_all: float) -> Cluster:
@@ -167,18 +181,3 @@ def _caveats(full: Profile, keys: Keys, least: int) -> Caveats:
             if not np.isnan(number)
         ),
     )
-
-
-def told_model(shown: Profile) -> Mixture:
-    """Return the mixture that the counts of a protected profile give.
-
-    A count that is not told stands in the middle of what it may be, a cluster of which nothing is
-    told has the shares of all records.
-    """
-    sizes = np.array([float(cluster.size or 0) for cluster in shown.clusters])[:, None]
-    middle = np.minimum((shown.min_cell - 1) / 2, sizes / 2)
-    overall = np.where(np.isnan(shown.totals), middle.max(), shown.totals) / shown.source.records
-    counts = np.where(np.isnan(shown.counts), middle, shown.counts)
-    means = np.where(sizes > 0, (counts + 0.5) / (sizes + 1), overall)
-    weights = np.nan_to_num(shown.weights, nan=1 / shown.source.records)
-    return Mixture(weights / weights.sum(), np.clip(means, 0, 1))
