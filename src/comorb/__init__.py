@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from comorb.insight.views.report import report
     from comorb.model.estimator import BernoulliMixture, choose_k
     from comorb.model.mixture import Mixture
+    from comorb.model.relating.relation import (
+        relate_outcome,
+        relate_predictors,
+        relate_regression,
+        relate_survival,
+    )
     from comorb.records import datasets
     from comorb.records.archive import load_cohort, save_cohort
     from comorb.records.cohort import Cohort
@@ -34,6 +40,10 @@ _HOMES = {
     "load_cohort": "comorb.records.archive",
     "profile": "comorb.insight.profile.profiling",
     "read_records": "comorb.records.reading",
+    "relate_outcome": "comorb.model.relating.relation",
+    "relate_predictors": "comorb.model.relating.relation",
+    "relate_regression": "comorb.model.relating.relation",
+    "relate_survival": "comorb.model.relating.relation",
     "report": "comorb.insight.views.report",
     "save_cohort": "comorb.records.archive",
     "stability": "comorb.insight.runs.stability",
@@ -51,6 +61,10 @@ __all__ = [
     "load_cohort",
     "profile",
     "read_records",
+    "relate_outcome",
+    "relate_predictors",
+    "relate_regression",
+    "relate_survival",
     "report",
     "save_cohort",
     "stability",
