@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from comorb.errors import InputError
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-
-def frame(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+def frame(columns: Mapping[str, Sequence[Any]]) -> Any:
     """Return columns as a pandas frame; pandas is loaded when this is first asked for."""
     try:
-        import pandas as pd
+        pandas = import_module("pandas")
     except ImportError:
         raise InputError(
             "a frame needs pandas, which is not installed; install it with: pip install pandas"
         ) from None
-    return pd.DataFrame(dict(columns))
+    return pandas.DataFrame(dict(columns))

@@ -16,7 +16,7 @@ from comorb.engines.blockfile import RowGroup, read_group
 from comorb.errors import InputError
 from comorb.insight.runs.cohorts import AnyCohort
 from comorb.model.arrays import Floats
-from comorb.model.blocks import Blocks, Rows, from_csr
+from comorb.model.blocks import Blocks, Loader, Rows, from_csr
 from comorb.model.relating.outcome import categories_of
 from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
@@ -107,7 +107,7 @@ def described_blocks(cohort: AnyCohort, columns: Sequence[Column]) -> Blocks:
     return Blocks(tuple(parts), blocks.n_rows, blocks.n_columns, blocks.weight)
 
 
-def _beside(load: partial[Rows], numbers: Floats) -> Rows:
+def _beside(load: Loader, numbers: Floats) -> Rows:
     return described(load(), numbers)
 
 

@@ -70,10 +70,8 @@ class Related:
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """What was found about the clusters of a model."""
+    """What was found about clusters."""
 
-    clusters: tuple[str, ...]
-    numbers: tuple[int, ...]
     sizes: Floats  # records taken for each
     classification: Classification
     outcomes: tuple[Related, ...]
@@ -81,6 +79,15 @@ class Relations:
     survival: SurvivalRelation | None
     events: Floats  # of the survival curves, by the cluster that records are taken for
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RelatedRecords:
+    """What was found about the clusters of a model, and what became of the records."""
+
+    clusters: tuple[str, ...]
+    numbers: tuple[int, ...]
+    relations: Relations
     ledger: Ledger
 
 
@@ -94,7 +101,7 @@ def relate_records(  # noqa: PLR0913 - what is told beside the data is told by n
     memory: str | None = None,
     engine: str | None = None,
     tell: Tell = silent,
-) -> Relations:
+) -> RelatedRecords:
     """Relate outcomes and predictors to the clusters of a model, over records of any number.
 
     Records are read as in `comorb.insight.runs.assign.assign_records`; ``memory`` and ``engine``
@@ -116,11 +123,11 @@ def relate_records(  # noqa: PLR0913 - what is told beside the data is told by n
         open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
     ):
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
-        tell(Progress("relating", f"Relating {len(cohort):,} records to the clusters"))
+        tell(Progress("describing", f"Relating {len(cohort):,} records to the clusters"))
         found = relate_cohort(
             cohort, saved.mixture, question, temperature_of(saved), place, base, executor
         )
-    return Relations(saved.clusters, saved.numbers, *found, cohort.ledger)
+    return RelatedRecords(saved.clusters, saved.numbers, found, cohort.ledger)
 
 
 @single_threaded
@@ -132,8 +139,8 @@ def relate_cohort(
     place: Indices | None = None,
     base: int | None = None,
     executor: Executor | None = None,
-) -> tuple[Any, ...]:
-    """Return what `Relations` holds between the clusters and the ledger."""
+) -> Relations:
+    """Relate what a question asks for to the clusters of a mixture."""
     outcomes = [outcome_column(cohort, name) for name in question.outcomes]
     leading = [one for name in question.predictors for one in predictor_columns(cohort, name)]
     times = [Column(name) for name in question.survival or ()]
@@ -161,7 +168,7 @@ def relate_cohort(
         at = len(columns) - 2
         found = fold(partial(survival.sum_times, at, at + 1, reach.total, reach.largest))
         curves, events = survival.curves(found, classification), found.events.sum(axis=1)
-    return first.counts, classification, related, predicted, curves, events, notes
+    return Relations(first.counts, classification, related, predicted, curves, events, notes)
 
 
 def _outcomes(
@@ -178,7 +185,8 @@ def _outcomes(
     if not named:
         return (), ()
     sums = fold(partial(_sums, tuple(named), reach)).parts
-    related, notes = [], []
+    related: list[Related] = []
+    notes: list[str] = []
     for one, own in zip(named, sums, strict=True):
         relation = outcome.related(one, question.method, classification, reach, own, fold)
         notes += relation.notes

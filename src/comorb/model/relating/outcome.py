@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from comorb.model.relating.classification import (
 from comorb.model.relating.likelihood import Fold, category_shares, normal_means
 from comorb.model.relating.sums import OutcomeSums, sum_outcome
 from comorb.model.relating.wald import Pairwise, Test, Z, overall, pairwise
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Method = Literal["bch", "ml", "naive"]
 METHODS = ("bch", "ml", "naive")
@@ -82,11 +79,11 @@ class OutcomeRelation:
         ends = self.means + Z * self.errors
         return np.minimum(ends, 1) if self.values else ends
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Any:
         """Return a row for each cluster and category, as a pandas frame."""
         k = len(self.means)
         values = self.values or ("mean",)
-        plain = {
+        plain: dict[str, Any] = {
             "cluster": np.repeat(np.arange(1, k + 1), len(values)).tolist(),
             "value": list(values) * k,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from comorb.model.frames import frame
 from comorb.model.relating.classification import FEWEST, Classification, Part, Reach
 from comorb.model.relating.likelihood import Fold
 from comorb.model.relating.wald import Test, Z, wald
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STEPS = 60
 STILL = 1e-11  # nats a record
@@ -79,7 +76,7 @@ class PredictorRelation:
         """The upper end of each odds ratio's 95% interval."""
         return np.asarray(np.exp(self.coefficients + Z * self.errors))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Any:
         """Return a row for each cluster and predictor, as a pandas frame."""
         width = len(self.names) + 1
         columns = {
@@ -207,7 +204,7 @@ def _design(design: Design, reach: Reach, columns: Floats) -> tuple[Floats, Mask
     """Return 1 and the predictors of the records that have all, and which those are."""
     own = list(design.columns)
     z = reach.scaled(columns)[:, own]
-    known = np.isfinite(z).all(axis=1)
+    known = np.asarray(np.isfinite(z).all(axis=1))
     return np.column_stack([np.ones(known.sum()), z[known]]), known
 
 

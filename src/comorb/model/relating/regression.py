@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from comorb.model.relating.classification import FEWEST, Classification, Part, R
 from comorb.model.relating.likelihood import Fold
 from comorb.model.relating.predictors import Design, predicted, unscaled
 from comorb.model.relating.wald import Test, Z, overall
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +49,7 @@ class RegressionRelation:
         """The upper end of each 95% interval."""
         return self.coefficients + Z * self.errors
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Any:
         """Return a row for each cluster and covariate, as a pandas frame."""
         k, width = self.coefficients.shape
         columns = {

@@ -61,7 +61,7 @@ def relate_outcome(
 @single_threaded
 def relate_predictors(
     posterior: Any,
-    Z: Any,
+    Z: Any,  # noqa: N803 - as the literature has it
     *,
     reference: int | None = None,
     sample_weight: Any = None,
@@ -96,7 +96,12 @@ def relate_predictors(
 
 @single_threaded
 def relate_regression(
-    posterior: Any, y: Any, Z: Any, *, sample_weight: Any = None, names: Sequence[str] | None = None
+    posterior: Any,
+    y: Any,
+    Z: Any,  # noqa: N803 - as the literature has it
+    *,
+    sample_weight: Any = None,
+    names: Sequence[str] | None = None,
 ) -> RegressionRelation:
     """Regress an outcome on covariates within each cluster, with BCH weights.
 
@@ -214,10 +219,10 @@ def _outcome_column(y: Any) -> tuple[Floats, tuple[str, ...]]:
     return np.array([np.nan if text is None else place[text] for text in texts]), values
 
 
-def _numbers(Z: Any) -> tuple[Floats, tuple[str, ...]]:
+def _numbers(given: Any) -> tuple[Floats, tuple[str, ...]]:
     """Return numbers in columns, and the names of those."""
     try:
-        plain = np.asarray(Z, dtype=np.float64)
+        plain = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
             "expected numbers, got texts; make 0 and 1 of each category but one"
@@ -225,6 +230,6 @@ def _numbers(Z: Any) -> tuple[Floats, tuple[str, ...]]:
     columns = plain[:, None] if plain.ndim == 1 else plain
     if columns.ndim != 2:
         raise InputError(f"expected numbers in rows and columns, got an array of {plain.shape}")
-    names = getattr(Z, "columns", None)
+    names = getattr(given, "columns", None)
     own = [f"z{place + 1}" for place in range(columns.shape[1])] if names is None else names
     return np.where(np.isfinite(columns), columns, np.nan), tuple(map(str, own))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from comorb.model.arrays import Floats
 from comorb.model.blocks import rounded
 from comorb.model.frames import frame
 from comorb.model.relating.classification import FEWEST, Classification, Part
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class SurvivalRelation:
         found = [np.flatnonzero(curve <= 0.5) for curve in self.survival]
         return tuple(float(self.times[at[0]]) if at.size else None for at in found)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> Any:
         """Return a row for each cluster and time, as a pandas frame."""
         k, m = self.survival.shape
         return frame(
@@ -128,7 +125,8 @@ def _product(found: Times, weights: Floats) -> tuple[Floats, Floats]:
             f"{FEWEST:g} are needed; ask for fewer clusters"
         )
     hazard = np.clip(events / np.where(at_risk > 0, at_risk, np.inf), 0, 1)
-    survival = np.cumprod(1 - hazard, axis=1)
+    survival = np.asarray(np.cumprod(1 - hazard, axis=1), dtype=np.float64)
     per = heavy / np.where(at_risk > 0, at_risk, np.inf) ** 2
     terms = per * hazard / np.where(hazard < 1, 1 - hazard, np.inf)
-    return survival, survival * np.sqrt(np.cumsum(terms, axis=1))
+    errors = survival * np.sqrt(np.cumsum(terms, axis=1))
+    return survival, np.asarray(errors, dtype=np.float64)
