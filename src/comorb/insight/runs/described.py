@@ -120,8 +120,12 @@ def _numbers(columns: Sequence[Column], table: pa.Table) -> Floats:
 def outcome_column(cohort: AnyCohort, name: str) -> Column:
     """Return a covariate as an outcome: a number, or categories where it has a few values.
 
-    Texts, truth values and whole numbers of at most eight values are categories.
+    Texts, truth values and whole numbers of at most eight values are categories; discharge=died is
+    whether it is that one.
     """
+    one = _one_value(cohort, name)
+    if one is not None:
+        return one
     name, kind = _found(cohort, name)
     plain = _is_number(kind)
     if plain and not pa.types.is_integer(kind):
@@ -140,8 +144,11 @@ def outcome_column(cohort: AnyCohort, name: str) -> Column:
 def predictor_columns(cohort: AnyCohort, name: str) -> tuple[Column, ...]:
     """Return a covariate as predictors: a number, or a 0 and 1 for each category but one.
 
-    That one is the no of yes and no, or the most common.
+    That one is the no of yes and no, or the most common; discharge=died is whether it is that one.
     """
+    one = _one_value(cohort, name)
+    if one is not None:
+        return (one,)
     name, kind = _found(cohort, name)
     if _is_number(kind):
         return (Column(name),)
@@ -158,6 +165,15 @@ def predictor_columns(cohort: AnyCohort, name: str) -> tuple[Column, ...]:
     nos = [value for value in values if yes_no(value) is False]
     base = nos[0] if len(values) == 2 and nos else max(values, key=counts.__getitem__)
     return tuple(Column(name, "is", (value,)) for value in values if value != base)
+
+
+def _one_value(cohort: AnyCohort, name: str) -> Column | None:
+    """Return what NAME=VALUE asks for, unless a covariate is called that."""
+    before, mark, value = name.partition("=")
+    if not mark or name in _schema(cohort).names:
+        return None
+    own, _ = _found(cohort, before)
+    return Column(own, "is", (value,))
 
 
 def _found(cohort: AnyCohort, name: str) -> tuple[str, pa.DataType]:

@@ -179,7 +179,10 @@ def _outcomes(
     reach: Reach,
     fold: Fold,
 ) -> tuple[tuple[Related, ...], tuple[str, ...]]:
-    named = [Named(at, one.values, one.name) for at, one in enumerate(columns)]
+    named = [
+        Named(at, ("no", "yes") if one.kind == "is" else one.values, one.title)
+        for at, one in enumerate(columns)
+    ]
     for one in named:
         outcome.check_outcome(one, question.method, reach)
     if not named:

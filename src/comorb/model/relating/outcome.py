@@ -149,13 +149,11 @@ def related(
     if method == "naive" or k == 1:
         means, covariance = naive.means, naive.covariance
     else:
-        why = None
-        if classification.condition > SINGULAR:
-            why = "the clusters can hardly be told apart"
-        else:
+        why = "the clusters can hardly be told apart"
+        if classification.condition <= SINGULAR:
             bch = weighted_means(sums, classification.inverse, named)
             effective, means, covariance = bch.effective, bch.means, bch.covariance
-            why = bch.failed
+            why, notes = bch.failed, bch.notes
         if why and method == "bch":
             notes = (f"{named.name} is estimated by maximum likelihood, as {why}",)
             method = "ml"
@@ -195,6 +193,7 @@ class Means:
     covariance: Floats
     effective: Floats
     failed: str | None
+    notes: tuple[str, ...] = ()
 
 
 def weighted_means(sums: OutcomeSums, weights: Floats, named: Named) -> Means:
@@ -222,13 +221,18 @@ def weighted_means(sums: OutcomeSums, weights: Floats, named: Named) -> Means:
             left = np.hstack([-means[t][:, None], np.eye(m)])
             right = np.hstack([-means[u][:, None], np.eye(m)])
             covariance[t, :, u] = left @ both @ right.T / (mass[t, 0] * mass[u, 0])
-    failed = None
+    failed: str | None = None
+    notes: tuple[str, ...] = ()
     if named.values and ((means < -WITHIN) | (means > 1 + WITHIN)).any():
         failed = "its BCH weights give a share below 0 or above 1"
     spread = weights.T @ sums.squares / mass[:, :1] - means**2
     if not named.values and (spread <= 0).any():
-        failed = "its BCH weights give a negative variance"
-    return Means(means, covariance.reshape(k * m, k * m), effective, failed)
+        notes = (
+            f"the BCH weights of {named.name} give a negative variance in cluster "
+            f"{int(np.argmin(spread)) + 1}: its mean stands, but is of a few large values; look "
+            'at method "ml" where it is about normal in each cluster',
+        )
+    return Means(means, covariance.reshape(k * m, k * m), effective, failed, notes)
 
 
 def _roots(covariance: Floats) -> Floats:

@@ -35,8 +35,9 @@ def relate_outcome(
         Numbers, or texts and truth values, which become categories. NaN and None are missing.
     method : {"bch", "ml", "naive"}, default="bch"
         BCH weights from the classification matrix; maximum likelihood with the classification
-        errors fixed; or none, the means of the records taken for each cluster. Where BCH weights
-        fail, maximum likelihood is taken and ``notes`` says why.
+        errors fixed, of numbers that are about normal in each cluster; or none, the means of the
+        records taken for each cluster. Where BCH weights fail, because clusters can hardly be
+        told apart or a share leaves 0 to 1, maximum likelihood is taken and ``notes`` says why.
     sample_weight : array of shape (n,), optional
         How many records each row stands for.
 
