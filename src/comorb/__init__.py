@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from comorb.insight.views.report import report
     from comorb.model.estimator import BernoulliMixture, choose_k
     from comorb.model.mixture import Mixture
+    from comorb.model.relating.first_step import first_step
     from comorb.model.relating.relation import (
         relate_outcome,
         relate_predictors,
@@ -36,6 +37,7 @@ _HOMES = {
     "Profile": "comorb.insight.profile.profile",
     "choose_k": "comorb.model.estimator",
     "datasets": "comorb.records.datasets",
+    "first_step": "comorb.model.relating.first_step",
     "inspect_records": "comorb.records.reading",
     "load_cohort": "comorb.records.archive",
     "profile": "comorb.insight.profile.profiling",
@@ -57,6 +59,7 @@ __all__ = [
     "__version__",
     "choose_k",
     "datasets",
+    "first_step",
     "inspect_records",
     "load_cohort",
     "profile",

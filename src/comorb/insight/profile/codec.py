@@ -14,6 +14,7 @@ from comorb.errors import StorageError
 from comorb.insight.profile.contents import (
     Caveats,
     Cluster,
+    Corrected,
     Heatmap,
     Outcome,
     Pair,
@@ -32,6 +33,7 @@ _SEAL = ',"seal":"'  # the last field: SHA-256 of all that stands before it
 ARRAYS = (
     *("counts", "prevalence", "totals", "overall", "low", "high", "weights", "means", "expected"),
 )
+FIGURES = ("estimate", "low", "high")
 WHOLE = ("counts", "totals", "known")
 
 
@@ -131,7 +133,8 @@ def _wilson(plain: dict[str, Any], clusters: tuple[Cluster, ...]) -> dict[str, A
 
 def _caveats(plain: dict[str, Any]) -> Caveats:
     pairs = tuple(Pair(**pair) for pair in plain.get("pairs", ()))
-    return Caveats(**plain | {"pairs": pairs})
+    taken = tuple(tuple(map(float, row)) for row in plain.get("classification", ()))
+    return Caveats(**plain | {"pairs": pairs, "classification": taken})
 
 
 def _ranks(plain: Any, k: int, d: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -154,16 +157,22 @@ def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
     known, counts, *figures = (_array(plain, key, shape) for key, shape in shapes.items())
     estimate, low, high = figures
     name, kind, values = plain["name"], plain["kind"], tuple(plain["values"])
-    return Outcome(name, kind, values, known, counts, estimate, low, high)
+    better, told = None, plain.get("corrected")
+    if told is not None:
+        better = Corrected(*(_array(told, key, (v, width)) for key in FIGURES))
+    return Outcome(name, kind, values, known, counts, estimate, low, high, corrected=better)
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
     texts = {"name": outcome.name, "kind": outcome.kind, "values": outcome.values}
-    arrays = ("known", "counts", "estimate", "low", "high")
-    return {**texts, **{name: _plain(outcome, name) for name in arrays}}
+    arrays = ("known", "counts", *FIGURES)
+    better = outcome.corrected
+    corrected = None if better is None else {name: _plain(better, name) for name in FIGURES}
+    own = {name: _plain(outcome, name) for name in arrays}
+    return {**texts, **own, "corrected": corrected}
 
 
-def _plain(holder: Profile | Outcome, name: str) -> Any:
+def _plain(holder: Profile | Outcome | Corrected, name: str) -> Any:
     values: Floats = getattr(holder, name)
     hidden = np.isnan(values)
     numbers = np.where(hidden, 0, values)

@@ -14,6 +14,7 @@ from comorb.insight.profile.assignment import Assignment, assign, check_codes
 from comorb.insight.profile.cells import count_cells
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.corrected import classification_of, classification_rows
 from comorb.insight.profile.intervals import effective
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
@@ -81,7 +82,10 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)
-    summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes, keys)
+    sorted_out = classification_of(assigned.table)
+    summaries = summarise(
+        cohort.covariates, assigned.labels, k, weights, outcomes, keys, sorted_out
+    )
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
     made = _checked(made, cohort, assigned, check, keys)
@@ -93,7 +97,8 @@ def _checked(
 ) -> Profile:
     """Return the profile with its heat-map, names, intervals, caveats and keys."""
     low, high = np.minimum(check.low, made.prevalence), np.maximum(check.high, made.prevalence)
-    made = replace(made, low=_digits(low), high=_digits(high), caveats=check.caveats)
+    caveats = replace(check.caveats, classification=classification_rows(assigned.table))
+    made = replace(made, low=_digits(low), high=_digits(high), caveats=caveats)
     columns = made.common(heatmap.COLUMNS)
     drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, made.k)
     made = replace(made, heatmap=drawn)

@@ -149,7 +149,7 @@ def related(
     if method == "naive" or k == 1:
         means, covariance = naive.means, naive.covariance
     else:
-        why = "the clusters can hardly be told apart"
+        why: str | None = "the clusters can hardly be told apart"
         if classification.condition <= SINGULAR:
             bch = weighted_means(sums, classification.inverse, named)
             effective, means, covariance = bch.effective, bch.means, bch.covariance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -303,11 +303,6 @@ def _result(
     covariance = whole @ found.covariance @ whole.T
     errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(len(free), q)
     coefficients = found.beta[free] @ back.T
-    tests = []
-    for column in range(1, q):
-        places = [row * q + column for row in range(len(free))]
-        spread = covariance[np.ix_(places, places)]
-        tests.append(wald(coefficients[:, column], spread))
     records = fold(partial(_spread, design, reach)).table
     points = _points(records, reach, own)
     margins = fold(partial(_margins, design, found.beta, points, reach)).table
@@ -320,13 +315,30 @@ def _result(
         tuple(free),
         base,
         design.names,
-        tuple(tests),
+        _tests(coefficients, covariance),
         margins / records[0, 0],
         points * reach.scale[own][:, None] + reach.centre[own][:, None],
         float(records[0, 0]),
         covariance,
         notes,
     )
+
+
+def _tests(coefficients: Floats, covariance: Floats) -> tuple[Test, ...]:
+    """Return for each predictor whether it tells clusters apart at all."""
+    rows, q = coefficients.shape
+    tests = []
+    for column in range(1, q):
+        places = [row * q + column for row in range(rows)]
+        tests.append(wald(coefficients[:, column], covariance[np.ix_(places, places)]))
+    return tuple(tests)
+
+
+def with_covariance(found: PredictorRelation, covariance: Floats) -> PredictorRelation:
+    """Return a regression with another covariance of its coefficients, and what follows of it."""
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(found.coefficients.shape)
+    tests = _tests(found.coefficients, covariance)
+    return replace(found, covariance=covariance, errors=errors, tests=tests)
 
 
 def _points(spread: Floats, reach: Reach, own: Sequence[int]) -> Floats:

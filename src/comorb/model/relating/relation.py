@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,10 +13,17 @@ from comorb.model.arrays import Floats
 from comorb.model.blocks import LARGEST_WEIGHT, SMALLEST_WEIGHT
 from comorb.model.relating import outcome, predictors, regression, survival
 from comorb.model.relating.classification import Classification, Part, Reach, classify, reach_of
+from comorb.model.relating.first_step import (
+    FirstStep,
+    outcome_covariance,
+    predictor_covariance,
+)
 from comorb.model.relating.outcome import Method, Named, OutcomeRelation, categories_of
 from comorb.model.relating.predictors import Design, PredictorRelation
 from comorb.model.relating.regression import RegressionRelation
+from comorb.model.relating.sums import indicators
 from comorb.model.relating.survival import SurvivalRelation
+from comorb.model.relating.wald import overall, pairwise
 from comorb.model.threads import single_threaded
 
 T = TypeVar("T")
@@ -23,7 +31,12 @@ T = TypeVar("T")
 
 @single_threaded
 def relate_outcome(
-    posterior: Any, y: Any, *, method: Method = "bch", sample_weight: Any = None
+    posterior: Any,
+    y: Any,
+    *,
+    method: Method = "bch",
+    sample_weight: Any = None,
+    first_step: FirstStep | None = None,
 ) -> OutcomeRelation:
     """Relate an outcome to clusters, corrected for uncertain membership.
 
@@ -40,6 +53,9 @@ def relate_outcome(
         told apart or a share leaves 0 to 1, maximum likelihood is taken and ``notes`` says why.
     sample_weight : array of shape (n,), optional
         How many records each row stands for.
+    first_step : FirstStep, optional
+        What `comorb.first_step` returns for the model and the records that it was fitted to: errors
+        by BCH weights then count that the model was estimated, too.
 
     Returns
     -------
@@ -55,8 +71,24 @@ def relate_outcome(
     """
     column, values = _outcome_column(y)
     part = _part(posterior, column[:, None], sample_weight)
-    classification, reach = _first_sums(part)
-    return outcome.relate(Named(0, values), method, classification, reach, _alone(part))
+    classification, reach = _first_sums(part, first_step)
+    found = outcome.relate(Named(0, values), method, classification, reach, _alone(part))
+    if first_step is None or found.method != "bch":
+        return found
+    wide = np.where(
+        np.isfinite(column)[:, None], indicators(0, len(values), reach, part.columns), np.nan
+    )
+    if not values:
+        wide = column[:, None]
+    means = found.means.reshape(len(found.means), -1)
+    covariance = outcome_covariance(wide, means, classification.matrix, part, first_step.influence)
+    return replace(
+        found,
+        covariance=covariance,
+        errors=np.sqrt(np.diag(covariance)).reshape(found.means.shape),
+        overall=overall(means, covariance),
+        pairwise=pairwise(means, covariance),
+    )
 
 
 @single_threaded
@@ -67,6 +99,7 @@ def relate_predictors(
     reference: int | None = None,
     sample_weight: Any = None,
     names: Sequence[str] | None = None,
+    first_step: FirstStep | None = None,
 ) -> PredictorRelation:
     """Regress the cluster on covariates by three-step maximum likelihood.
 
@@ -82,6 +115,8 @@ def relate_predictors(
         How many records each row stands for.
     names : sequence of str, optional
         What the predictors are called; a frame's columns when left out.
+    first_step : FirstStep, optional
+        As in `relate_outcome`.
 
     Returns
     -------
@@ -90,9 +125,16 @@ def relate_predictors(
     """
     columns, own = _numbers(Z)
     part = _part(posterior, columns, sample_weight)
-    classification, reach = _first_sums(part)
+    classification, reach = _first_sums(part, first_step)
     design = Design(tuple(range(columns.shape[1])), tuple(names or own))
-    return predictors.relate(design, classification, reach, _alone(part), reference)
+    found = predictors.relate(design, classification, reach, _alone(part), reference)
+    if first_step is None:
+        return found
+    beta = np.zeros((classification.k, columns.shape[1] + 1))
+    beta[list(found.clusters)] = found.coefficients
+    z = np.column_stack([np.ones(len(columns)), columns])
+    covariance = predictor_covariance(z, beta, classification.matrix, part, first_step.influence)
+    return predictors.with_covariance(found, covariance)
 
 
 @single_threaded
@@ -170,9 +212,18 @@ def _alone(part: Part) -> Callable[[Callable[[Part], T]], T]:
     return lambda statistic: statistic(part)
 
 
-def _first_sums(part: Part) -> tuple[Classification, Reach]:
+def _first_sums(part: Part, first_step: FirstStep | None = None) -> tuple[Classification, Reach]:
     total = float(part.weights.sum())
-    return classify(total, part), reach_of(total, part)
+    reach = reach_of(total, part)
+    if first_step is None:
+        return classify(total, part), reach
+    if first_step.posterior.shape != part.posterior.shape:
+        raise InputError(
+            f"expected the first step of {len(part.labels)} records and "
+            f"{part.posterior.shape[1]} clusters, got {first_step.posterior.shape}; give the "
+            "records that the model was fitted to"
+        )
+    return classify(total, replace(part, posterior=first_step.posterior)), reach
 
 
 def _part(posterior: Any, columns: Floats, sample_weight: Any) -> Part:
