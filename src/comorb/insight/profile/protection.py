@@ -100,7 +100,8 @@ def _outcome(outcome: Outcome, sizes: Floats, told: Floats, least: int, full: Pr
     made = protect_outcome(outcome, outcome.cells, sizes, told, least)
     shares = _weights(full, changed(told, sizes)[:-1])
     taken = np.array(_classification(full, told[:-1]))
-    return protect_corrected(outcome, made, shares / told[:-1], taken)
+    each = shares / np.where(told[:-1] > 0, told[:-1], np.nan)
+    return protect_corrected(outcome, made, each, taken)
 
 
 def _classification(full: Profile, told: Floats) -> tuple[tuple[float, ...], ...]:

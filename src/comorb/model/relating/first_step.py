@@ -16,7 +16,8 @@ from comorb.model.relating.classification import Part
 from comorb.model.threads import single_threaded
 
 LARGEST = 2500  # parameters of the model: beyond, the inverse of its information takes too long
-INSIDE = 0.5  # records: a mean of fewer carriers or non-carriers is taken to be of so many
+INSIDE = 0.5  # records: a mean of fewer carriers or non-carriers, or of which less is known, is
+# taken to be of so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +26,10 @@ class FirstStep:
 
     Attributes
     ----------
-    posterior : ndarray of shape (n, k)
-        The probability of each cluster for each record, as a model fitted without that record
-        would have it: one fitted with it is a little too sure.
     influence : ndarray of shape (n, k, k)
         What each record does to the classification matrix, by way of the model and by itself.
     """
 
-    posterior: Floats
     influence: Floats
 
 
@@ -43,7 +40,7 @@ def first_step(model: Mixture, X: Any, *, sample_weight: Any = None) -> FirstSte
     Parameters
     ----------
     model : Mixture
-        Fitted to X by maximum likelihood.
+        Fitted to X.
     X : array, sparse matrix or frame of shape (n, d)
         Zeros and ones: the records that the model was fitted to.
     sample_weight : array of shape (n,), optional
@@ -67,13 +64,7 @@ def first_step(model: Mixture, X: Any, *, sample_weight: Any = None) -> FirstSte
     posterior = _posterior(model, x)
     slopes, scores, information = _derivatives(model, x, posterior, weights)
     moved = linalg.solve(information, scores.T, assume_a="sym").T  # what each does to the model
-    shifts = np.stack([(slopes[b] * moved[:, _own(b, k, d)]).sum(axis=1) for b in range(k)], axis=1)
-    logs = np.log(np.maximum(posterior, 1e-300)) - shifts
-    alone = np.exp(logs - logs.max(axis=1, keepdims=True))
-    alone /= alone.sum(axis=1, keepdims=True)
-    labels = posterior.argmax(axis=1)
-    influence = _influence(alone, labels, weights, slopes, moved)
-    return FirstStep(alone, influence)
+    return FirstStep(_influence(posterior, posterior.argmax(axis=1), weights, slopes, moved))
 
 
 def _posterior(model: Mixture, x: Floats) -> Floats:
@@ -120,9 +111,8 @@ def _derivatives(
             hidden = weights * posterior[:, b] * ((b == c) - posterior[:, c])
             table = (slopes[b] * hidden[:, None]).T @ slopes[c]
             information[np.ix_(_own(b, k, d), _own(c, k, d))] -= table
-    least = 1e-6 * float(np.diag(information).max())
     values, vectors = np.linalg.eigh(information)
-    information = (vectors * np.maximum(values, least)) @ vectors.T
+    information = (vectors * np.maximum(values, INSIDE)) @ vectors.T
     return slopes, scores * weights[:, None], information
 
 

@@ -215,15 +215,13 @@ def _alone(part: Part) -> Callable[[Callable[[Part], T]], T]:
 def _first_sums(part: Part, first_step: FirstStep | None = None) -> tuple[Classification, Reach]:
     total = float(part.weights.sum())
     reach = reach_of(total, part)
-    if first_step is None:
-        return classify(total, part), reach
-    if first_step.posterior.shape != part.posterior.shape:
+    if first_step is not None and first_step.influence.shape[:2] != part.posterior.shape:
         raise InputError(
             f"expected the first step of {len(part.labels)} records and "
-            f"{part.posterior.shape[1]} clusters, got {first_step.posterior.shape}; give the "
-            "records that the model was fitted to"
+            f"{part.posterior.shape[1]} clusters, got one of {first_step.influence.shape[:2]}; "
+            "give the records that the model was fitted to"
         )
-    return classify(total, replace(part, posterior=first_step.posterior)), reach
+    return classify(total, part), reach
 
 
 def _part(posterior: Any, columns: Floats, sample_weight: Any) -> Part:
