@@ -136,10 +136,10 @@ def _influence(
     return np.asarray(influence)
 
 
-def outcome_covariance(
+def outcome_moves(
     values: Floats, means: Floats, matrix: Floats, part: Part, influence: Floats
 ) -> Floats:
-    """Return the covariance of BCH means (km, km) that counts the first step.
+    """Return what each record does to BCH means (n, km), the first step counted.
 
     A record moves m_t by B_st·w·(y − m_t) / A_t, and by way of D by −Σ_ab G_a dD_ab B_bt / A_t,
     with B = D⁻¹ and G_a = Σ_s B_sa Σ w·(y − m_t) over the records taken for s. ``values`` (n, m)
@@ -158,14 +158,13 @@ def outcome_covariance(
         sums = inverse.T @ (taken.T @ apart)  # G, (a, m)
         through = np.einsum("am,nab,b->nm", sums, influence, inverse[:, t])
         moved[:, t] = (inverse[part.labels, t, None] * apart - through) / mass[t]
-    flat = moved.reshape(n, k * m)
-    return np.asarray(flat.T @ flat)
+    return moved.reshape(n, k * m)
 
 
-def predictor_covariance(
+def predictor_moves(
     z: Floats, beta: Floats, matrix: Floats, part: Part, influence: Floats
 ) -> Floats:
-    """Return the covariance of coefficients (kq, kq) that counts the first step, by pseudo-inverse.
+    """Return what each record does to coefficients (n, (k − 1)q), the first step counted.
 
     A record's score is w·(u − π) ⊗ z, and by way of D Σ_ts M_ts dD_ts, where M sums
     w·z·u_a (δ_at − u_t) / D_ts over the records taken for s. ``z`` (n, q) is NaN where missing, and
@@ -196,4 +195,4 @@ def predictor_covariance(
     places = np.array([t * q + c for t in free for c in range(q)])
     flat = moved.reshape(len(z), k * q)[:, places]
     bread = np.linalg.pinv(curvature.reshape(k * q, k * q)[np.ix_(places, places)], hermitian=True)
-    return np.asarray(bread @ flat.T @ flat @ bread)
+    return np.asarray(flat @ bread)

@@ -15,8 +15,8 @@ from comorb.model.relating import outcome, predictors, regression, survival
 from comorb.model.relating.classification import Classification, Part, Reach, classify, reach_of
 from comorb.model.relating.first_step import (
     FirstStep,
-    outcome_covariance,
-    predictor_covariance,
+    outcome_moves,
+    predictor_moves,
 )
 from comorb.model.relating.outcome import Method, Named, OutcomeRelation, categories_of
 from comorb.model.relating.predictors import Design, PredictorRelation
@@ -81,7 +81,8 @@ def relate_outcome(
     if not values:
         wide = column[:, None]
     means = found.means.reshape(len(found.means), -1)
-    covariance = outcome_covariance(wide, means, classification.matrix, part, first_step.influence)
+    moves = outcome_moves(wide, means, classification.matrix, part, first_step.influence)
+    covariance = moves.T @ moves
     return replace(
         found,
         covariance=covariance,
@@ -133,8 +134,8 @@ def relate_predictors(
     beta = np.zeros((classification.k, columns.shape[1] + 1))
     beta[list(found.clusters)] = found.coefficients
     z = np.column_stack([np.ones(len(columns)), columns])
-    covariance = predictor_covariance(z, beta, classification.matrix, part, first_step.influence)
-    return predictors.with_covariance(found, covariance)
+    moves = predictor_moves(z, beta, classification.matrix, part, first_step.influence)
+    return predictors.with_covariance(found, moves.T @ moves)
 
 
 @single_threaded
