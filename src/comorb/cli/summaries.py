@@ -66,6 +66,7 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         ],
         **_features(profile),
         "clusters": clusters,
+        "outcomes": outcome_rows(profile),
     }
 
 
@@ -86,6 +87,26 @@ def _features(profile: Profile) -> dict[str, Any]:
             for one in profile.features
         ],
     }
+
+
+def outcome_rows(profile: Profile) -> list[dict[str, Any]]:
+    """Return a row for each outcome, value and cluster: corrected, with the naive figure beside."""
+    return [
+        {
+            "cluster": number,
+            "outcome": outcome.name,
+            "value": value,
+            "estimate": _known(outcome.shown.estimate[row, place]),
+            "low": _known(outcome.shown.low[row, place]),
+            "high": _known(outcome.shown.high[row, place]),
+            "naive": _known(outcome.estimate[row, place]),
+            "corrected": outcome.corrected is not None and value != "median",
+            "differs": outcome.differs(row, place),
+        }
+        for outcome in profile.outcomes
+        for row, value in enumerate(outcome.values)
+        for place, number in enumerate(profile.numbers)
+    ]
 
 
 def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:
@@ -151,10 +172,12 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
         {
             "what": f"{outcome.name}: {value}",
             "kind": outcome.kind,
-            "cluster": _known(outcome.estimate[row, place]),
-            "low": _known(outcome.low[row, place]),
-            "high": _known(outcome.high[row, place]),
+            "cluster": _known(outcome.shown.estimate[row, place]),
+            "low": _known(outcome.shown.low[row, place]),
+            "high": _known(outcome.shown.high[row, place]),
             "all": _known(outcome.estimate[row, -1]),
+            "naive": _known(outcome.estimate[row, place]),
+            "corrected": outcome.corrected is not None,
         }
         for outcome in (*(one.summary for one in profile.features), *profile.outcomes)
         for row, value in enumerate(outcome.values)

@@ -73,11 +73,26 @@ class Caveats:
     length: float | None = None  # the mean number of codes in a record
     explained_by_length: float | None = None  # share of that number's variance between clusters
     pairs: tuple[Pair, ...] = ()  # the least expected first
+    classification: tuple[tuple[float, ...], ...] = ()  # how often a record of a cluster (a row)
+    # is taken for one of each; outcomes are corrected by it
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """An outcome as it would be if every record were in its own cluster: (v, k + 1) each."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A covariate per cluster, and over all records in the last column; NaN isn't told."""
+    """A covariate per cluster, and over all records in the last column; NaN isn't told.
+
+    Its own figures are those of the records taken for each cluster; ``corrected`` has them with
+    BCH weights, where that can be done, and medians as they are.
+    """
 
     name: str
     kind: Literal["number", "share"]
@@ -88,6 +103,19 @@ class Outcome:
     low: Floats
     high: Floats
     cells: OutcomeCells | None = None
+    corrected: Corrected | None = None
+
+    @property
+    def shown(self) -> Outcome | Corrected:
+        """The figures to show: corrected ones, where there are any."""
+        return self.corrected or self
+
+    def differs(self, value: int, place: int) -> bool:
+        """Tell whether the naive estimate lies outside the interval of the corrected one."""
+        if self.corrected is None:
+            return False
+        naive, shown = self.estimate[value, place], self.corrected
+        return bool(naive < shown.low[value, place] or naive > shown.high[value, place])
 
 
 @dataclass(frozen=True, eq=False)

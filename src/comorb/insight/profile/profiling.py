@@ -14,6 +14,7 @@ from comorb.insight.profile.assignment import Assignment, assign, check_codes
 from comorb.insight.profile.cells import count_cells
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.corrected import classification_of, classification_rows
 from comorb.insight.profile.intervals import effective, nine_digits
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
@@ -82,7 +83,8 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)
     wanted = outcomes_beside(cohort, outcomes)
-    summaries = summarise(cohort.covariates, assigned.labels, k, weights, wanted, keys)
+    sorted_out = classification_of(assigned.table)
+    summaries = summarise(cohort.covariates, assigned.labels, k, weights, wanted, keys, sorted_out)
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
     made, cohort = with_signs(made, cohort, model, assigned.labels, weights, keys)
@@ -97,7 +99,8 @@ def _checked(
     d = made.n_codes
     low = np.hstack([np.minimum(check.low, made.prevalence[:, :d]), made.low[:, d:]])
     high = np.hstack([np.maximum(check.high, made.prevalence[:, :d]), made.high[:, d:]])
-    made = replace(made, low=nine_digits(low), high=nine_digits(high), caveats=check.caveats)
+    caveats = replace(check.caveats, classification=classification_rows(assigned.table))
+    made = replace(made, low=nine_digits(low), high=nine_digits(high), caveats=caveats)
     columns = made.common(heatmap.COLUMNS)
     drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, made.k)
     made = replace(made, heatmap=drawn)

@@ -25,7 +25,7 @@ from comorb.insight.profile.contents import (
     Provenance,
 )
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
-from comorb.insight.profile.protected_outcomes import protect_outcome
+from comorb.insight.profile.protected_outcomes import protect_corrected, protect_outcome
 from comorb.insight.profile.rough import rough_lines, rough_notes
 from comorb.model.arrays import Floats, Keys, Mask
 
@@ -78,9 +78,9 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         weights=_weights(full, changed(told, sizes)[:-1]),
         means=shares[:-1],
         expected=shares[-1],
-        outcomes=tuple(_outcome(one, sizes, told, least) for one in full.outcomes),
+        outcomes=tuple(_corrected(one, sizes, told, least, full) for one in full.outcomes),
         heatmap=_heatmap(full, counts[:-1], told[:-1], least),
-        caveats=_caveats(full, full.cells.pairs, least),
+        caveats=_caveats(full, full.cells.pairs, told[:-1], least),
         ranks=tuple(
             tuple(_ranked(full, j, lam, ~np.isnan(counts[j])) for j in range(full.k))
             for lam in LAMBDAS
@@ -102,10 +102,33 @@ def _weights(full: Profile, ratio: Floats) -> Floats:
     return digits(weights / np.nansum(weights))
 
 
-def _outcome(full: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
-    if full.cells is None:
+def _outcome(outcome: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
+    if outcome.cells is None:
         raise InputError("this outcome was counted without keys; fit the clusters again")
-    return protect_outcome(full, full.cells, sizes, told, least)
+    return protect_outcome(outcome, outcome.cells, sizes, told, least)
+
+
+def _corrected(outcome: Outcome, sizes: Floats, told: Floats, least: int, full: Profile) -> Outcome:
+    """Return a protected outcome, corrected by what is told of the clusters."""
+    made = _outcome(outcome, sizes, told, least)
+    shares = _weights(full, changed(told, sizes)[:-1])
+    taken = np.array(_classification(full, told[:-1]))
+    each = shares / np.where(told[:-1] > 0, told[:-1], np.nan)
+    return protect_corrected(outcome, made, each, taken)
+
+
+def _classification(full: Profile, told: Floats) -> tuple[tuple[float, ...], ...]:
+    """Return how often records are taken for another cluster's, in two digits; none of hidden ones.
+
+    Rows add up to 1 again.
+    """
+    taken = np.array(full.caveats.classification)
+    if not taken.size or np.isnan(told).any():
+        return ()
+    rough = np.round(taken, 2)
+    np.fill_diagonal(rough, 0)
+    np.fill_diagonal(rough, 1 - rough.sum(axis=1))
+    return tuple(tuple(row) for row in np.round(rough, 2).tolist())
 
 
 def _feature(full: FeatureProfile, sizes: Floats, told: Floats, least: int) -> FeatureProfile:
@@ -164,7 +187,7 @@ def _heatmap(full: Profile, counts: Floats, told: Floats, least: int) -> Heatmap
     return heatmap.masked(heatmap.thin(full.heatmap, times, lines), np.isnan(counts))
 
 
-def _caveats(full: Profile, keys: Keys, least: int) -> Caveats:
+def _caveats(full: Profile, keys: Keys, sizes: Floats, least: int) -> Caveats:
     """Return what is left unexplained; of weighted records no pairs, as these tell no count."""
     caveats = full.caveats
     pairs = caveats.pairs if full.source.weight is None else ()
@@ -180,4 +203,5 @@ def _caveats(full: Profile, keys: Keys, least: int) -> Caveats:
             for pair, number in zip(pairs, told, strict=True)
             if not np.isnan(number)
         ),
+        classification=_classification(full, sizes),
     )

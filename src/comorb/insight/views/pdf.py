@@ -245,6 +245,8 @@ def _figures(profile: Profile, outcomes: Sequence[Outcome], title: str) -> list[
     figures = []
     for first in range(0, len(every), _FIGURES):
         figure = _page(title)
+        if any(outcome.corrected for outcome in outcomes):
+            figure.text(_LEFT, 0.05, page_texts("en")["outcomes.corrected"], fontsize=7.5)
         step = min(0.05, 0.8 / (profile.k + 1))
         rows = 2 if step > 0.035 else 1
         names = [*(named(cluster, 46, rows) for cluster in profile.clusters), ["All"]]
@@ -273,10 +275,12 @@ def _heading(outcome: Outcome, v: int) -> str:
 
 
 def _estimate(outcome: Outcome, v: int, place: int) -> str:
-    values = (outcome.estimate[v, place], outcome.low[v, place], outcome.high[v, place])
+    shown = outcome.shown
+    values = (shown.estimate[v, place], shown.low[v, place], shown.high[v, place])
     if isnan(values[0]):
         return "–"
     scale = 100 if outcome.kind == "share" else 1
     centre, low, high = (f"{scale * value:.1f}" for value in values)
     unit = "%" if outcome.kind == "share" else ""
-    return f"{centre}{unit}" if isnan(values[1]) else f"{centre}{unit} ({low}–{high})"
+    mark = "*" if outcome.differs(v, place) else ""
+    return f"{centre}{unit}{mark}" if isnan(values[1]) else f"{centre}{unit}{mark} ({low}–{high})"
