@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from comorb.engines import blockfile
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
-from comorb.records.cohort import Cohort, as_matrix
-from comorb.records.ledger import Ledger
+from comorb.records.cohort import Cohort, as_matrix, part_ledger
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.storage import fingerprint_of, write_whole
 
 
@@ -44,6 +44,7 @@ def header_of(cohort: Cohort) -> dict[str, Any]:
         "level": cohort.level,
         "left_out": cohort.left_out,
         "least_codes": cohort.least_codes,
+        "patient": cohort.patient,
         "ledger": cohort.ledger.to_dict(),
     }
 
@@ -130,6 +131,7 @@ class CohortFile:
     records: int
     ones: int
     least_codes: int = 3
+    patient: str | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
@@ -146,6 +148,7 @@ class CohortFile:
             header["records"],
             header["ones"],
             header.get("least_codes", 3),
+            header.get("patient"),
         )
 
     def __len__(self) -> int:
@@ -189,6 +192,16 @@ class CohortFile:
             raise StorageError(
                 f"{self.path.name} is damaged: it doesn't hold the codes it says it holds."
             )
+        return self._cohort(table, indptr, indices, ledger)
+
+    def part(self, block: int, start: int, size: int) -> Cohort:
+        """Return the records of a block."""
+        table = blockfile.read_group(self.path, block)
+        notes = (NO_UNIQUE_ID,) if NO_UNIQUE_ID in self.ledger.notes else ()
+        ledger = part_ledger(len(table), len(self.codes), notes)
+        return self._cohort(table, *blockfile.ones_of(table), ledger)
+
+    def _cohort(self, table: pa.Table, indptr: Any, indices: Any, ledger: Ledger) -> Cohort:
         own = {blockfile.ID, blockfile.CODES, blockfile.WEIGHT} & set(table.column_names)
         return Cohort(
             as_matrix(indptr, indices, len(self.codes)),
@@ -202,6 +215,7 @@ class CohortFile:
             table[blockfile.WEIGHT].to_numpy() if blockfile.WEIGHT in own else None,
             self.left_out,
             self.least_codes,
+            patient=self.patient,
         )
 
     @property

@@ -19,6 +19,7 @@ from comorb.insight.profile.contents import (
     Pair,
     Provenance,
 )
+from comorb.insight.profile.further import plain_parts, read_parts
 from comorb.insight.profile.intervals import wilson
 from comorb.model.arrays import Floats
 from comorb.records.codes.systems import title_of
@@ -51,6 +52,7 @@ def encode(profile: Profile) -> str:
         "heatmap": asdict(profile.heatmap),
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
+        **plain_parts(profile),
     }
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
     return f'{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}"}}'
@@ -119,6 +121,7 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         "heatmap": drawn,
         "caveats": _caveats(plain.get("caveats", {})),
         "ranks": _ranks(plain.get("ranks", ()), k, d),
+        **read_parts(plain, k, d),
     }
 
 

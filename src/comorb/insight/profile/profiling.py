@@ -14,11 +14,13 @@ from comorb.insight.profile.assignment import Assignment, assign, check_codes
 from comorb.insight.profile.cells import count_cells
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.gathering import Gathering, gathered
 from comorb.insight.profile.intervals import effective
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.rules import learn_rules
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.mixture import Mixture
 from comorb.model.threads import workers
@@ -39,6 +41,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     numbers: Sequence[int] | None = None,
     check: Check | None = None,
     secret: bytes | None = None,
+    gathering: Gathering | None = None,
 ) -> Profile:
     """Profile the clusters of a cohort.
 
@@ -58,6 +61,8 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     check, secret : Check, bytes, optional
         What `check_model` returned for more records than these, and what the keys of records are
         made with; without a secret the profile can't be protected.
+    gathering : Gathering, optional
+        What was gathered of more records than these, for burden and slices.
 
     Returns
     -------
@@ -85,6 +90,13 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
     made = _checked(made, cohort, assigned, check, keys)
+    gathering = gathering or gathered(cohort, assigned.labels, k, secret, outcomes)
+    made = replace(
+        made,
+        burden=gathering.burden(cohort.ledger.notes),
+        slices=gathering.slices(),
+        rules=learn_rules(cohort, assigned, k, keys),
+    )
     return made if stability is None else made.with_stability(stability)
 
 

@@ -18,6 +18,11 @@ from comorb.insight.profile import heatmap
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Pair, Provenance
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
 from comorb.insight.profile.protected_outcomes import protect_outcome
+from comorb.insight.profile.protected_parts import (
+    protect_burden,
+    protect_rules,
+    protect_slices,
+)
 from comorb.insight.profile.rough import rough_lines, rough_notes
 from comorb.model.arrays import Floats, Keys, Mask
 from comorb.model.mixture import Mixture
@@ -80,6 +85,9 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         ),
         cells=None,
         min_cell=least,
+        burden=None if full.burden is None else protect_burden(full.burden, least),
+        slices=tuple(protect_slices(one, least) for one in full.slices),
+        rules=tuple(protect_rules(one, least) for one in full.rules),
     )
 
 
