@@ -94,10 +94,12 @@ class BurdenSums:
         self.pairs: list[Keys] = []
         self.clusters: list[Ints] = []
         self.keys = BurdenCells(
-            np.zeros(width, np.uint64),
-            np.zeros(0, np.uint64),
-            *(np.zeros((n, width), np.uint64) for n in (m, r, r)),
-            np.zeros((m, width)),
+            records=np.zeros(width, np.uint64),
+            patients=np.zeros(0, np.uint64),
+            known=np.zeros((m, width), np.uint64),
+            rate_known=np.zeros((r, width), np.uint64),
+            rate_counts=np.zeros((r, width), np.uint64),
+            largest=np.zeros((m, width)),
         )
 
     def add(self, table: pa.Table, labels: Ints, weights: Floats | None, keys: Keys | None) -> None:

@@ -124,13 +124,14 @@ def _times(column: pa.ChunkedArray, by: By) -> Cut:
     numbers = pc.fill_null(pc.add(pc.multiply(years, step), within), -1).to_numpy()
     different = np.unique(numbers[numbers >= 0])
     _check_number(by, different.size)
-    names = {
-        "year": lambda n: f"{n}",
-        "quarter": lambda n: f"{n // 4} Q{n % 4 + 1}",
-        "month": lambda n: f"{n // 12}-{n % 12 + 1:02}",
-    }[by.name]
+    names = {"year": "{0}", "quarter": "{0} Q{1}", "month": "{0}-{1:02}"}[by.name]
     places = np.where(numbers < 0, -1, np.searchsorted(different, numbers))
-    return Cut(str(by), places, tuple(names(int(n)) for n in different), True)
+    return Cut(
+        str(by),
+        places,
+        tuple(names.format(n // step, n % step + 1) for n in different.tolist()),
+        True,
+    )
 
 
 def _numbers(values: Floats, by: By) -> Cut:

@@ -16,7 +16,6 @@ from comorb.model.arrays import Floats
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
-Part = TypeVar("Part", Burden, Slices, RuleList)
 Keyed = TypeVar("Keyed", BurdenCells, SliceCells, RuleCells)
 
 
@@ -41,10 +40,13 @@ def read_parts(plain: dict[str, Any], k: int, d: int) -> dict[str, Any]:
 
 def plain_keys(profile: Profile) -> dict[str, Any]:
     """Return the keys of these parts as plain values, for the document of keys."""
-    parts = {"burden": [profile.burden] if profile.burden else [], "slices": profile.slices}
-    parts |= {"rules": profile.rules}
+    parts: dict[str, list[BurdenCells | SliceCells | RuleCells | None]] = {
+        "burden": [] if profile.burden is None else [profile.burden.cells],
+        "slices": [one.cells for one in profile.slices],
+        "rules": [one.cells for one in profile.rules],
+    }
     return {
-        name: [_packed(one.cells) for one in some if one.cells is not None]
+        name: [_packed(cells) for cells in some if cells is not None]
         for name, some in parts.items()
     }
 
@@ -54,17 +56,18 @@ def with_keys(profile: Profile, plain: dict[str, Any]) -> Profile:
     burden = profile.burden
     if burden is not None and plain.get("burden"):
         burden = replace(burden, cells=_unpacked(BurdenCells, plain["burden"][0]))
-    keyed = {"slices": (profile.slices, SliceCells), "rules": (profile.rules, RuleCells)}
-    made: dict[str, Any] = {}
-    for name, (parts, kind) in keyed.items():
-        some = plain.get(name) or []
-        made[name] = parts
-        if some:
-            made[name] = tuple(
-                replace(one, cells=_unpacked(kind, cells))
-                for one, cells in zip(parts, some, strict=True)
-            )
-    return replace(profile, burden=burden, **made)
+    slices, rules = profile.slices, profile.rules
+    if plain.get("slices"):
+        slices = tuple(
+            replace(one, cells=_unpacked(SliceCells, cells))
+            for one, cells in zip(slices, plain["slices"], strict=True)
+        )
+    if plain.get("rules"):
+        rules = tuple(
+            replace(one, cells=_unpacked(RuleCells, cells))
+            for one, cells in zip(rules, plain["rules"], strict=True)
+        )
+    return replace(profile, burden=burden, slices=slices, rules=rules)
 
 
 def _plain(part: Burden | Slices | RuleList) -> dict[str, Any]:
@@ -96,35 +99,40 @@ def _array(plain: dict[str, Any], name: str, *shape: int) -> Floats:
 def _burden(plain: dict[str, Any], width: int) -> Burden:
     m, r = len(plain["columns"]), len(plain["rates"])
     return Burden(
-        _array(plain, "records", width),
-        _array(plain, "share", width),
-        _array(plain, "patients", width if plain["patients"] else 0),
-        tuple(plain["columns"]),
-        *(_array(plain, name, m, width) for name in ("known", "totals", "shares")),
-        tuple(plain["rates"]),
-        *(
-            _array(plain, name, r, width)
-            for name in ("rate_known", "rate_counts", "rate", "low", "high")
-        ),
-        tuple(plain["notes"]),
+        records=_array(plain, "records", width),
+        share=_array(plain, "share", width),
+        patients=_array(plain, "patients", width if plain["patients"] else 0),
+        columns=tuple(plain["columns"]),
+        known=_array(plain, "known", m, width),
+        totals=_array(plain, "totals", m, width),
+        shares=_array(plain, "shares", m, width),
+        rates=tuple(plain["rates"]),
+        rate_known=_array(plain, "rate_known", r, width),
+        rate_counts=_array(plain, "rate_counts", r, width),
+        rate=_array(plain, "rate", r, width),
+        low=_array(plain, "low", r, width),
+        high=_array(plain, "high", r, width),
+        notes=tuple(plain["notes"]),
     )
 
 
 def _slices(plain: dict[str, Any], k: int) -> Slices:
     s = len(plain["labels"])
     return Slices(
-        plain["by"],
-        tuple(plain["labels"]),
-        bool(plain["ordered"]),
-        _array(plain, "counts", s, k + 1),
-        _array(plain, "effective", s),
-        *(_array(plain, name, s, k) for name in ("share", "low", "high")),
-        _array(plain, "z", k),
-        _array(plain, "p", k),
-        tuple(plain["mix"]),
-        _array(plain, "standardised", s, k),
-        _array(plain, "covered", s),
-        tuple(plain["notes"]),
+        by=plain["by"],
+        labels=tuple(plain["labels"]),
+        ordered=bool(plain["ordered"]),
+        counts=_array(plain, "counts", s, k + 1),
+        effective=_array(plain, "effective", s),
+        share=_array(plain, "share", s, k),
+        low=_array(plain, "low", s, k),
+        high=_array(plain, "high", s, k),
+        z=_array(plain, "z", k),
+        p=_array(plain, "p", k),
+        mix=tuple(plain["mix"]),
+        standardised=_array(plain, "standardised", s, k),
+        covered=_array(plain, "covered", s),
+        notes=tuple(plain["notes"]),
     )
 
 
@@ -133,7 +141,10 @@ def _rules(plain: dict[str, Any], d: int) -> RuleList:
     if not all(0 <= one.code < d for one in conditions):
         raise ValueError("rules")
     names = ("matched", "right", "members", "review", "precision", "recall")
-    figures = (np.nan if plain[name] is None else float(plain[name]) for name in names)
+    matched, right, members, review, precision, recall = (
+        np.nan if plain[name] is None else float(plain[name]) for name in names
+    )
+    figures = (matched, right, members, review, precision, recall)
     return RuleList(conditions, bool(plain["otherwise"]), *figures)
 
 

@@ -93,8 +93,8 @@ def learn_rules(
         grown: tuple[tuple[Condition, ...], bool] = ((), False)
         if enough and k > 1:
             grown = _grow(matrix, member[halves[0]], weights[halves[0]])
-        empty = RuleList(*grown, *[np.nan] * 6)
-        lists.append(_judged(empty, cohort, halves[1], member, assigned.top, weights, keys))
+        draft = RuleList(*grown, 0.0, 0.0, 0.0, 0.0, np.nan, np.nan)
+        lists.append(_judged(draft, cohort, halves[1], member, assigned.top, weights, keys))
     return tuple(lists)
 
 
@@ -218,10 +218,14 @@ def _judged(
         cells = RuleCells(*(np.array([keys[rows][one].sum(dtype=np.uint64)]) for one in sets))
     mass = [float(w[one].sum()) for one in sets]
     told = bool(rule.conditions)
+    matched, right, members, review = (float(one.sum()) for one in sets)
     return RuleList(
         rule.conditions,
         rule.otherwise,
-        *(float(one.sum()) for one in sets),
+        matched,
+        right,
+        members,
+        review,
         round(mass[1] / mass[0], 6) if told and mass[0] else np.nan,
         round(mass[1] / mass[2], 6) if told and mass[2] else np.nan,
         cells,

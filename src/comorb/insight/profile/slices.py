@@ -71,7 +71,7 @@ def slice_records(
     s = len(cuts.labels)
     own = cuts.places >= 0
     cell = cuts.places[own] * k + labels[own]
-    counts = _with_whole(np.bincount(cell, minlength=s * k).reshape(s, k))
+    counts = _with_whole(_counts(cell, s * k).reshape(s, k))
     mass, squares = (_sums(terms[own], cell, s * k).reshape(s, k) for terms in (w, w * w))
     whole = mass.sum(axis=1)
     share = mass / np.maximum(whole, 1e-300)[:, None]
@@ -81,21 +81,23 @@ def slice_records(
     missing = int((~own).sum())
     notes = [f"{missing:,} records have no {by.name} and are in no slice"] if missing else []
     made = Slices(
-        cuts.by,
-        cuts.labels,
-        cuts.ordered,
-        counts,
-        np.round(effective, 3),
-        *(np.round(one, 6) for one in (share, low, high)),
-        z,
-        p,
-        (),
-        np.full((s, k), np.nan),
-        np.zeros(s),
-        tuple(notes),
+        by=cuts.by,
+        labels=cuts.labels,
+        ordered=cuts.ordered,
+        counts=counts,
+        effective=np.round(effective, 3),
+        share=np.round(share, 6),
+        low=np.round(low, 6),
+        high=np.round(high, 6),
+        z=z,
+        p=p,
+        mix=(),
+        standardised=np.full((s, k), np.nan),
+        covered=np.zeros(s),
+        notes=tuple(notes),
     )
     if keys is not None:
-        sums = _with_whole(_key_sums(keys[own], cell, s * k).reshape(s, k))
+        sums = _with_keys(_key_sums(keys[own], cell, s * k).reshape(s, k))
         empty = np.zeros((s, 0, k + 1))
         cells = SliceCells(sums, empty.astype(np.uint64), empty, empty[:, :, :k], np.zeros(0))
         made = replace(made, cells=cells)
@@ -166,7 +168,7 @@ def _standardised(
     s = len(cuts.labels)
     cell = (cuts.places[own] * width + groups[own]) * k + labels[own]
     shape = (s, width, k)
-    counts = np.bincount(cell, minlength=s * width * k).reshape(shape)
+    counts = _counts(cell, s * width * k).reshape(shape)
     mass = _sums(w[own], cell, s * width * k).reshape(shape)
     each = mass.sum(axis=2)
     share = mass / np.maximum(each, 1e-300)[:, :, None]
@@ -181,7 +183,7 @@ def _standardised(
         )
     cells = made.cells
     if cells is not None and keys is not None:
-        sums = _with_whole(_key_sums(keys[own], cell, s * width * k).reshape(shape))
+        sums = _with_keys(_key_sums(keys[own], cell, s * width * k).reshape(shape))
         cells = SliceCells(cells.counts, sums, _with_whole(counts), np.round(share, 9), mix)
     return replace(
         made,
@@ -205,12 +207,18 @@ def _key_sums(keys: Keys, cell: Ints, size: int) -> Keys:
     return sums
 
 
-def _with_whole(parts: Floats | Keys) -> Floats:
-    """Return counts or keys by cluster with those of all clusters at the end."""
-    kind = parts.dtype if parts.dtype == np.uint64 else np.float64
-    return np.concatenate(
-        [parts, parts.sum(axis=-1, keepdims=True, dtype=parts.dtype)], axis=-1
-    ).astype(kind)
+def _counts(cell: Ints, size: int) -> Floats:
+    return np.bincount(cell, minlength=size).astype(np.float64)
+
+
+def _with_whole(parts: Floats) -> Floats:
+    """Return counts by cluster with those of all clusters at the end."""
+    return np.concatenate([parts, parts.sum(axis=-1, keepdims=True)], axis=-1)
+
+
+def _with_keys(parts: Keys) -> Keys:
+    whole = parts.sum(axis=-1, keepdims=True, dtype=np.uint64)
+    return np.concatenate([parts, whole], axis=-1)
 
 
 def default_cuts(table: pa.Table, names: Sequence[By]) -> list[By]:

@@ -27,6 +27,7 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assigned_blocks, assignment_rows
 from comorb.insight.runs.cohorts import JOURNAL, AnyCohort, open_cohort, workshop
+from comorb.insight.runs.drift import density_facts
 from comorb.insight.runs.folder import RunFolder
 from comorb.insight.runs.lineage import arrange, kept_names
 from comorb.insight.runs.progress import Pace, Progress, Tell, silent
@@ -190,6 +191,7 @@ def find(
         mixture, numbers = arrange(mixture, cohort.codes, request.earlier)
     check = check_model(mixture, blocks, executor)
     facts["temperature"] = check.caveats.temperature
+    facts |= density_facts(mixture, blocks, executor)
     if passes is not None:
         groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
         facts["passes_over_the_file"] = passes.passes + passes.recalled
@@ -300,5 +302,6 @@ def _saved(
             "records": len(cohort),
             **clusters.facts,
             "reason": made.source.reason,
+            "shares": [cluster.share for cluster in made.clusters],
         },
     )
