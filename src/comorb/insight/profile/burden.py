@@ -19,6 +19,7 @@ from comorb.records.values import yes_no
 from comorb.storage import mixed
 
 RATES = ("died", "readmitted")
+MAIN = {"los": "days in bed", "cost": "cost", "visits": "visits"}  # what is shown first
 MOST = 12  # columns that are added up, at most
 NOT_BELOW_ZERO = ("los", "visits")
 
@@ -56,6 +57,11 @@ class Burden:
     cells: BurdenCells | None = None
 
     @property
+    def main(self) -> tuple[str, ...]:
+        """Those of the columns that are shown first: days in bed, cost and visits."""
+        return tuple(name for name in self.columns if name in MAIN)
+
+    @property
     def visits_a_patient(self) -> Floats:
         """Visits by patients, (k + 1,); empty where no patients are known."""
         if self.patients.size:
@@ -79,7 +85,7 @@ class BurdenSums:
         self.k, self.patient = k, patient
         free = [one for one in schema if wanted is None or one.name in wanted]
         additive = [one.name for one in free if _is_number(one.type) and is_additive(one.name)]
-        first = [name for name in ("los", "cost", "visits") if name in additive]
+        first = [name for name in MAIN if name in additive]
         rest = [name for name in additive if name not in first]
         self.columns = (*first, *rest)[:MOST]
         self.rates = tuple(name for name in RATES if name in [one.name for one in free])

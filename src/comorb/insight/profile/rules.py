@@ -141,7 +141,17 @@ def _grow(
         if not beam or beam[0].score < best.score + GAIN:
             break
         best = beam[0]
-    return best.conditions, best.otherwise
+    return _plainly(best.conditions, best.otherwise)
+
+
+def _plainly(
+    conditions: tuple[Condition, ...], otherwise: bool
+) -> tuple[tuple[Condition, ...], bool]:
+    """Return the same list with 'has' in its last line, where what follows is the other answer."""
+    if conditions and not conditions[-1].has and conditions[-1].member != otherwise:
+        last = Condition(conditions[-1].code, True, otherwise)
+        return (*conditions[:-1], last), not otherwise
+    return conditions, otherwise
 
 
 def _next(

@@ -3,12 +3,15 @@
 // `chart` names the module of comorb/insight/views/charts that draws it for print and download.
 
 import { again } from "./again.js";
+import { burden } from "./burden.js";
 import { cards } from "./cards.js";
 import { frequency } from "./frequency.js";
 import { heatmap } from "./heatmap.js";
 import { ledger } from "./ledger.js";
 import { outcomes } from "./outcomes.js";
 import { relevanceTable } from "./relevance.js";
+import { rules } from "./rules.js";
+import { slices } from "./slices.js";
 import { trust } from "./trust.js";
 
 export const SECTIONS = [
@@ -17,6 +20,9 @@ export const SECTIONS = [
   { id: "relevance", key: "r", draw: relevanceTable },
   { id: "heatmap", key: "m", chart: "heatmap", draw: heatmap },
   { id: "outcomes", key: "o", draw: outcomes },
+  { id: "burden", key: "b", chart: "burden", draw: burden },
+  { id: "slices", key: "s", draw: slices },
+  { id: "rules", key: "u", draw: rules },
   { id: "trust", key: "t", draw: trust },
   { id: "ledger", draw: ledger },
   { id: "again", draw: again },
