@@ -151,22 +151,19 @@ def _numbers(values: Floats, by: By) -> Cut:
         else:
             return _numbers(values, By(by.name, quantiles=4))
     places = np.where(known, np.searchsorted(cuts, np.where(known, values, 0), "right"), -1)
-    return Cut(
-        str(by), places, _bands(cuts, bool(np.all(values[known] == np.round(values[known])))), True
-    )
+    every = np.append(values[known], cuts)
+    return Cut(str(by), places, _bands(cuts, bool(np.all(every == np.round(every)))), True)
 
 
 def _bands(cuts: Sequence[float], whole: bool) -> tuple[str, ...]:
-    """Return what lies between cut points: '< 18', '18–44', '≥ 45', or '18 to < 45'."""
+    """Return what lies between cut points: '≤ 17', '18–44', '≥ 45'; of others '18.5 – 44'."""
+    if not whole:
+        ends = ("…", *(f"{cut:g}" for cut in cuts), "…")
+        return tuple(f"{low} – {high}" for low, high in pairwise(ends))
     between = (
-        f"{low:g}"
-        if whole and high - low == 1
-        else f"{low:g}–{high - 1:g}"
-        if whole
-        else f"{low:g} to < {high:g}"
-        for low, high in pairwise(cuts)
+        f"{low:g}" if high - low == 1 else f"{low:g}–{high - 1:g}" for low, high in pairwise(cuts)
     )
-    return (f"< {cuts[0]:g}", *between, f"≥ {cuts[-1]:g}")
+    return (f"≤ {cuts[0] - 1:g}", *between, f"≥ {cuts[-1]:g}")
 
 
 def _texts(column: pa.ChunkedArray, by: By) -> Cut:

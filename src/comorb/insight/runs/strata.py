@@ -15,12 +15,13 @@ from scipy.sparse import csr_array
 from comorb.errors import InputError
 from comorb.insight.profile.compare import hellinger
 from comorb.insight.profile.cutting import Cut
+from comorb.insight.profile.keys import keys_of
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Rows
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.mixture import Mixture
-from comorb.model.thinning import chances
 from comorb.records.cohort import Cohort
+from comorb.storage import mixed
 
 FEWEST = 200  # records of a stratum that is fitted
 TESTED = 20_000  # records that the test is made on, at most
@@ -116,9 +117,7 @@ def invariance(cohort: Cohort, whole: Mixture, groups: list[Ints], draws: int) -
     of EM. Records count once each, whatever they weigh.
     """
     rows, of = np.concatenate(groups), np.repeat(np.arange(len(groups)), [g.size for g in groups])
-    drawn = chances(cohort.blocks(), cohort.counts() / len(cohort), None)[rows]
-    order = np.lexsort((of, drawn))
-    order = order[drawn[order] < TESTED / rows.size] if rows.size > TESTED else order
+    order = _in_order(cohort, rows, of)
     matrix, of = cohort.matrix[rows[order]], of[order]
     labels = whole.posterior(_rows(matrix))[0].argmax(axis=1)
     observed = _gain([matrix[of == group] for group in range(len(groups))], whole)
@@ -135,6 +134,17 @@ def invariance(cohort: Cohort, whole: Mixture, groups: list[Ints], draws: int) -
         round(float(np.mean(gains)), 3),
         int(of.size),
     )
+
+
+def _in_order(cohort: Cohort, rows: Ints, of: Ints) -> Ints:
+    """Return the places of rows by what they hold and their group; of many, a part of them."""
+    held = mixed(cohort.matrix[rows].astype(np.uint64) @ keys_of(cohort.codes, b""))
+    order = np.lexsort((of, held))
+    fresh = np.r_[True, (np.diff(of[order]) != 0) | (held[order][1:] != held[order][:-1])]
+    places = np.arange(rows.size)
+    turns = places - np.maximum.accumulate(np.where(fresh, places, 0))
+    drawn = mixed(held[order] + mixed((turns * (of.max() + 1) + of[order]).astype(np.uint64)))
+    return order[drawn / 2.0**64 < TESTED / rows.size]
 
 
 def _dealt(of: Ints, labels: Ints, turn: int) -> Ints:
