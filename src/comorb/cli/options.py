@@ -15,12 +15,23 @@ import typer
 from comorb.cli.sources import kinds_of, sources_of
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
-from comorb.records.layouts.description import COVARIATES, LISTS, Layout
+from comorb.records.layouts.description import COVARIATES, LISTS, VISITS, Layout
 
 if TYPE_CHECKING:
     from comorb.records.preparation import Preparation
 
-ROLES = ("codes", "record", "patient", "part", "separator", "yes", "version", *COVARIATES, *LISTS)
+ROLES = (
+    "codes",
+    "record",
+    "patient",
+    "part",
+    "separator",
+    "yes",
+    "version",
+    *COVARIATES,
+    *VISITS,
+    *LISTS,
+)
 
 Records = Annotated[
     str,

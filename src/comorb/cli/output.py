@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comorb.cli.summaries import profile_summary
+from comorb.cli.usage_tables import show_burden, show_drift, show_rule
 from comorb.insight.views.drawing import save
 from comorb.storage import check_file
 
@@ -128,6 +129,7 @@ def show_profile(summary: dict[str, Any]) -> None:
         console.print(f"The cluster of a record explains {share} of how many codes it has.")
     _show_influence(summary)
     _show_pairs(summary["often_together"])
+    show_burden(summary["burden"])
     stable = any(cluster["stability"] is not None for cluster in summary["clusters"])
     console.print(
         "Before a diagnosis: how many of the cluster have it. Confidence: the mean probability "
@@ -178,6 +180,7 @@ def show_assigned(summary: dict[str, Any]) -> None:
         typer.echo(f"Passed over, as the model doesn't know them: {first}")
         if len(unknown) > 5:
             typer.echo(f"and {counted(len(unknown) - 5, 'other code')} (--json lists them all)")
+    show_drift(summary["drift"])
 
 
 def _show_rules(summary: dict[str, Any]) -> None:
@@ -200,6 +203,7 @@ def show_cluster(summary: dict[str, Any]) -> None:
         for one in summary["patients"]:
             table.add_row(one["what"], _figure(one, "cluster"), _figure(one, "all"))
         console.print(table)
+    show_rule(summary["rules"])
 
 
 def show_comparison(summary: dict[str, Any]) -> None:

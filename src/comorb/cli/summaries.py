@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from comorb.cli.usage import burden_summary, drift_summary, rules_summary, slices_summary
 from comorb.insight.profile.rough import rough, rough_lines, rough_notes
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         **_features(profile),
         "clusters": clusters,
         "outcomes": outcome_rows(profile),
+        "burden": burden_summary(profile),
+        "slices": [slices_summary(one, profile) for one in profile.slices],
     }
 
 
@@ -140,6 +143,7 @@ def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:
         "rules": _rules(lines),
         "notes": list(notes),
         "clusters": clusters,
+        "drift": drift_summary(tally, least),
         "unknown": [
             vars(one) | {"records": told} for one in unknown if (told := _told(one.records, least))
         ],
@@ -192,6 +196,7 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
         | {
             "diagnoses": diagnoses,
             "patients": patients,
+            "rules": rules_summary(profile)["clusters"][place] if profile.rules else None,
             "min_cell": profile.min_cell,
         }
     )

@@ -18,9 +18,9 @@ from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.kinds.variable import Variable
-from comorb.records.cohort import Cohort, as_matrix
+from comorb.records.cohort import Cohort, as_matrix, part_ledger
 from comorb.records.featuring import Asked
-from comorb.records.ledger import Ledger
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.storage import fingerprint_of, write_whole
 
 
@@ -46,6 +46,7 @@ def header_of(cohort: Cohort) -> dict[str, Any]:
         "level": cohort.level,
         "left_out": cohort.left_out,
         "least_codes": cohort.least_codes,
+        "patient": cohort.patient,
         "ledger": cohort.ledger.to_dict(),
         **({"asked": [asdict(one) for one in cohort.asked]} if cohort.asked else {}),
         **feature_header(cohort.features.features if cohort.features else ()),
@@ -145,6 +146,7 @@ class CohortFile:
     least_codes: int = 3
     features: tuple[Feature, ...] = ()
     asked: tuple[Asked, ...] = ()
+    patient: str | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
@@ -169,6 +171,7 @@ class CohortFile:
             header.get("least_codes", 3),
             blockfile.features_of(header),
             tuple(Asked(**one) for one in header.get("asked", ())),
+            header.get("patient"),
         )
 
     def __len__(self) -> int:
@@ -212,6 +215,16 @@ class CohortFile:
             raise StorageError(
                 f"{self.path.name} is damaged: it doesn't hold the codes it says it holds."
             )
+        return self._cohort(table, indptr, indices, ledger)
+
+    def part(self, block: int, start: int, size: int) -> Cohort:
+        """Return the records of a block."""
+        table = blockfile.read_group(self.path, block)
+        notes = (NO_UNIQUE_ID,) if NO_UNIQUE_ID in self.ledger.notes else ()
+        ledger = part_ledger(len(table), len(self.codes), notes)
+        return self._cohort(table, *blockfile.ones_of(table), ledger)
+
+    def _cohort(self, table: pa.Table, indptr: Any, indices: Any, ledger: Ledger) -> Cohort:
         own = {blockfile.ID, blockfile.CODES, blockfile.WEIGHT} & set(table.column_names)
         own |= {name for name in table.column_names if name.startswith(blockfile.FEATURE)}
         return Cohort(
@@ -228,6 +241,7 @@ class CohortFile:
             self.least_codes,
             features=self._features(table),
             asked=self._asked(),
+            patient=self.patient,
         )
 
     def _asked(self) -> tuple[Asked, ...]:

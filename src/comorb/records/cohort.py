@@ -72,6 +72,8 @@ class Cohort:
     asked : tuple of Asked
         Covariates that become features whatever a preparation asks for: items of a table that
         are more than yes and no.
+    patient : str, optional
+        The covariate with the ids of patients, where a record is a visit.
     """
 
     matrix: csr_array[Any]
@@ -88,6 +90,7 @@ class Cohort:
     gone: tuple[str, ...] = ()
     features: FeatureTable | None = None
     asked: tuple[Asked, ...] = ()
+    patient: str | None = None
 
     def __post_init__(self) -> None:
         n, d = self.matrix.shape
@@ -270,6 +273,19 @@ class Cohort:
         """Return the ids of the rows of a block, which begins with the row ``start``."""
         return self.ids.slice(start, size)
 
+    def part(self, block: int, start: int, size: int) -> Cohort:
+        """Return the records of a block, which begins with the row ``start``."""
+        rows = slice(start, start + size)
+        notes = (NO_UNIQUE_ID,) if self.numbered else ()
+        return replace(
+            self,
+            matrix=self.matrix[rows],
+            ids=self.ids.slice(start, size),
+            covariates=self.covariates.slice(start, size),
+            weights=None if self.weights is None else self.weights[rows],
+            ledger=part_ledger(size, len(self.codes), notes),
+        )
+
     def sample(self, most: int) -> tuple[Cohort, int]:
         """Return the records that describe the cohort, and the step between them: here, all."""
         return self, 1
@@ -367,6 +383,12 @@ class Cohort:
             names=tuple(self.names[i] for i in kept),
             ledger=self.ledger.add("features", rule, len(gone), len(kept)),
         )
+
+
+def part_ledger(records: int, features: int, notes: tuple[str, ...]) -> Ledger:
+    """Return the ledger of a part of some records, which tells how many they are."""
+    ledger = Ledger(notes=notes).open("records", "read", records)
+    return ledger.open("features", "read", features)
 
 
 def new_places(kept: Mask) -> Indices:

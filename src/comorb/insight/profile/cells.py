@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from comorb.errors import StorageError
 from comorb.insight.profile.contents import Cells, Outcome, OutcomeCells
+from comorb.insight.profile.further import plain_keys, with_keys
 from comorb.model.arrays import Ints, Keys
 from comorb.records.cohort import Cohort
 
@@ -57,6 +58,7 @@ def encode(profile: Profile) -> str | None:
         **_texts(profile.cells),
         "outcomes": [_texts(one.cells) for one in profile.outcomes if one.cells],
         "features": [_texts(one.summary.cells) for one in profile.features if one.summary.cells],
+        "parts": plain_keys(profile),
     }
     return json.dumps(plain, separators=(",", ":"), allow_nan=False)
 
@@ -80,6 +82,7 @@ def attach(profile: Profile, text: str) -> Profile:
         )
         pairs = _keys(plain["pairs"], len(profile.caveats.pairs))
         cells = Cells(_keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs)
+        profile = with_keys(profile, plain.get("parts", {}))
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(
             f"these are not the keys of this profile ({error}); make both again"

@@ -23,6 +23,7 @@ from comorb.insight.profile.contents import (
     Pair,
     Provenance,
 )
+from comorb.insight.profile.further import plain_parts, read_parts
 from comorb.insight.profile.intervals import wilson
 from comorb.model.arrays import Floats
 from comorb.records.codes.systems import title_of
@@ -58,6 +59,7 @@ def encode(profile: Profile) -> str:
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
         **feature_codec.encode(profile.features, _outcome),
+        **plain_parts(profile),
     }
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
     return f'{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}"}}'
@@ -129,6 +131,7 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         "features": feature_codec.decode(
             plain.get("features", ()), partial(_read_outcome, width=k + 1), k, d
         ),
+        **read_parts(plain, k, d),
     }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.profile import codec, protection
+from comorb.insight.profile.burden import Burden
 from comorb.insight.profile.contents import (
     Caveats,
     Cells,
@@ -23,6 +24,8 @@ from comorb.insight.profile.feature_models import full_model, given_values, told
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
+from comorb.insight.profile.rules import RuleList
+from comorb.insight.profile.slices import Slices
 from comorb.model.arrays import Floats, Ints
 from comorb.model.tempering import tempered
 from comorb.records.codes.features import featurise
@@ -73,6 +76,12 @@ class Profile:
     ranks : tuple
         In a protected profile, the most relevant codes of each cluster by the true figures, for
         each λ of `protection.LAMBDAS`.
+    burden : Burden, optional
+        What the records of each cluster use.
+    slices : tuple of Slices
+        Shares of the clusters by age, sex, site and time.
+    rules : tuple of RuleList
+        A short list of rules for each cluster.
     """
 
     source: Provenance
@@ -96,6 +105,9 @@ class Profile:
     min_cell: int = 0
     ranks: tuple[tuple[tuple[int, ...], ...], ...] = ()
     features: tuple[FeatureProfile, ...] = ()
+    burden: Burden | None = None
+    slices: tuple[Slices, ...] = ()
+    rules: tuple[RuleList, ...] = ()
 
     def __repr__(self) -> str:
         """Say how large the profile is, and nothing about patients."""

@@ -15,11 +15,13 @@ from comorb.insight.profile.cells import count_cells
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.corrected import classification_of, classification_rows
+from comorb.insight.profile.gathering import Gathering, gathered
 from comorb.insight.profile.intervals import effective, nine_digits
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.rules import RuleList, learn_rules
 from comorb.insight.profile.signs import outcomes_beside, with_signs
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.mixture import Mixture
@@ -40,15 +42,14 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     numbers: Sequence[int] | None = None,
     check: Check | None = None,
     secret: bytes | None = None,
+    gathering: Gathering | None = None,
 ) -> Profile:
     """Profile the clusters of a cohort.
 
     Parameters
     ----------
-    model : Mixture
-        The fitted clusters, over the codes of the cohort in their order.
-    cohort : Cohort
-        The records.
+    model, cohort : Mixture, Cohort
+        The fitted clusters, over the codes of the records in their order, and the records.
     title, reason, command : str, optional
         What the data are, why this number of clusters, and what was run.
     stability, numbers : sequence of float, sequence of int, optional
@@ -56,14 +57,14 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     outcomes, assigned : sequence of str, Assignment, optional
         The covariates to sum up, by default all that can be, and the cluster of each record, where
         it isn't the most probable one.
-    check, secret : Check, bytes, optional
-        What `check_model` returned for more records than these, and what the keys of records are
-        made with; without a secret the profile can't be protected.
+    check, secret, gathering : Check, bytes, Gathering, optional
+        What `check_model` returned for more records than these, what the keys of records are made
+        with, without which the profile can't be protected, and burden and slices of more records.
 
     Returns
     -------
     Profile
-        Sizes, prevalence, relevance, names, confidence, outcomes and the heat-map.
+        Sizes, prevalence, names, confidence, outcomes, burden, slices, rules and the heat-map.
 
     Examples
     --------
@@ -89,7 +90,17 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
     made, cohort = with_signs(made, cohort, model, assigned.labels, weights, keys)
     made = _checked(made, cohort, assigned, check, keys)
+    gathering = gathering or gathered(cohort, assigned.labels, k, secret, outcomes)
+    made = _used(made, gathering, cohort, learn_rules(cohort, assigned, k, keys))
     return made if stability is None else made.with_stability(stability)
+
+
+def _used(
+    made: Profile, gathering: Gathering, cohort: Cohort, rules: tuple[RuleList, ...]
+) -> Profile:
+    """Return the profile with burden, slices and rules."""
+    burden, slices = gathering.burden(cohort.ledger.notes), gathering.slices()
+    return replace(made, burden=burden, slices=slices, rules=rules)
 
 
 def _checked(

@@ -26,6 +26,11 @@ from comorb.insight.profile.contents import (
 )
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
 from comorb.insight.profile.protected_outcomes import protect_corrected, protect_outcome
+from comorb.insight.profile.protected_parts import (
+    protect_burden,
+    protect_rules,
+    protect_slices,
+)
 from comorb.insight.profile.rough import rough_lines, rough_notes
 from comorb.model.arrays import Floats, Keys, Mask
 
@@ -88,6 +93,9 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         cells=None,
         min_cell=least,
         features=tuple(_feature(one, sizes, told, least) for one in full.features),
+        burden=None if full.burden is None else protect_burden(full.burden, least),
+        slices=tuple(protect_slices(one, least) for one in full.slices),
+        rules=tuple(protect_rules(one, least) for one in full.rules),
     )
 
 

@@ -16,6 +16,7 @@ from comorb.engines import open_engine
 from comorb.insight.profile.assignment import Assignment, assign_rows
 from comorb.insight.runs.alignment import Unknown, align, aligned
 from comorb.insight.runs.cohorts import AnyCohort, open_cohort
+from comorb.insight.runs.drift import Drift, density, drift
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
 from comorb.model.arrays import Floats, Indices, Ints
@@ -37,6 +38,7 @@ class Tally:
     sure: Floats  # the summed probabilities that the records of each cluster belong there
     ledger: Ledger
     unknown: tuple[Unknown, ...]  # codes that the model doesn't know, the most common first
+    drift: Drift  # what changed since the model was fitted
 
 
 def assign_records(  # noqa: PLR0913 - what is told beside the data is told by name
@@ -79,7 +81,9 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
                 yield assignment_rows(ids, part, saved.numbers)
 
         export(batches(), path, force)
-        return Tally(saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown)
+        found = density(saved.mixture, cohort.blocks(), executor, place)
+        changed = drift(saved, sizes / max(sizes.sum(), 1), *found)
+        return Tally(saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown, changed)
 
 
 def assigned_blocks(

@@ -64,6 +64,9 @@ class AnyCohort(Protocol):
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block, which begins with the row ``start``."""
 
+    def part(self, block: int, start: int, size: int) -> Cohort:
+        """Return the records of a block, which begins with the row ``start``."""
+
     def sample(self, most: int) -> tuple[Cohort, int]:
         """Return records that describe the cohort, and the step between them."""
 

@@ -14,6 +14,7 @@ from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import charts
 from comorb.insight.views.drawing import named
 from comorb.insight.views.palette import colours, palette
+from comorb.insight.views.pdf_usage import rule_pages, slice_pages
 from comorb.insight.views.texts import page_texts
 from comorb.records.ledger import Line
 from comorb.records.values import yes_no
@@ -51,7 +52,7 @@ def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
 
     metadata = {"Title": profile.source.title, "Creator": f"comorb {profile.source.version}"}
     with PdfPages(path, metadata={**metadata, "CreationDate": None}) as pages:
-        for printed in (_summary, _charts, _tables, _features, _outcomes, _closing):
+        for printed in (_summary, _charts, _tables, _features, _outcomes, _usage, _closing):
             for figure in printed(profile):
                 pages.savefig(figure)
 
@@ -66,8 +67,12 @@ def _page(title: str = "") -> Figure:
 
 
 def _charts(profile: Profile) -> list[Figure]:
-    """Return a page for each chart but the first, which is in the summary."""
-    return [_chart(profile, name) for name in charts.CHARTS[1:]]
+    """Return a page for each chart but the first, which is in the summary.
+
+    Where nothing can be added up, there is none of burden.
+    """
+    used = profile.burden is not None and bool(profile.burden.columns)
+    return [_chart(profile, name) for name in charts.CHARTS[1:] if name != "burden" or used]
 
 
 def _chart(profile: Profile, name: str) -> Figure:
@@ -100,6 +105,10 @@ def _summary(profile: Profile) -> list[Figure]:
         return [figure, _chart(profile, charts.CHARTS[0])]
     charts.draw(charts.CHARTS[0], profile, figure.add_axes((0.36, 0.06, 0.58, room)))
     return [figure]
+
+
+def _usage(profile: Profile) -> list[Figure]:
+    return [*slice_pages(profile, _page), *rule_pages(profile, _page)]
 
 
 def _closing(profile: Profile) -> list[Figure]:

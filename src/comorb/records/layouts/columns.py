@@ -45,6 +45,10 @@ _ICD_VALUE = re.compile(rf"{_ICD10_VALUE.pattern}|[EV]?\d{{2,3}}\.\d{{1,2}}")
 _OF_DISEASE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*[;,|/\s]\s*")
 _NUMBER_VALUE = re.compile(r"-?[0-9]+([.,][0-9]+)*")
+_DAY_VALUE = re.compile(
+    r"\d{4}[-/.]\d\d[-/.]\d\d.*|\d\d?[-/.]\d\d?[-/.]\d{2,4}.*|(19|20)\d{6}(\.0)?|\d\d?-?[A-Za-z]{3}-?\d{4}.*"
+)
+_WAYS = 60  # in which a visit ends, at most
 _WITH_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
 FEW = 8  # values of a text that is summed up, or of an item, at most
 
@@ -305,6 +309,14 @@ def _are_repeated(values: Sequence[str]) -> bool:
     return len(set(values)) < 0.5 * len(values)
 
 
+def _are_days(values: Sequence[str]) -> bool:
+    return bool(values) and _share(values, _DAY_VALUE) > 0.9
+
+
+def _are_few(values: Sequence[str]) -> bool:
+    return 1 < len(set(values)) <= _WAYS
+
+
 # What a column has to hold, beside its name, to have one of these roles.
 _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
     "los": _are_numbers,
@@ -312,6 +324,8 @@ _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
     "readmitted": _are_flags,
     "cost": _are_numbers,
     "site": _are_repeated,
+    "discharged": _are_days,
+    "disposition": _are_few,
 }
 
 

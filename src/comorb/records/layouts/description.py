@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 COVARIATES = ("age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight")
+VISITS = ("discharged", "disposition")  # what tells of a visit and keeps the name of its column
 LISTS = ("category", "number", "ignored")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)")
 
@@ -35,6 +36,9 @@ class Layout:
     age, sex, date, los, died, readmitted, cost, site, weight : str
         Covariates that get these names: los is the length of stay, site the hospital. The weight of
         a record is never recognised but has to be named.
+    discharged, disposition : str
+        The day on which a visit ended, and how: stays and deaths follow from them where no column
+        has these.
     category, number : tuple of str
         Covariates whose values are labels, or numbers, whatever they look like.
     ignored : tuple of str
@@ -60,6 +64,8 @@ class Layout:
     cost: str | None = None
     site: str | None = None
     weight: str | None = None
+    discharged: str | None = None
+    disposition: str | None = None
     category: tuple[str, ...] = ()
     number: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -68,7 +74,7 @@ class Layout:
     @property
     def roles(self) -> dict[str, str]:
         """The columns that alone have a role, by role."""
-        roles = ("record", "patient", "part", "version", *COVARIATES)
+        roles = ("record", "patient", "part", "version", *COVARIATES, *VISITS)
         return {role: column for role in roles if (column := getattr(self, role)) is not None}
 
     @property

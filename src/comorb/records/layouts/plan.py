@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.featuring import Asked
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.covariates import weights_of
+from comorb.records.layouts.covariates import shown_names, weights_of
 from comorb.records.layouts.description import Layout
 from comorb.records.sources.duck import OpenedSource, SourceTable
 from comorb.records.values import Meanings
@@ -135,7 +135,13 @@ class Plan:
             weights,
             least_codes=self.reader.least_codes,
             asked=self.asked,
+            patient=self._patient(covariates.column_names),
         )
+
+    def _patient(self, covariates: Sequence[str]) -> str | None:
+        """Return the covariate with the ids of patients, where records are visits."""
+        names = shown_names([self.layout.patient], self.layout) if self.layout.patient else {}
+        return next((name for name in names.values() if name in covariates), None)
 
     def check_usable(self, assembly: Assembly) -> None:
         """Refuse a source without a usable code."""

@@ -98,6 +98,8 @@ class Columns(BaseModel, extra="forbid"):
     cost: Text | None = None
     site: Text | None = None
     weight: Text | None = None
+    discharged: Text | None = None
+    disposition: Text | None = None
     category: list[Text] = Field(default=[], max_length=1000)
     number: list[Text] = Field(default=[], max_length=1000)
     ignored: list[Text] = Field(default=[], max_length=1000)

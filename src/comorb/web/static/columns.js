@@ -3,7 +3,7 @@
 import { count, h, hasText, percent, said, t } from "/page/dom.js";
 import { call, doing, tell } from "./frame.js";
 
-const ROLES = ["codes", "id", "patient", "age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight", "category", "number", "version", "part", "ignored"];
+const ROLES = ["codes", "id", "patient", "age", "sex", "date", "los", "died", "readmitted", "cost", "site", "discharged", "disposition", "weight", "category", "number", "version", "part", "ignored"];
 const LISTS = ["codes", "category", "number", "ignored"];
 
 // The table of the columns; `known` is what was understood, or why nothing was.
