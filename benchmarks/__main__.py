@@ -11,6 +11,7 @@ SECTIONS = (
     "records",
     "accuracy",
     "starts",
+    "wide",
     "numbers",
     "sureness",
     "protection",
