@@ -18,7 +18,7 @@ from comorb.model.kernels import mixed
 from comorb.model.kinds.variable import Variable
 
 Variables = tuple[Variable, ...]
-LARGEST_GROUP = 192  # cells of features that are looked up together: their table stays in cache
+LARGEST_GROUP = 1024  # cells of features that are looked up together: their table stays in cache
 
 
 def height(variables: Variables) -> int:
@@ -105,6 +105,18 @@ def _joined(parts: list[Floats]) -> Floats:
 
 def _beside(parts: list[Floats], like: Floats) -> Floats:
     return np.ascontiguousarray(np.concatenate([np.empty((like.shape[1], 0)), *parts], axis=1))
+
+
+def statistics(variable: Variable, values: Floats) -> Floats:
+    """Return the statistics of prepared values, (n, height), zeros where one is missing."""
+    there = ~np.isnan(values)
+    known = np.where(there, values, 0.0)
+    if variable.n_values is None:
+        found = np.stack([np.ones_like(known), known, known**2], axis=1)
+    else:
+        most = max(variable.n_values, int(known.max(initial=0.0)) + 1)
+        found = variable.cells(most)[known.astype(np.int64)]
+    return np.asarray(variable.influence * found * there[:, None])
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,6 +116,10 @@ class Category(Variable):
         """Move log θ."""
         return _inside(_inside(parameters) * np.exp(noise))
 
+    def expectation(self, parameters: Floats) -> Floats:
+        """Return θ."""
+        return np.ascontiguousarray(parameters.T)
+
     def contrast_variance(self, parameters: Floats, contrast: Floats) -> Floats:
         """Return Σ θ c² − (Σ θ c)²."""
         theta = parameters.T[:, :, None]
