@@ -13,7 +13,7 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 
-from comorb.web.server.data_api import NO_NUL, Code, Text, known_ending, receive
+from comorb.web.server.data_api import NO_NUL, Text, known_ending, receive
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import Errand, while_there
 from comorb.web.server.refusals import RefusedError
@@ -36,9 +36,9 @@ router = APIRouter(prefix="/api/v1", tags=["results"])
 
 
 class Asked(BaseModel):
-    """The codes of one record, as they are written in the records."""
+    """The codes of one record, as they are written in the records, and values such as age=82."""
 
-    codes: list[Code] = Field(min_length=1, max_length=200)
+    codes: list[Text] = Field(min_length=1, max_length=200)
 
 
 class Record(BaseModel):
