@@ -129,10 +129,10 @@ def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> 
             f"expected rows with the {len(model.variables)} features that the model has, got "
             f"{len(blocks.variables)} or other ones; prepare them with prepared_for"
         )
-    base, logits = model.tables()
     if model.variables:
         found = _expect_features(model, blocks, executor)
     else:
+        base, logits = model.tables()
         found = map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
     if journal is not None:
         journal.keep(model.key, np.append(found.sums, [found.coarse, found.fine]))
@@ -151,10 +151,9 @@ def _expect_features(model: Mixture, blocks: Blocks, executor: Executor | None) 
     """Return the E-step of a model with features: sums of cells, and of those the statistics."""
     base, logits = model.tables()
     plan, d = plan_for(model.variables), model.n_columns
-    walk = (plan.members, plan.ends, plan.starts, plan.dense)
     tables = (base, logits[:d], *plan.tables(logits[d:]))
     snaps = (blocks.snap, snap_for(blocks.weight * blocks.reach))
-    found = map_reduce(partial(_expect_rows, walk, tables, snaps), blocks, executor)
+    found = map_reduce(partial(_expect_rows, plan.walk, tables, snaps), blocks, executor)
     cells, numbers = tables[2].shape[0], tables[3].shape
     codes, of_cells, of_numbers = np.split(found.sums, [d + 1, d + 1 + cells])
     statistics = plan.sums(of_cells, of_numbers.reshape(numbers))

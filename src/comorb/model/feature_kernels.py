@@ -25,7 +25,7 @@ def exp_joint_of(
 ) -> None:
     """Fill the buffers as ``kernels.exp_joint`` does, with the features' part of the density.
 
-    The cell of each group of features that are looked up goes to ``places`` (BATCH, g).
+    The cell of each group of features that are looked up goes to ``places`` (g, BATCH).
     """
     indptr, indices, values = rows
     members, ends, starts, dense = walk
@@ -34,6 +34,14 @@ def exp_joint_of(
     k = base.size
     table = joint.reshape(BATCH, k)
     m = min(BATCH, indptr.size - 1 - start)
+    for g in range(ends.size - 1):
+        for b in range(m):
+            places[g, b] = starts[g]
+        for f in range(ends[g], ends[g + 1]):
+            column, stride, blank = np.uint64(members[0, f]), members[1, f], members[2, f]
+            for b in range(m):
+                x = values[np.uint64(start + b), column]
+                places[g, b] += stride * (np.int64(x) if x == x else blank)
     for b in range(m):
         row = table[b]
         for j in range(k):
@@ -43,14 +51,9 @@ def exp_joint_of(
             for j in range(k):
                 row[j] += logits[i, j]
         for g in range(ends.size - 1):
-            place = starts[g]
-            for f in range(ends[g], ends[g + 1]):
-                x = values[start + b, members[0, f]]
-                place += members[1, f] * (np.int64(x) if x == x else members[2, f])
-            places[b, g] = place
-            cell = cells[np.uint64(place)]
+            place = np.uint64(places[g, b])
             for j in range(k):
-                row[j] += cell[j]
+                row[j] += cells[place, j]
         for q in range(dense.size):
             z = values[start + b, dense[q]]
             if z == z:
@@ -86,7 +89,7 @@ def posterior_of(
     n, k = out.shape
     buffers = make_buffers(k)
     joint, totals, density, _ = buffers
-    places = np.empty((BATCH, walk[1].size), np.int64)
+    places = np.empty((walk[1].size, BATCH), np.int64)
     for start in range(0, n, BATCH):
         exp_joint_of(rows, walk, tables, start, buffers, places)
         for b in range(min(BATCH, n - start)):
@@ -121,7 +124,7 @@ def expect_of(
     buffers = make_buffers(k)
     joint, totals, density, _ = buffers
     table = joint.reshape(BATCH, k)
-    places = np.empty((BATCH, ends.size), np.int64)
+    places = np.empty((ends.size, BATCH), np.int64)
     coarse_snap = snap * 2.0**14
     fine_snap = snap * 2.0**-2
     coarse = 0.0
@@ -141,17 +144,18 @@ def expect_of(
                 for j in range(k):
                     of_codes[i, j] += row[j]
             for g in range(ends.size - 1):
-                cell = of_cells[np.uint64(places[b, g])]
+                place = np.uint64(places[g, b])
                 for j in range(k):
-                    cell[j] += row[j]
+                    of_cells[place, j] += row[j]
             for q in range(dense.size):
                 z = values[start + b, dense[q]]
                 if z == z:
                     for j in range(k):
                         of_numbers[q, 0, j] += row[j]
-                        t = row[j] * z
-                        of_numbers[q, 1, j] += (t + wide) - wide
-                        of_numbers[q, 2, j] += (t * z + wide) - wide
+                    for j in range(k):
+                        of_numbers[q, 1, j] += (row[j] * z + wide) - wide
+                    for j in range(k):
+                        of_numbers[q, 2, j] += (row[j] * (z * z) + wide) - wide
             whole = w * density[b]
             high = (whole + coarse_snap) - coarse_snap
             coarse += high

@@ -27,7 +27,6 @@ from comorb.model.tables import WHOLE, columns_of, feature_of, inferred, split
 
 FEWEST, LEAST = 10, 0.01  # values, and of the rows: a column with fewer is almost empty
 SKEWED = 3.0
-CODES = "codes"
 
 
 class LatentClassModel(MixtureEstimator):
@@ -47,8 +46,8 @@ class LatentClassModel(MixtureEstimator):
         named is inferred, which one line on standard error tells: whole numbers are taken for
         numbers, never for counts.
     influence : dict, optional
-        What to multiply the log-density of a feature by, by its name, or "codes" for all codes:
-        0.5 halves what it says about clusters.
+        What to multiply the log-density of a feature by, by its name: 0.5 halves what it says
+        about clusters. Codes have 1.
     transforms : dict, optional
         What a number goes through before the model sees it, by its name: "log", or "rank" for the
         normal score of its rank. ``parameters_`` has it undone.

@@ -119,6 +119,11 @@ class Mixture:
         return np.log(inside), np.log1p(-inside)
 
     @cached_property
+    def natural(self) -> Floats:
+        """The table of the features' log-densities, (s, k)."""
+        return traits.natural(self.variables, self.parameters)
+
+    @cached_property
     def angles(self) -> Floats:
         """√ω, arcsin √μ and the features' in one vector: scales of even variance."""
         angles = np.arcsin(np.sqrt(self.means)).ravel(), self.trait_angles.ravel()
@@ -141,7 +146,7 @@ class Mixture:
         np.log(self.weights, out=shares, where=self.weights > 0)
         logits = np.ascontiguousarray((present - absent).T)
         if self.variables:
-            logits = np.concatenate([logits, traits.natural(self.variables, self.parameters)])
+            logits = np.concatenate([logits, self.natural])
         return shares + exact_sum(absent, axis=1), logits
 
     def posterior(self, rows: Rows) -> tuple[Floats, Floats]:
@@ -158,11 +163,10 @@ class Mixture:
                 f"an array of shape {rows.values.shape}; prepare them with prepared_for"
             )
         plan = traits.plan_for(self.variables, _tops(self.variables, rows.values))
-        walk = (plan.members, plan.ends, plan.starts, plan.dense)
         d = self.n_columns
         tables = (base, logits[:d], *plan.tables(logits[d:]))
         feature_kernels.posterior_of(
-            (rows.indptr, rows.indices, rows.values), walk, tables, out, log_density
+            (rows.indptr, rows.indices, rows.values), plan.walk, tables, out, log_density
         )
         return out, log_density
 

@@ -53,8 +53,7 @@ class Prior:
         present, absent = model.logs
         density = float(exact_sum(self.present * present + self.absent * absent))
         if self.variables:
-            table = traits.natural(self.variables, model.parameters)
-            density += float(exact_sum(self.pseudo[:, None] * table))
+            density += float(exact_sum(self.pseudo[:, None] * model.natural))
         return density
 
     def log_marginal(self, sums: Floats) -> float:

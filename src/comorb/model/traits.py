@@ -12,13 +12,14 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
+from scipy import sparse
 
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.kernels import mixed
 from comorb.model.kinds.variable import Variable
 
 Variables = tuple[Variable, ...]
-LARGEST_GROUP = 192  # cells of features that are looked up together: their table stays in cache
+LARGEST_GROUP = 1024  # cells of features that are looked up together: their table stays in cache
 
 
 def height(variables: Variables) -> int:
@@ -107,6 +108,18 @@ def _beside(parts: list[Floats], like: Floats) -> Floats:
     return np.ascontiguousarray(np.concatenate([np.empty((like.shape[1], 0)), *parts], axis=1))
 
 
+def statistics(variable: Variable, values: Floats) -> Floats:
+    """Return the statistics of prepared values, (n, height), zeros where one is missing."""
+    there = ~np.isnan(values)
+    known = np.where(there, values, 0.0)
+    if variable.n_values is None:
+        found = np.stack([np.ones_like(known), known, known**2], axis=1)
+    else:
+        most = max(variable.n_values, int(known.max(initial=0.0)) + 1)
+        found = variable.cells(most)[known.astype(np.int64)]
+    return np.asarray(variable.influence * found * there[:, None])
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How the kernels walk the values of a row.
@@ -114,64 +127,36 @@ class Plan:
     Categories and counts are looked up: each has a cell for every value and one for none, and
     small ones share a table, with a cell for every combination. ``members`` (3, f) are the
     column, stride and blank of each that is looked up, by group; ``ends`` (g + 1,) part the groups,
-    ``starts`` (g + 1,) are where their cells begin. ``dense`` (q,) are the columns of the numbers.
+    ``starts`` (g + 1,) are where their cells begin. ``dense`` (q,) are the columns of the numbers,
+    and ``places`` (q, 3) where their statistics are. ``design`` (s, c) holds the statistics of each
+    cell, with their influence, and ``influences`` (q,) is that of the numbers.
     """
 
-    variables: Variables
     members: Ints
     ends: Ints
     starts: Ints
     dense: Ints
-    groups: tuple[tuple[int, ...], ...]
-    blanks: tuple[int, ...]
+    places: Ints
+    design: sparse.csr_array
+    influences: Floats
 
     @property
-    def n_cells(self) -> int:
-        """How many cells there are in all."""
-        return int(self.starts[-1])
+    def walk(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """What the kernels need."""
+        return self.members, self.ends, self.starts, self.dense
 
     def tables(self, table: Floats) -> tuple[Floats, Floats]:
         """Return what is added to a row's log-density: of each cell (c, k), of numbers (q, 3, k).
 
         ``table`` (s, k) is that of ``natural``.
         """
-        k = table.shape[1]
-        owned = dict(enumerate(own for _, own in by_sums(self.variables)))
-        cells = np.zeros((self.n_cells, k))
-        for group, start in zip(self.groups, self.starts[:-1], strict=True):
-            sizes = [self.blanks[at] + 1 for at in group]
-            part = np.zeros((*sizes, k))
-            for axis, at in enumerate(group):
-                shape = [1] * len(group)
-                shape[axis] = sizes[axis]
-                part += self._looked_up(at, table[owned[at]]).reshape(*shape, k)
-            cells[start : start + part.size // k] = part.reshape(-1, k)
-        numbers = [self.variables[at].influence * table[owned[at]] for at in self.dense]
-        return cells, np.array(numbers).reshape(self.dense.size, 3, k)
-
-    def _looked_up(self, at: int, table: Floats) -> Floats:
-        """Return a variable's log-density of each value, and zeros for none, (values + 1, k)."""
-        variable = self.variables[at]
-        found = np.zeros((self.blanks[at] + 1, table.shape[1]))
-        found[:-1] = variable.influence * (variable.cells(self.blanks[at]) @ table)
-        return found
+        numbers = self.influences[:, None, None] * table[self.places]
+        return np.ascontiguousarray(self.design.T @ table), np.ascontiguousarray(numbers)
 
     def sums(self, cells: Floats, numbers: Floats) -> Floats:
         """Return the statistics, (s, k), from the sums of the cells (c, k) and of the numbers."""
-        k = cells.shape[1]
-        sums = np.zeros((height(self.variables), k))
-        owned = dict(enumerate(own for _, own in by_sums(self.variables)))
-        for group, start in zip(self.groups, self.starts[:-1], strict=True):
-            sizes = [self.blanks[at] + 1 for at in group]
-            part = cells[start : start + int(np.prod(sizes))].reshape(*sizes, k)
-            for axis, at in enumerate(group):
-                others = tuple(other for other in range(len(group)) if other != axis)
-                counted = part.sum(axis=others)[:-1]
-                values = self.variables[at].cells(self.blanks[at])
-                found = np.einsum("vs,vk->sk", values, counted)
-                sums[owned[at]] = self.variables[at].influence * found
-        for place, at in enumerate(self.dense):
-            sums[owned[int(at)]] = self.variables[at].influence * numbers[place]
+        sums = np.asarray(self.design @ cells)
+        sums[self.places] = self.influences[:, None, None] * numbers
         return sums
 
 
@@ -184,31 +169,56 @@ def plan_for(variables: Variables, tops: tuple[int, ...] = ()) -> Plan:
     blanks = [
         max(variable.n_values or 0, *tops[at : at + 1], 0) for at, variable in enumerate(variables)
     ]
-    groups: list[list[int]] = []
-    room: list[int] = []
     looked_up = [at for at, variable in enumerate(variables) if variable.n_values is not None]
-    for at in sorted(looked_up, key=lambda at: blanks[at]):
-        size = blanks[at] + 1
-        if groups and room[-1] * size <= LARGEST_GROUP:
-            groups[-1].append(at)
-            room[-1] *= size
-        else:
-            groups.append([at])
-            room.append(size)
+    groups = _grouped(looked_up, blanks)
     members: list[tuple[int, int, int]] = []
     for group in groups:
-        stride = 1
-        own = []
-        for at in reversed(group):
-            own.append((at, stride, blanks[at]))
-            stride *= blanks[at] + 1
-        members += reversed(own)
+        sizes = [blanks[at] + 1 for at in group]
+        strides = [int(np.prod(sizes[place + 1 :])) for place in range(len(group))]
+        members += [(at, stride, blanks[at]) for at, stride in zip(group, strides, strict=True)]
+    sizes = [int(np.prod([blanks[at] + 1 for at in group])) for group in groups]
+    owned = [own for _, own in by_sums(variables)]
+    dense = [at for at, variable in enumerate(variables) if variable.n_values is None]
     return Plan(
-        variables,
         np.array(members, dtype=np.int64).reshape(-1, 3).T.copy(),
-        np.array([0, *accumulate(len(group) for group in groups)], dtype=np.int64),
-        np.array([0, *accumulate(room)], dtype=np.int64),
-        np.array([at for at, v in enumerate(variables) if v.n_values is None], dtype=np.int64),
-        tuple(map(tuple, groups)),
-        tuple(blanks),
+        np.array([0, *accumulate(map(len, groups))], dtype=np.int64),
+        np.array([0, *accumulate(sizes)], dtype=np.int64),
+        np.array(dense, dtype=np.int64),
+        np.array([range(owned[at].start, owned[at].stop) for at in dense], dtype=np.int64).reshape(
+            -1, 3
+        ),
+        _design(variables, groups, blanks),
+        np.array([variables[at].influence for at in dense]),
     )
+
+
+def _grouped(looked_up: list[int], blanks: list[int]) -> list[list[int]]:
+    """Return the variables that share a table, smaller ones first."""
+    groups: list[list[int]] = []
+    room = 0
+    for at in sorted(looked_up, key=lambda at: blanks[at]):
+        size = blanks[at] + 1
+        if groups and room * size <= LARGEST_GROUP:
+            groups[-1].append(at)
+            room *= size
+        else:
+            groups.append([at])
+            room = size
+    return groups
+
+
+def _design(variables: Variables, groups: list[list[int]], blanks: list[int]) -> sparse.csr_array:
+    """Return the statistics of each cell of each group, (s, c)."""
+    owned = [own for _, own in by_sums(variables)]
+    parts = [sparse.csr_array((height(variables), 0))]
+    for group in groups:
+        sizes = [blanks[at] + 1 for at in group]
+        part = np.zeros((height(variables), *sizes))
+        for axis, at in enumerate(group):
+            values = np.zeros((variables[at].height, sizes[axis]))
+            values[:, :-1] = variables[at].influence * variables[at].cells(blanks[at]).T
+            shape = [1] * len(group)
+            shape[axis] = sizes[axis]
+            part[owned[at]] += values.reshape(-1, *shape)
+        parts.append(sparse.csr_array(part.reshape(height(variables), -1)))
+    return sparse.csr_array(sparse.hstack(parts, format="csr"))

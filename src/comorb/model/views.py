@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, from_csr
 from comorb.model.em import Expected, maximise
 from comorb.model.exact import rounded
 from comorb.model.kinds.cuts import PARTS
-from comorb.model.kinds.variable import Variable
 from comorb.model.mixture import Mixture
 from comorb.model.prior import Prior
+from comorb.model.traits import statistics
 
 
 def most_clusters(blocks: Blocks) -> int:
@@ -68,19 +67,8 @@ def carried(model: Mixture, view: Blocks, blocks: Blocks, prior: Prior | None) -
     posterior = rounded(weights[:, None] * model.posterior(seen)[0], blocks.weight)
     parts = [_matrix(rows, blocks.n_columns).T @ posterior]
     for variable, values in zip(blocks.variables, rows.values.T, strict=True):
-        for statistic in _statistics(variable, values).T:
+        for statistic in statistics(variable, values).T:
             bound = max(float(np.abs(statistic).max(initial=0.0)), 1e-300) * blocks.weight
             parts.append(rounded(posterior * statistic[:, None], bound).sum(axis=0)[None])
     sums = np.concatenate([*parts, posterior.sum(axis=0)[None]])
     return maximise(Expected(sums, 0.0, 0.0, blocks.variables), prior)
-
-
-def _statistics(variable: Variable, values: Floats) -> Floats:
-    """Return the statistics of prepared values, (n, height), zeros where one is missing."""
-    there = ~np.isnan(values)
-    known = np.where(there, values, 0.0)
-    if variable.n_values is None:
-        found = np.stack([np.ones_like(known), known, known**2], axis=1)
-    else:
-        found = variable.cells(variable.n_values)[known.astype(np.int64)]
-    return np.asarray(variable.influence * found * there[:, None])

@@ -116,6 +116,10 @@ class Category(Variable):
         """Move log θ."""
         return _inside(_inside(parameters) * np.exp(noise))
 
+    def expectation(self, parameters: Floats) -> Floats:
+        """Return θ."""
+        return np.ascontiguousarray(parameters.T)
+
     def contrast_variance(self, parameters: Floats, contrast: Floats) -> Floats:
         """Return Σ θ c² − (Σ θ c)²."""
         theta = parameters.T[:, :, None]
@@ -129,7 +133,7 @@ class Category(Variable):
 
     def checked(self, parameters: Floats) -> str | None:
         """Return what is wrong with the probabilities of the levels."""
-        if np.all(parameters >= 0) and np.allclose(parameters.sum(axis=1), 1, atol=1e-6):
+        if (parameters >= 0).all() and (np.abs(parameters.sum(axis=1) - 1) < 1e-6).all():
             return None
         return "probabilities of its levels that are not negative and add up to 1"
 

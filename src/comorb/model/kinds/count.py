@@ -118,6 +118,11 @@ class Count(Variable):
         scale = min(1.0, self.spread / max(self.mean, EDGE))
         return np.asarray(np.maximum(parameters, EDGE) * np.exp(scale * noise))
 
+    def expectation(self, parameters: Floats) -> Floats:
+        """Return 1 and λ; log x! is the same to all clusters and counts as 0."""
+        rate = parameters[:, 0]
+        return np.stack([np.ones_like(rate), rate, np.zeros_like(rate)])
+
     def contrast_variance(self, parameters: Floats, contrast: Floats) -> Floats:
         """Return λ c², with c the contrast of x."""
         return np.asarray(parameters * contrast[1] ** 2)

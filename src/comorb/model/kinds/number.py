@@ -150,6 +150,11 @@ class Number(Variable):
         moved = parameters[:, 0] + noise[:, 0] * np.sqrt(parameters[:, 1])
         return np.stack([moved, parameters[:, 1]], axis=1)
 
+    def expectation(self, parameters: Floats) -> Floats:
+        """Return 1, μ and μ² + σ²."""
+        mean, variance = parameters.T
+        return np.stack([np.ones_like(mean), mean, mean**2 + variance])
+
     def contrast_variance(self, parameters: Floats, contrast: Floats) -> Floats:
         """Return the variance of a z + b z²: a²σ² + 4ab μσ² + b²(2σ⁴ + 4μ²σ²)."""
         mean, variance = parameters.T[:, :, None]

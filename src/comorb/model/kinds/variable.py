@@ -102,6 +102,10 @@ class Variable(ABC):
         """Return parameters moved by noise of the size of log-odds, (k, width)."""
 
     @abstractmethod
+    def expectation(self, parameters: Floats) -> Floats:
+        """Return the mean of the statistics in each cluster, (height, k)."""
+
+    @abstractmethod
     def contrast_variance(self, parameters: Floats, contrast: Floats) -> Floats:
         """Return the variance, in each of k clusters, of T·contrast, (k, l), for (height, k, l)."""
 
