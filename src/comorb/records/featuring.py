@@ -87,6 +87,8 @@ def written(asked: AnyAsked) -> str:
 class Holding:
     """What a column holds, in figures that add up over parts of its rows.
 
+    What is refused for it tells no number of records, which may be few.
+
     ``counts`` are those of its texts, and of its numbers where they are said to be labels.
     """
 
@@ -170,8 +172,8 @@ def decide(asked: AnyAsked, held: Holding) -> tuple[Feature | None, tuple[str, .
         return asked, (note,) if lost else ()
     if held.infinite:
         raise RecordsError(
-            f"The column {asked.name!r} holds {held.infinite:,} infinite numbers; correct them, or "
-            "leave them empty."
+            f"The column {asked.name!r} holds numbers that are infinite; correct them, or leave "
+            "them empty."
         )
     if problem := _useless(held):
         if asked.told:
@@ -211,7 +213,7 @@ def column_of(name: str, covariates: pa.Table) -> pa.ChunkedArray:
 def _useless(held: Holding) -> str:
     """Return why a column can't tell records apart, if it can't."""
     if held.present < min(_LEAST, held.rows / 2):
-        return f"holds {held.present:,} values in {held.rows:,} records"
+        return "holds a value in hardly any record"
     if len(held.counts) == 1 or (not held.counts and held.low == held.high):
         return "holds one value only"
     return ""
@@ -228,9 +230,8 @@ def _recognised(name: str, held: Holding) -> Kind:
         return "binary"
     if len(held.counts) > LEVELS and 2 * len(held.counts) > held.present:
         raise RecordsError(
-            f"The column {name!r} holds {len(held.counts):,} different texts in {held.present:,} "
-            f"records, which is no kind of feature; say {name}=category to keep the most common "
-            "ones, or leave it out."
+            f"The column {name!r} holds a text of its own in most records, which is no kind of "
+            f"feature; say {name}=category to keep the most common ones, or leave it out."
         )
     return "category"
 
@@ -262,11 +263,10 @@ def _check_numbers(feature: Feature, held: Holding) -> None:
             f"correct them, say {name}=category, or read the column with number={name}, which "
             "takes what is no number for missing."
         )
-    bad = held.negative + held.broken if feature.kind == "count" else 0
-    if bad:
+    if feature.kind == "count" and (held.negative or held.broken):
         raise RecordsError(
-            f"The column {name!r} holds {bad:,} values that are below 0 or not whole, and a count "
-            f"has none; say {name}=number, or correct them."
+            f"The column {name!r} holds numbers that are below 0 or not whole, and a count has "
+            f"none; say {name}=number, or correct them."
         )
     if feature.transform == "log" and held.low <= 0:
         raise RecordsError(

@@ -319,8 +319,10 @@ def _columns(layout: Layout) -> list[str]:
     return [f"{role}={name}" for role, name in pairs if name]
 
 
-def _feature(plain: dict[str, Any]) -> AnyAsked:
-    """Return what is asked for, or a feature of a model, which has levels or none."""
+def _feature(plain: dict[str, Any] | str) -> AnyAsked:
+    """Return what is asked for, in a word or not, or a feature of a model, which has levels."""
+    if isinstance(plain, str):
+        return Asked.parse(plain)
     if "levels" not in plain:
         return Asked(**plain)
     return Feature(**plain | {"levels": tuple(plain["levels"])})

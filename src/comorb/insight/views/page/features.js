@@ -20,8 +20,7 @@ export function features({ profile }) {
 function influenceBar(profile, all) {
   const features = all.map((one) => ({ name: columnName(one.name), share: one.influence }));
   const codes = Math.max(1 - features.reduce((sum, one) => sum + one.share, 0), 0);
-  const parts = [{ name: t("features.codes"), share: codes }, ...features].filter((one) => one.share > 0 || profile.codes.length);
-  const shown = profile.source.features ? parts : parts.slice(1);
+  const shown = [...(profile.source.features ? [{ name: t("features.codes"), share: codes }] : []), ...features];
   return h(
     "div",
     { class: "influence" },
@@ -34,7 +33,7 @@ function influenceBar(profile, all) {
 function gaps(profile, all) {
   const sizes = [...profile.clusters.map((cluster) => cluster.size), profile.source.records];
   const some = all.filter((one) => one.summary.known.some((known, place) => known !== sizes[place]));
-  if (!some.length) return h("p", { class: "quiet" }, t("features.complete"));
+  if (!some.length) return h("p", { class: "quiet gaps" }, t("features.complete"));
   const last = sizes.length - 1;
   const order = [last, ...profile.clusters.keys()];
   const heads = order.map((place) => h("th", { scope: "col", class: "num" }, place === last ? t("all") : h("span", { class: "chip", vars: { "--c": `var(--cluster-${place})` } }, String(profile.clusters[place].number))));
@@ -43,7 +42,7 @@ function gaps(profile, all) {
   );
   return h(
     "div",
-    { class: "scroll", tabindex: 0, role: "group", "aria-label": t("features.missing") },
+    { class: "scroll gaps", tabindex: 0, role: "group", "aria-label": t("features.missing") },
     h("h3", {}, t("features.missing")),
     h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("td"), ...heads)), h("tbody", {}, ...rows)),
   );
