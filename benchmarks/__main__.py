@@ -13,6 +13,7 @@ SECTIONS = (
     "starts",
     "numbers",
     "sureness",
+    "relate",
     "protection",
     "scale",
 )
