@@ -83,8 +83,8 @@ def _sure(model: Mixture, total: float, rows: Rows) -> Sure:
     each = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
     entropy = rounded(weights * each, total * REACH)
     return Sure(
-        np.bincount(labels, top, k),
-        np.bincount(labels, rounded(weights, total), k),
+        np.bincount(labels, top, k).astype(np.float64),
+        np.bincount(labels, rounded(weights, total), k).astype(np.float64),
         float(entropy.sum()),
     )
 
