@@ -14,6 +14,7 @@ SECTIONS = (
     "wide",
     "numbers",
     "sureness",
+    "relate",
     "protection",
     "scale",
 )

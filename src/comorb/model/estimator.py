@@ -14,6 +14,7 @@ from comorb.model.binary import binary_csr, check_places
 from comorb.model.blocks import Blocks, from_csr
 from comorb.model.choose import Choice, choose
 from comorb.model.em import Stop
+from comorb.model.lca import bootstrap_test, latent_classes
 from comorb.model.mixture import Mixture
 from comorb.model.mixture_estimator import MixtureEstimator
 from comorb.model.threads import workers
@@ -120,7 +121,13 @@ class BernoulliMixture(MixtureEstimator):
 
 
 def choose_k(
-    X: Any, ks: Sequence[int] | None = None, *, sample_weight: Any = None, n_jobs: int = -1
+    X: Any,
+    ks: Sequence[int] | None = None,
+    *,
+    sample_weight: Any = None,
+    lca: bool = False,
+    blrt: int = 0,
+    n_jobs: int = -1,
 ) -> Choice:
     """Find out how many clusters the rows of X hold.
 
@@ -132,6 +139,11 @@ def choose_k(
         The numbers to look at; by default 1 to 20, and more where the largest is best.
     sample_weight : array of shape (n,), optional
         How many records each row stands for.
+    lca : bool, default=False
+        Also fit each number by plain maximum likelihood, for the table that papers on latent
+        classes print: ``classes`` and ``to_pandas()`` of the choice.
+    blrt : int, default=0
+        With ``lca``, so many draws of the bootstrap likelihood-ratio test for each number.
     n_jobs : int, default=-1
         Threads; −1 for all cores.
 
@@ -145,7 +157,12 @@ def choose_k(
     check_places(X)
     checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     with workers(n_jobs) as executor:
-        return choose(_blocks(binary_csr(checked), sample_weight), ks, executor)
+        blocks = _blocks(binary_csr(checked), sample_weight)
+        choice = choose(blocks, ks, executor)
+        if not (lca or blrt):
+            return choice
+        choice, models = latent_classes(choice, blocks, executor)
+        return bootstrap_test(choice, models, blrt) if blrt else choice
 
 
 def _blocks(matrix: sparse.csr_array, sample_weight: Any = None) -> Blocks:

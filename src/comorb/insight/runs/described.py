@@ -139,6 +139,14 @@ def outcome_column(cohort: AnyCohort, name: str) -> Column:
     return Column(name, "category", categories_of(list(counts)))
 
 
+def number_column(cohort: AnyCohort, name: str) -> Column:
+    """Return a covariate that has to be a number."""
+    own, kind = _found(cohort, name)
+    if not _is_number(kind):
+        raise InputError(f"expected {own} to be a number, got texts; name another column")
+    return Column(own)
+
+
 def predictor_columns(cohort: AnyCohort, name: str) -> tuple[Column, ...]:
     """Return a covariate as predictors: a number, or a 0 and 1 for each category but one.
 

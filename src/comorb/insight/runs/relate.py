@@ -20,6 +20,7 @@ from comorb.insight.runs.described import (
     Column,
     DescribedRows,
     described_blocks,
+    number_column,
     outcome_column,
     predictor_columns,
 )
@@ -145,9 +146,10 @@ def relate_cohort(
     """Relate what a question asks for to the clusters of a mixture."""
     outcomes = [outcome_column(cohort, name) for name in question.outcomes]
     leading = [one for name in question.predictors for one in predictor_columns(cohort, name)]
-    times = [Column(name) for name in question.survival or ()]
-    if times:
-        times[1] = _event(cohort, times[1].name)
+    times: list[Column] = []
+    if question.survival:
+        time, event = question.survival
+        times = [number_column(cohort, time), _event(cohort, event)]
     columns = [*outcomes, *leading, *times]
     if not columns:
         raise InputError("expected an outcome, a predictor or a time to relate; name a covariate")
@@ -198,7 +200,10 @@ def _outcomes(
         counts = np.column_stack([own.counts, own.categories])
         lines = None
         if question.within and design.columns and not one.values:
-            lines = regression.relate(one.column, design, classification, reach, fold)
+            try:
+                lines = regression.relate(one.column, design, classification, reach, fold)
+            except InputError as error:
+                notes.append(f"{one.name} is not regressed within clusters: {error}")
         related.append(Related(one.name, relation, counts, lines))
     return tuple(related), tuple(notes)
 
