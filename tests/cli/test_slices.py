@@ -23,8 +23,9 @@ def test_json_has_every_figure_and_nothing_that_isn_t_a_number(comorb, run, reco
     assert told["strata"] == []
 
 
-def test_models_of_slices_are_told_with_the_test(comorb, run, records):
-    words = ("slices", run, records, "--by", "age:75", "--refit", "--draws", 2)
+def test_models_of_slices_are_told_with_the_test(comorb, run, records, monkeypatch):
+    monkeypatch.setattr("comorb.insight.runs.strata.FEWEST", 100)
+    words = ("slices", run, records, "--by", "age:q2", "--refit", "--draws", 2)
     told = comorb(*words)
     assert told.exit_code == 0, told.output
     assert "A model of" in told.stdout

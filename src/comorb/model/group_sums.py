@@ -9,7 +9,7 @@ import numpy as np
 from comorb.model.arrays import Floats, Ints
 
 _BITS, _HALF = 53, 26
-_AT_ONCE = 1 << 24  # so many halves add up exactly in a double
+_AT_ONCE = 1 << 20  # numbers; so many halves add up exactly in a double
 
 
 class GroupSums:

@@ -144,8 +144,7 @@ def _in_order(cohort: Cohort, rows: Ints, of: Ints) -> Ints:
     places = np.arange(rows.size)
     turns = places - np.maximum.accumulate(np.where(fresh, places, 0))
     drawn = mixed(held[order] + mixed((turns * (of.max() + 1) + of[order]).astype(np.uint64)))
-    kept: Ints = order[drawn / 2.0**64 < TESTED / rows.size]
-    return kept
+    return np.asarray(order[drawn / 2.0**64 < TESTED / rows.size])
 
 
 def _dealt(of: Ints, labels: Ints, turn: int) -> Ints:
