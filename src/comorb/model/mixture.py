@@ -246,7 +246,7 @@ def draw(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_ar
         if count
     ]
     ends = np.cumsum(counts.sum(axis=0))
-    width = np.int32 if ends[-1] < 2**31 else np.int64
+    width = np.int32 if counts.sum() < 2**31 else np.int64
     indptr: npt.NDArray[Any] = np.concatenate([[0], ends]).astype(width)
     indices = np.concatenate([np.empty(0, np.int32), *picked])
     ones = np.ones(indices.size, dtype=np.uint8)

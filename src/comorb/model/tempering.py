@@ -38,11 +38,10 @@ def temperature(model: Mixture, blocks: Blocks, executor: Executor | None = None
 
     L_jl = log P(x | j) / P(x | l) has the variance Σ_i μ_ij(1 − μ_ij)(logit μ_ij − logit μ_il)²
     in cluster j, and that of the features, when all are independent there; where codes come in
-    bundles it is larger, and
-    posteriors are too sure. τ is the expected over the actual variance, where the actual one is
-    that by posteriors tempered with τ: those of the model put a record that is far out on the
-    other cluster's side, and so hide a part of it. Some ten passes, O(N·k²), over a part of
-    the rows.
+    bundles it is larger, and posteriors are too sure. τ is the expected over the actual variance,
+    where the actual one is that by posteriors tempered with τ: those of the model put a record
+    that is far out on the other cluster's side, and so hide a part of it. Some ten passes,
+    O(N·k²), over a part of the rows.
     """
     if model.n_components == 1:
         return 1.0
@@ -83,10 +82,9 @@ def _expected_share(model: Mixture, rows: Blocks, tau: float) -> float:
     if model.variables:
         expected = expected + _of_features(model, rows)
     told = (expected > 0) & (between > 0)
-    if not told.any():
-        return 1.0
     ratio = np.divide(actual, expected, out=np.ones_like(actual), where=told)
-    return float(between[told].sum() / (between * ratio)[told].sum())
+    varied = float((between * ratio)[told].sum())
+    return float(between[told].sum()) / varied if varied > 0 else 1.0
 
 
 def _of_features(model: Mixture, rows: Blocks) -> Floats:
