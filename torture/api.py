@@ -29,7 +29,7 @@ _OPEN = ExitStack()
 
 def targets() -> list[Target]:
     """Return one target for all routes."""
-    return [Target("api", lambda _: [json.dumps(name).encode() for name in _routes()], _check, 0.9, _mutate)]
+    return [Target("api", lambda _: [json.dumps(name).encode() for name in _routes()], _check, 4000, _mutate)]
 
 
 class Explorer:

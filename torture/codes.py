@@ -23,13 +23,13 @@ def targets() -> list[Target]:
             f"codes {key}",
             lambda _, system=system: _seeds(system),
             lambda data, _, system=system: _check(system, data),
-            1.0,
+            68_000,
             _mutate,
             guided=bool(system.fit),
         )
         for key, system in SYSTEMS.items()
     ]
-    return [*codes, Target("values", lambda _: _VALUES, _check_values, 0.6, guided=True)]
+    return [*codes, Target("values", lambda _: _VALUES, _check_values, 60_000, guided=True)]
 
 
 def _seeds(system: CodingSystem) -> list[bytes]:

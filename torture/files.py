@@ -39,15 +39,15 @@ _MAP = b"code;group;name\n428;1;Heart failure\n250*;2;Diabetes\nE11;2;Diabetes\n
 def targets() -> list[Target]:
     """Return a target for each file that comorb writes and reads again."""
     return [
-        Target("model file", lambda _: [_run().model], _check_model_file, 4),
-        Target("model header", lambda _: [_header()], _check_header, 8, _mutate_header, guided=True),
-        Target("profile file", lambda _: [_run().profile], _check_profile_file, 2),
-        Target("profile document", lambda _: [_run().profile], _check_document, 3, _mutate_document),
-        Target("keys", lambda _: [_run().keys], _check_keys, 1, _mutate_text),
-        Target("journal", lambda _: [_journal()], _check_journal, 2),
-        Target("cohort file", lambda _: [_cohort_file()], _check_cohort_file, 0.6),
-        Target("cohort header", lambda _: [_cohort_header()], _check_cohort_header, 0.8, _mutate_text),
-        Target("map of codes", lambda _: [_MAP], _check_map, 0.6, guided=True),
+        Target("model file", lambda _: [_run().model], _check_model_file, 100_000),
+        Target("model header", lambda _: [_header()], _check_header, 90_000, _mutate_header, guided=True),
+        Target("profile file", lambda _: [_run().profile], _check_profile_file, 60_000),
+        Target("profile document", lambda _: [_run().profile], _check_document, 30_000, _mutate_document),
+        Target("keys", lambda _: [_run().keys], _check_keys, 30_000, _mutate_text),
+        Target("journal", lambda _: [_journal()], _check_journal, 30_000),
+        Target("cohort file", lambda _: [_cohort_file()], _check_cohort_file, 30_000),
+        Target("cohort header", lambda _: [_cohort_header()], _check_cohort_header, 15_000, _mutate_text),
+        Target("map of codes", lambda _: [_MAP], _check_map, 20_000, guided=True),
     ]
 
 

@@ -24,9 +24,9 @@ from torture.processes import GIGABYTE, ROOT, end, environment, start
 from torture.verdict import Verdict, keep
 
 EXECUTIONS = 1_000_000
-GUIDED = 0.08  # of all executions, where the coverage-guided fuzzer is installed
+GUIDED = 0.03  # of all executions, where the coverage-guided fuzzer is installed
 _AT_ONCE = 2
-_MOST = 20_000  # executions a process
+_MOST, _FEW = 35_000, 500  # executions a process: of what is fast, and of what is slow
 _MEMORY = 6 * GIGABYTE
 _KINDS = ("codes", "files", "readers", "api")
 
@@ -50,7 +50,7 @@ def run(share: float) -> Verdict:
     chunks = []
     for name, target in targets.items():
         count = max(round((total - steered) * target.weight / weights), 1)
-        most = min(_MOST, 1500) if target.weight < 0.5 else _MOST
+        most = _FEW if target.weight < 10 * _FEW else _MOST
         chunks += [(name, at, min(at + most, count)) for at in range(0, count, most)]
     counts: Counter[str] = Counter()
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -48,7 +48,7 @@ def run(share: float) -> Verdict:
             for words in WORDS[name]:
                 ended = tried(name, words, folder, env)
                 told[f"the output of {name} {' '.join(words)}"] = ended.out + ended.err
-                if not ended.plainly:
+                if ended.code:
                     findings.append(f"{name} {words} {ended.told()}")
         told |= _failures(folder, env)
         if share >= 0.5:
@@ -71,7 +71,6 @@ def _append_odd_rows(path: Path) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{MARKER}X1,age?,F,0,{LIST}\n")
         file.write(f"{MARKER}X2,50,?,0,not a code;428.0\n")
-        file.write(f"{MARKER}X2,50,M,0,428.0;250.00\n")
         file.write(f"{MARKER}X3,-7,M,9,\n")
 
 
@@ -79,9 +78,10 @@ def _failures(folder: Path, env: dict[str, str]) -> dict[str, str]:
     """Make commands fail on marked records, and return what they said."""
     lines = (folder / "visits.csv").read_text().splitlines()
     (folder / "home" / "cut.csv").write_text("\n".join([*lines[:20], lines[20] + ",a,b,c"]) + "\n")
+    (folder / "home" / "twice.csv").write_text("\n".join([*lines, lines[1][:-3]]) + "\n")
     (folder / "home" / "bytes.csv").write_bytes("\n".join(lines[:20]).encode() + b"\n\xff\xfe\x00,\x9d\n")
     told = {}
-    for name in ("cut.csv", "bytes.csv"):
+    for name in ("cut.csv", "twice.csv", "bytes.csv"):
         for command in ("inspect", "fit"):
             more = ("-o", "never", "-k", "2") if command == "fit" else ()
             ended = tried(command, (f"home/{name}", *more), folder, env)
@@ -103,7 +103,8 @@ def _session(folder: Path, env: dict[str, str]) -> dict[str, str]:
             data = client.put("/api/v1/data?name=visits.csv", content=content).json()["id"]
             body = {"data": data, "k": 2, "rules": {"at_least": 1}}
             key = client.post("/api/v1/runs", json=body).json()["id"]
-            settled(client, key)
+            if (row := settled(client, key))["state"] != "done":
+                raise RuntimeError(f"the run of the torture is {row['state']}: {row}")
             client.patch(f"/api/v1/runs/{key}", json={"shared": True})
             client.post(f"/api/v1/runs/{key}/record", json={"record": f"{MARKER}000001"})
             client.post(f"/api/v1/runs/{key}/record", json={"record": f"{MARKER}none"})

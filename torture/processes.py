@@ -90,8 +90,10 @@ def start(
 
 
 _LIMIT = """
-import os, resource, sys
+import ctypes, os, resource, signal, sys
 room = int(sys.argv[1])
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # whoever started it may be ended too
 resource.setrlimit(resource.RLIMIT_AS, (room, room))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 os.execv(sys.argv[2], sys.argv[2:])

@@ -37,7 +37,7 @@ def targets() -> list[Target]:
             f"layout {kind}",
             lambda _, kind=kind: [kind.encode()],
             _check_layout,
-            0.05,
+            600,
             _mutate_layout,
         )
         for kind in READERS
@@ -47,7 +47,7 @@ def targets() -> list[Target]:
             f"kind {kind}",
             lambda _, kind=kind: [_whole(kind)],
             _check_apart(kind) if kind in APART else _check_kind(kind),
-            0.1 if kind in APART else 0.04,
+            1000 if kind in APART else 600,
             apart=kind in APART,
         )
         for kind in WRITERS

@@ -24,7 +24,7 @@ class Target:
 
     ``seeds`` makes whole inputs in a folder, ``check`` takes one input: it returns, or raises an
     error of comorb, or something is found. ``mutate`` makes inputs of the seeds. ``weight`` is the
-    share of all executions, ``seconds`` the longest that one may take; where the reader runs in a
+    number of executions in a full run, about, ``seconds`` the longest that one may take; where the reader runs in a
     process of its own, ``apart``, it may end that process. ``guided`` targets are also attacked
     with the coverage as a guide.
     """
@@ -32,7 +32,7 @@ class Target:
     name: str
     seeds: Callable[[Path], Seeds]
     check: Callable[[bytes, Path], None]
-    weight: float
+    weight: int
     mutate: Callable[[Random, Sequence[bytes]], bytes] = lambda rng, seeds: mutated_bytes(
         rng, rng.choice(seeds)
     )
