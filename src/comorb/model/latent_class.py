@@ -23,7 +23,7 @@ from comorb.model.features import Feature, FeatureTable, Kind, Transform
 from comorb.model.mixture import Mixture
 from comorb.model.mixture_estimator import MixtureEstimator
 from comorb.model.prepared import prepared_for
-from comorb.model.tables import WHOLE, columns_of, feature_of, inferred, split
+from comorb.model.tables import WHOLE, check_names, columns_of, feature_of, inferred, split
 
 FEWEST, LEAST = 10, 0.01  # values, and of the rows: a column with fewer is almost empty
 SKEWED = 3.0
@@ -163,8 +163,11 @@ class LatentClassModel(MixtureEstimator):
     def _checked(self, table: Any, reset: bool) -> Any:
         """Return a table with scikit-learn's checks of arrays and of the names of frames."""
         if isinstance(table, FeatureTable | Mapping) or hasattr(table, "column_names"):
+            if reset:
+                self.feature_names_in_ = np.array([*columns_of(table)], dtype=object)
             return table
         if hasattr(table, "columns"):
+            check_names([str(name) for name in table.columns])
             validate_data(self, table, reset=reset, skip_check_array=True)
             return table
         dtype = None if np.asarray(table).dtype == object else "numeric"

@@ -39,11 +39,12 @@ def columns_of(table: Any) -> dict[str, Any]:
     else:
         values = np.asarray(table)
         names, parts = [f"x{at}" for at in range(values.shape[1])], [*values.T]
-    _check_names(names)
+    check_names(names)
     return {name: _array(part) for name, part in zip(names, parts, strict=True)}
 
 
-def _check_names(names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a name that stands there twice."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise InputError(
