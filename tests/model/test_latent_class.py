@@ -257,6 +257,7 @@ BAD = {
     "no counts": ({"stay": [1, 2.5, 3] * 9}, {"stay": "count"}, "'stay' to hold counts"),
     "not binary": ({"s": [1, 2, 3] * 9}, {"s": "binary"}, "two values in column 's', .* got 3"),
     "an id": ({"id": [*range(27)]}, {"id": "category"}, "a few levels in column 'id', .* got 27"),
+    "a list": ({"x": [[1], [2], [3]] * 9}, {"x": "number"}, "texts and numbers .* got a list"),
     "no kind": ({"x": [1, 2, 3] * 9}, {"x": "float"}, "the kind of column 'x' to be one of"),
     "no column": ({"x": [1, 2, 3] * 9}, {"y": "number"}, "expected kinds of columns .* got 'y'"),
     "empty": ({"x": [None] * 27}, {"x": "number"}, "column 'x' has no value in 27 rows; leave"),

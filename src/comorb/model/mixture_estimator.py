@@ -199,8 +199,10 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         strength = None if self.smoothing == "auto" else self.smoothing
         if self.init == "best":
             return best_start(blocks, k, first, strength, executor)
-        given = isinstance(self.init, Mixture)
-        model = self.init if given else paper_start(blocks, k, first, executor)
+        if isinstance(self.init, Mixture):
+            model = self.init
+        else:
+            model = paper_start(blocks, k, first, executor)
         if strength is None:
             around = Prior.around(first, FIRST_STRENGTH, blocks.weight, blocks.variables)
             sums = settle(blocks, model, around, executor).expected.sums

@@ -69,6 +69,16 @@ def missing_in(column: Any) -> Mask:
     return np.array(blank, dtype=bool)
 
 
+def check_cells(name: str, column: Any) -> None:
+    """Refuse cells that hold lists, tables and the like."""
+    for value in column.tolist() if column.dtype == object else ():
+        if isinstance(value, dict | list | set | tuple | np.ndarray):
+            raise InputError(
+                f"expected texts and numbers in column {name!r}, got a {type(value).__name__}; "
+                "make a column of each of its parts"
+            )
+
+
 def inferred(column: Any) -> tuple[Kind, str]:
     """Return the kind of a column without one, and a word on what is in doubt.
 
