@@ -16,6 +16,7 @@ SECTIONS = (
     "sureness",
     "relate",
     "protection",
+    "mixed",
     "scale",
 )
 
