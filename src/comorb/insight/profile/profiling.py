@@ -97,7 +97,12 @@ def _checked(
     d = made.n_codes
     low = np.hstack([np.minimum(check.low, made.prevalence[:, :d]), made.low[:, d:]])
     high = np.hstack([np.maximum(check.high, made.prevalence[:, :d]), made.high[:, d:]])
-    made = replace(made, low=nine_digits(low), high=nine_digits(high), caveats=check.caveats)
+    features = tuple(
+        replace(one, influence=round(share, 6))
+        for one, share in zip(made.features, check.influence, strict=True)
+    )
+    made = replace(made, low=nine_digits(low), high=nine_digits(high), features=features)
+    made = replace(made, caveats=check.caveats)
     columns = made.common(heatmap.COLUMNS)
     drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, made.k)
     made = replace(made, heatmap=drawn)
