@@ -88,6 +88,7 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         cells=None,
         min_cell=least,
         features=tuple(_feature(one, sizes, told, least) for one in full.features),
+        **_texts(full, least),
     )
 
 
@@ -106,6 +107,17 @@ def _outcome(full: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
     if full.cells is None:
         raise InputError("this outcome was counted without keys; fit the clusters again")
     return protect_outcome(full, full.cells, sizes, told, least)
+
+
+def _texts(full: Profile, least: int) -> dict[str, tuple[str, ...]]:
+    """Return codes and names in which levels of few records are not told, as these name them."""
+    texts = {key: list(getattr(full, key)) for key in ("codes", "names", "labels")}
+    for one in full.features:
+        rare = [place for place in one.columns if full.totals[place] < least]
+        for number, place in enumerate(rare, 1):
+            for key, sign in (("codes", "="), ("names", ": "), ("labels", ": ")):
+                texts[key][place] = f"{one.name}{sign}few {number}"
+    return {key: tuple(own) for key, own in texts.items()}
 
 
 def _feature(full: FeatureProfile, sizes: Floats, told: Floats, least: int) -> FeatureProfile:
