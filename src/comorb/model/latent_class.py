@@ -23,7 +23,15 @@ from comorb.model.features import Feature, FeatureTable, Kind, Transform
 from comorb.model.mixture import Mixture
 from comorb.model.mixture_estimator import MixtureEstimator
 from comorb.model.prepared import prepared_for
-from comorb.model.tables import WHOLE, columns_of, feature_of, inferred, split
+from comorb.model.tables import (
+    WHOLE,
+    check_cells,
+    check_names,
+    columns_of,
+    feature_of,
+    inferred,
+    split,
+)
 
 FEWEST, LEAST = 10, 0.01  # values, and of the rows: a column with fewer is almost empty
 SKEWED = 3.0
@@ -131,9 +139,10 @@ class LatentClassModel(MixtureEstimator):
         return (matrix, table) if self.means_.shape[1] else table, labels
 
     def __sklearn_tags__(self) -> Any:
-        """Say that cells may be missing."""
+        """Say that cells may be missing, and that sparse matrices are codes and not tables."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = False
         return tags
 
     def _blocks_of(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
@@ -163,8 +172,11 @@ class LatentClassModel(MixtureEstimator):
     def _checked(self, table: Any, reset: bool) -> Any:
         """Return a table with scikit-learn's checks of arrays and of the names of frames."""
         if isinstance(table, FeatureTable | Mapping) or hasattr(table, "column_names"):
+            if reset:
+                self.feature_names_in_ = np.array([*columns_of(table)], dtype=object)
             return table
         if hasattr(table, "columns"):
+            check_names([str(name) for name in table.columns])
             validate_data(self, table, reset=reset, skip_check_array=True)
             return table
         dtype = None if np.asarray(table).dtype == object else "numeric"
@@ -187,6 +199,7 @@ class LatentClassModel(MixtureEstimator):
                 )
         features, parts, told = [], [], []
         for name, column in columns.items():
+            check_cells(name, column)
             own = known.get(name)
             kind, doubt = (own.kind, "") if own else inferred(column)
             transform = transforms.get(name, own.transform if own else "none")
@@ -211,6 +224,7 @@ class LatentClassModel(MixtureEstimator):
         for variable in self.variables_:
             own = variable.feature
             if own.name in columns:
+                check_cells(own.name, columns[own.name])
                 kind = "category" if own.kind == "binary" else own.kind
                 feature, values = feature_of(own.name, columns[own.name], kind, own.transform)
                 features.append(replace(feature, kind=own.kind))

@@ -245,9 +245,9 @@ def draw(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_ar
         for rows, count in zip(members, column, strict=True)
         if count
     ]
-    ends = np.cumsum(counts.sum(axis=0))
+    ends = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     width = np.int32 if ends[-1] < 2**31 else np.int64
-    indptr: npt.NDArray[Any] = np.concatenate([[0], ends]).astype(width)
+    indptr: npt.NDArray[Any] = ends.astype(width)
     indices = np.concatenate([np.empty(0, np.int32), *picked])
     ones = np.ones(indices.size, dtype=np.uint8)
     shape = (labels.size, d)

@@ -19,14 +19,13 @@ from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Blocks, map_blocks
 from comorb.model.choose import Choice, choose, final
 from comorb.model.confidence import collapsed
-from comorb.model.decompose import asvtd
 from comorb.model.descent import FIRST_STRENGTH, settle
 from comorb.model.em import Stop, Stopping, em, fine_tolerance
 from comorb.model.kinds.variable import Variable
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, learn_strength
-from comorb.model.start import Candidate, best_start
+from comorb.model.start import Candidate, best_start, paper_start
 from comorb.model.threads import workers
 from comorb.model.views import most_clusters
 
@@ -200,7 +199,10 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         strength = None if self.smoothing == "auto" else self.smoothing
         if self.init == "best":
             return best_start(blocks, k, first, strength, executor)
-        model = self.init if isinstance(self.init, Mixture) else asvtd(blocks, k, executor)
+        if isinstance(self.init, Mixture):
+            model = self.init
+        else:
+            model = paper_start(blocks, k, first, executor)
         if strength is None:
             around = Prior.around(first, FIRST_STRENGTH, blocks.weight, blocks.variables)
             sums = settle(blocks, model, around, executor).expected.sums

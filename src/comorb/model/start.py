@@ -192,6 +192,18 @@ def best_start(
     return Candidate(best.model, court.strength, court.value(best)[1])
 
 
+def paper_start(blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Mixture:
+    """Return Algorithm 2's start; with features that of zeros and ones in their place.
+
+    The latter on a part of the rows, in memory.
+    """
+    if not blocks.variables:
+        return asvtd(blocks, k, executor)
+    part = thinned(blocks, first, JURY * ROWS, executor)
+    view = binarised(part)
+    return carried(asvtd(view, k, executor), view, part, Court(part, first, 1.0).prior)
+
+
 def qualified(court: Court, k: int, keys: Keys, executor: Executor | None) -> list[EMResult]:
     """Return the starts after the first heat.
 

@@ -39,11 +39,12 @@ def columns_of(table: Any) -> dict[str, Any]:
     else:
         values = np.asarray(table)
         names, parts = [f"x{at}" for at in range(values.shape[1])], [*values.T]
-    _check_names(names)
+    check_names(names)
     return {name: _array(part) for name, part in zip(names, parts, strict=True)}
 
 
-def _check_names(names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a name that stands there twice."""
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise InputError(
@@ -66,6 +67,16 @@ def missing_in(column: Any) -> Mask:
         return np.asarray(column != column)
     blank = [value is None or value != value or value == "" for value in column.tolist()]
     return np.array(blank, dtype=bool)
+
+
+def check_cells(name: str, column: Any) -> None:
+    """Refuse cells that hold lists, tables and the like."""
+    for value in column.tolist() if column.dtype == object else ():
+        if isinstance(value, dict | list | set | tuple | np.ndarray):
+            raise InputError(
+                f"expected texts and numbers in column {name!r}, got a {type(value).__name__}; "
+                "make a column of each of its parts"
+            )
 
 
 def inferred(column: Any) -> tuple[Kind, str]:

@@ -136,8 +136,9 @@ class Variable(ABC):
 
     @property
     def key(self) -> np.uint64:
-        """A hash of what the feature is like, and not of its name or place."""
-        content = f"{self.feature.kind} {self.feature.transform} {self.facts}".encode()
+        """A hash of what the feature is like, to six digits, and not of its name or place."""
+        facts = " ".join(f"{fact:.6g}" for fact in self.facts)
+        content = f"{self.feature.kind} {self.feature.transform} {facts}".encode()
         return np.uint64(int.from_bytes(blake2b(content, digest_size=8).digest(), "little"))
 
     def observed(self, sums: Floats) -> Floats:
