@@ -3,11 +3,15 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from comorb.insight.profile.profile import Profile
+from comorb.insight.profile.profiling import profile as profile_of
 from comorb.insight.profile.signs import Signs, part_of
 from comorb.model.features import Feature, FeatureTable
+from comorb.model.latent_class import LatentClassModel
+from tests.insight.mixed import PREPARATION, SECRET, mixed_table
 
 
 def signs_of(feature, values, weights=None):
@@ -100,3 +104,16 @@ def test_protection_covers_features(mixed):
         assert (few.summary.known != full.summary.known).any()
         assert (few.summary.estimate != full.summary.estimate).any()
     assert shown.features[1].influence == round(profile.features[1].influence, 2)
+
+
+def test_a_level_of_few_records_is_not_named_in_a_protected_profile():
+    table = mixed_table()[0]
+    sexes = table["sex"].to_pylist()
+    sexes[:3] = ["intersex"] * 3
+    table = table.set_column(table.column_names.index("sex"), "sex", pa.array(sexes))
+    cohort = PREPARATION.cohort(table)
+    model = LatentClassModel(2).fit_blocks(cohort.blocks()).mixture_
+    shown = profile_of(model, cohort, secret=SECRET).protected()
+    assert "intersex" not in shown.to_json()
+    assert "sex=few 1" in shown.codes
+    assert shown.features[1].summary.values[-1] == "other"

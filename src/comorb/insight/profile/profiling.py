@@ -113,8 +113,13 @@ def _checked(
     d = made.n_codes
     low = np.hstack([np.minimum(check.low, made.prevalence[:, :d]), made.low[:, d:]])
     high = np.hstack([np.maximum(check.high, made.prevalence[:, :d]), made.high[:, d:]])
+    features = tuple(
+        replace(one, influence=round(share, 6))
+        for one, share in zip(made.features, check.influence, strict=True)
+    )
+    made = replace(made, low=nine_digits(low), high=nine_digits(high), features=features)
     caveats = replace(check.caveats, classification=classification_rows(assigned.table))
-    made = replace(made, low=nine_digits(low), high=nine_digits(high), caveats=caveats)
+    made = replace(made, caveats=caveats)
     columns = made.common(heatmap.COLUMNS)
     drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, made.k)
     made = replace(made, heatmap=drawn)

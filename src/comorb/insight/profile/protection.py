@@ -96,6 +96,7 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         burden=None if full.burden is None else protect_burden(full.burden, least),
         slices=tuple(protect_slices(one, least) for one in full.slices),
         rules=tuple(protect_rules(one, least) for one in full.rules),
+        **_texts(full, least),
     )
 
 
@@ -137,6 +138,17 @@ def _classification(full: Profile, told: Floats) -> tuple[tuple[float, ...], ...
     np.fill_diagonal(rough, 0)
     np.fill_diagonal(rough, 1 - rough.sum(axis=1))
     return tuple(tuple(row) for row in np.round(rough, 2).tolist())
+
+
+def _texts(full: Profile, least: int) -> dict[str, tuple[str, ...]]:
+    """Return codes and names in which levels of few records are not told, as these name them."""
+    texts = {key: list(getattr(full, key)) for key in ("codes", "names", "labels")}
+    for one in full.features:
+        rare = [place for place in one.columns if full.totals[place] < least]
+        for number, place in enumerate(rare, 1):
+            for key, sign in (("codes", "="), ("names", ": "), ("labels", ": ")):
+                texts[key][place] = f"{one.name}{sign}few {number}"
+    return {key: tuple(own) for key, own in texts.items()}
 
 
 def _feature(full: FeatureProfile, sizes: Floats, told: Floats, least: int) -> FeatureProfile:

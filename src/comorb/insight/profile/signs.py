@@ -17,7 +17,6 @@ from scipy.sparse import csr_array, hstack
 
 from comorb.insight.profile.contents import FeatureProfile, Outcome
 from comorb.insight.profile.feature_models import feature_models
-from comorb.insight.profile.influence import influence
 from comorb.insight.profile.intervals import effective, nine_digits, wilson
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
@@ -130,16 +129,14 @@ def with_signs(
     changed |= {
         key: np.concatenate([getattr(made, key), own], axis=-1) for key, own in arrays.items()
     }
-    known = np.average(~np.isnan(table.values), axis=0, weights=weights)
     summaries = summarise_features(table, labels, k, weights, keys)
-    shares = influence(model, known)[1:]
     features = tuple(
         FeatureProfile(
             feature.name,
             feature.kind,
             signs.columns(place, made.n_codes),
             signs.edges[place],
-            round(float(shares[place]), 6),
+            0.0,
             summaries[place],
             kept,
         )
@@ -180,7 +177,7 @@ def part_of(values: Floats, edges: Sequence[float], part: int) -> Mask:
 
 
 def _edges(values: Floats, weights: Floats) -> tuple[float, ...]:
-    """Return where numbers are cut, rounded so that no edge is anybody's own value."""
+    """Return where numbers are cut, rounded: an exact value may be that of one patient."""
     there = ~np.isnan(values)
     order = np.argsort(values[there], kind="stable")
     ordered, reached = values[there][order], np.cumsum(weights[there][order])

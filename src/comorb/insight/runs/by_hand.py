@@ -24,8 +24,6 @@ from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assignment_rows, temperature_of
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names
-from comorb.model.arrays import Floats
-from comorb.model.kinds.variable import Variable
 from comorb.model.mixture import Mixture
 from comorb.model.traits import by_parameters
 from comorb.records.cohort import Cohort
@@ -146,22 +144,11 @@ def merged(mixture: Mixture, groups: Sequence[int]) -> Mixture:
     weights = mass.sum(axis=0)
     means = (mass / weights).T @ mixture.means
     parameters = [
-        variable.fitted(_statistics(variable, mixture.parameters[:, own]) @ mass)
+        variable.fitted(variable.expectation(mixture.parameters[:, own]) @ mass)
         for variable, own in by_parameters(mixture.variables)
     ]
     beside = np.hstack([np.empty((len(numbers), 0)), *parameters])
     return Mixture(weights / weights.sum(), means, mixture.variables, beside)
-
-
-def _statistics(variable: Variable, parameters: Floats) -> Floats:
-    """Return the mean statistics of a feature in each cluster, (height, k), that fit it."""
-    if variable.feature.levels:
-        return parameters.T
-    ones = np.ones(len(parameters))
-    if variable.n_values is not None:
-        return np.stack([ones, parameters[:, 0], np.zeros_like(ones)])
-    mean, variance = parameters.T
-    return np.stack([ones, mean, variance + mean**2])
 
 
 def moved_records(folder: RunFolder) -> dict[str, int]:
