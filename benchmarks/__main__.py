@@ -16,6 +16,7 @@ SECTIONS = (
     "relate",
     "protection",
     "scale",
+    "relate_scale",
 )
 
 if __name__ == "__main__":
