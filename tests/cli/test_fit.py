@@ -12,7 +12,10 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.folder import load_profile
 from comorb.storage import load_model
 
-FILES = ["assignments.csv", "keys.json", "model.comorb", "profile.json", "report.html"]
+FILES = [
+    *("assignments.csv", "keys.json", "model.comorb", "outcomes.csv", "profile.json"),
+    "report.html",
+]
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from comorb.insight.profile.corrected import outcome_rows
 from comorb.insight.profile.rough import rough, rough_lines, rough_notes
 
 if TYPE_CHECKING:
@@ -67,26 +68,6 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         "clusters": clusters,
         "outcomes": outcome_rows(profile),
     }
-
-
-def outcome_rows(profile: Profile) -> list[dict[str, Any]]:
-    """Return a row for each outcome, value and cluster: corrected, with the naive figure beside."""
-    return [
-        {
-            "cluster": number,
-            "outcome": outcome.name,
-            "value": value,
-            "estimate": _known(outcome.shown.estimate[row, place]),
-            "low": _known(outcome.shown.low[row, place]),
-            "high": _known(outcome.shown.high[row, place]),
-            "naive": _known(outcome.estimate[row, place]),
-            "corrected": outcome.corrected is not None and value != "median",
-            "differs": outcome.differs(row, place),
-        }
-        for outcome in profile.outcomes
-        for row, value in enumerate(outcome.values)
-        for place, number in enumerate(profile.numbers)
-    ]
 
 
 def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:
