@@ -18,6 +18,7 @@ SECTIONS = (
     "protection",
     "mixed",
     "scale",
+    "relate_scale",
 )
 
 if __name__ == "__main__":

@@ -15,7 +15,10 @@ from comorb.insight.runs.folder import load_profile
 from comorb.storage import load_model
 from tests.insight.mixed import mixed_table
 
-FILES = ["assignments.csv", "keys.json", "model.comorb", "profile.json", "report.html"]
+FILES = [
+    *("assignments.csv", "keys.json", "model.comorb", "outcomes.csv", "profile.json"),
+    "report.html",
+]
 
 
 def rows(path: Path) -> list[dict[str, str]]:

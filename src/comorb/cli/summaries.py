@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from comorb.cli.usage import burden_summary, drift_summary, rules_summary, slices_summary
+from comorb.insight.profile.corrected import outcome_rows
 from comorb.insight.profile.rough import rough, rough_lines, rough_notes
 
 if TYPE_CHECKING:
@@ -90,26 +91,6 @@ def _features(profile: Profile) -> dict[str, Any]:
             for one in profile.features
         ],
     }
-
-
-def outcome_rows(profile: Profile) -> list[dict[str, Any]]:
-    """Return a row for each outcome, value and cluster: corrected, with the naive figure beside."""
-    return [
-        {
-            "cluster": number,
-            "outcome": outcome.name,
-            "value": value,
-            "estimate": _known(outcome.shown.estimate[row, place]),
-            "low": _known(outcome.shown.low[row, place]),
-            "high": _known(outcome.shown.high[row, place]),
-            "naive": _known(outcome.estimate[row, place]),
-            "corrected": outcome.corrected is not None and value != "median",
-            "differs": outcome.differs(row, place),
-        }
-        for outcome in profile.outcomes
-        for row, value in enumerate(outcome.values)
-        for place, number in enumerate(profile.numbers)
-    ]
 
 
 def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:

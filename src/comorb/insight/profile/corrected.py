@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from comorb.errors import InputError
@@ -10,6 +12,9 @@ from comorb.insight.profile.intervals import Z, wilson
 from comorb.model.arrays import Floats, Ints
 from comorb.model.relating.classification import Classification, Part, reach_of
 from comorb.model.relating.outcome import Named, OutcomeRelation, relate
+
+if TYPE_CHECKING:
+    from comorb.insight.profile.profile import Profile
 
 PLACES = 6  # of the classification matrix, as many as the profile's document has
 
@@ -104,3 +109,27 @@ def corrected_again(
     apart = (naive[:, :, None] - means[:, None, :]) ** 2 / np.maximum(known, 1)[None, :, None]
     variance = ((half[:, :, None] / Z) ** 2 + apart) * weights**2
     return means, np.asarray(Z * np.sqrt(variance.sum(axis=1)))
+
+
+def outcome_rows(profile: Profile) -> list[dict[str, Any]]:
+    """Return a row for each outcome, value and cluster: corrected, with the naive figure beside."""
+
+    def told(value: float) -> float | None:
+        return None if np.isnan(value) else float(value)
+
+    return [
+        {
+            "cluster": number,
+            "outcome": outcome.name,
+            "value": value,
+            "estimate": told(outcome.shown.estimate[row, place]),
+            "low": told(outcome.shown.low[row, place]),
+            "high": told(outcome.shown.high[row, place]),
+            "naive": told(outcome.estimate[row, place]),
+            "corrected": outcome.corrected is not None and value != "median",
+            "differs": outcome.differs(row, place),
+        }
+        for outcome in profile.outcomes
+        for row, value in enumerate(outcome.values)
+        for place, number in enumerate(profile.numbers)
+    ]
