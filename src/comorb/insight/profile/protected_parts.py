@@ -54,6 +54,7 @@ def protect_burden(full: Burden, least: int) -> Burden:
         share=digits(np.clip(moved / moved[-1], 0, 1)),
         patients=patients,
         known=known,
+        mass=np.where(full.known > 0, np.round(full.mass * changed(known, full.known), 1), 0.0),
         totals=totals,
         shares=digits(shares),
         rate_known=said,
