@@ -17,6 +17,7 @@ SECTIONS = (
     "relate",
     "protection",
     "mixed",
+    "burden",
     "scale",
     "relate_scale",
 )

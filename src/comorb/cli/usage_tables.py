@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-_AMOUNTS = {"los": "days in bed", "cost": "cost", "visits": "visits"}
+from comorb.insight.profile.burden import MAIN
 
 
 def show_burden(burden: dict[str, Any] | None) -> None:
@@ -19,10 +19,10 @@ def show_burden(burden: dict[str, Any] | None) -> None:
     whole = burden["all"]
     if whole["visits_a_patient"] is not None:
         table.add_column("visits a patient", justify="right")
-    shown = [name for name in whole["totals"] if name in _AMOUNTS] or [*whole["totals"]][:3]
+    shown = [name for name in whole["totals"] if name in MAIN] or [*whole["totals"]][:3]
     for name in (*shown, *whole["rates"]):
-        title = f"% of {_AMOUNTS.get(name, name)}" if name in whole["totals"] else f"{name}, %"
-        table.add_column(title, justify="right")
+        title = f"% of {MAIN.get(name, name)}" if name in whole["totals"] else f"% {name}"
+        table.add_column(title, justify="right", overflow="fold")
     for one in (*burden["clusters"], burden["all"]):
         cells = [str(one.get("cluster", "all")), _percent(one["share"])]
         if whole["visits_a_patient"] is not None:
@@ -35,7 +35,8 @@ def show_burden(burden: dict[str, Any] | None) -> None:
     console.print(table)
     _most(burden, console)
     for note in burden["notes"]:
-        console.print(f"note: {note}", markup=False)
+        if "first visit" not in note:  # which is a note of the records, too
+            console.print(f"note: {note}", markup=False)
 
 
 def _most(burden: dict[str, Any], console: Console) -> None:
@@ -44,13 +45,13 @@ def _most(burden: dict[str, Any], console: Console) -> None:
         (part["share"] / one["share"], name, one, part)
         for one in burden["clusters"]
         for name, part in one["totals"].items()
-        if one["share"] and part["share"] and name in _AMOUNTS
+        if one["share"] and part["share"] and name in MAIN
     ]
     if gaps and (most := max(gaps, key=lambda gap: gap[0]))[0] > 1:
         _, name, one, part = most
         console.print(
             f"{_percent(one['share'])}% of records ({one['name']}) use {_percent(part['share'])}% "
-            f"of {_AMOUNTS[name]}.",
+            f"of {MAIN[name]}.",
             markup=False,
         )
 

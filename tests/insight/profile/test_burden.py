@@ -61,7 +61,8 @@ def test_patients_are_counted_once_in_each_cluster() -> None:
 
 def test_visits_of_patients_are_told_from_their_sum() -> None:
     found = burden(pa.table({"visits": [1, 2, 3, 1, 1, 4]}), None)
-    assert found.visits_a_patient.tolist() == pytest.approx([9 / 3, 7 / 3, 16 / 6])
+    assert found.mass.tolist() == [[4, 5, 9]]
+    assert found.visits_a_patient.tolist() == pytest.approx([9 / 4, 7 / 5, 16 / 9])
 
 
 def test_what_is_left_out_is_said() -> None:

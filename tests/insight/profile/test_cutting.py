@@ -81,6 +81,10 @@ def test_too_many_values_and_texts_for_dates_are_said() -> None:
         cut(many, By("year"))
 
 
+def test_a_column_called_year_is_taken_as_it_is() -> None:
+    assert cut(pa.table({"year": [2008, 2009, 2009]}), By("year")).labels == ("2008", "2009")
+
+
 def test_many_numbers_are_cut_in_four() -> None:
     made = cut(pa.table({"cost": list(range(1, 101))}), By("cost"))
     assert len(made.labels) == 4

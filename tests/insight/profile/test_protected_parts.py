@@ -65,6 +65,13 @@ def test_shares_are_those_of_counts_that_are_told(whole: Profile) -> None:
         assert np.isnan(one.standardised[np.isnan(one.share)]).all()
 
 
+def test_places_of_few_records_are_left_out(whole: Profile) -> None:
+    site = next(one for one in whole.protected(LEAST).slices if one.by == "site")
+    assert site.labels == ("a", "b")
+    assert site.counts.shape == (2, 3)
+    assert site.notes == ()
+
+
 def test_totals_move_by_what_the_largest_record_adds(whole: Profile) -> None:
     full, shown = whole.burden, whole.protected(LEAST).burden
     assert full is not None

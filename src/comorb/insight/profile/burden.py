@@ -14,7 +14,6 @@ from comorb.insight.profile.keys import keys_of
 from comorb.model.arrays import Floats, Ints, Keys, Mask
 from comorb.model.group_sums import GroupSums
 from comorb.records.layouts.names import is_additive
-from comorb.records.layouts.visits import SUMMED
 from comorb.records.values import yes_no
 from comorb.storage import mixed
 
@@ -45,6 +44,7 @@ class Burden:
     patients: Floats  # (k + 1,): different patients among them; empty where that isn't known
     columns: tuple[str, ...]  # what is added up, such as los and cost
     known: Floats  # (m, k + 1): how many records have a value
+    mass: Floats  # (m, k + 1): their weight
     totals: Floats  # (m, k + 1): weighted
     shares: Floats  # (m, k + 1): of the total
     rates: tuple[str, ...]  # such as died
@@ -67,13 +67,11 @@ class Burden:
         if self.patients.size:
             visits, patients = self.records, self.patients
         elif "visits" in self.columns:
-            visits, patients = (
-                self.totals[self.columns.index("visits")],
-                self.known[self.columns.index("visits")],
-            )
+            row = self.columns.index("visits")
+            visits, patients = self.totals[row], self.mass[row]
         else:
             return np.empty(0)
-        return np.where(patients > 0, visits / np.maximum(patients, 1), np.nan)
+        return np.where(patients > 0, visits / np.where(patients > 0, patients, 1), np.nan)
 
 
 class BurdenSums:
@@ -95,7 +93,7 @@ class BurdenSums:
         self.largest = np.zeros((m, width))
         self.yes, self.said = np.zeros((r, width)), np.zeros((r, width))
         self.mass, self.squares = GroupSums(k), GroupSums(k)
-        self.totals = [GroupSums(k) for _ in self.columns]
+        self.totals = [(GroupSums(k), GroupSums(k)) for _ in self.columns]
         self.rate_mass = [(GroupSums(k), GroupSums(k), GroupSums(k)) for _ in self.rates]
         self.pairs: list[Keys] = []
         self.clusters: list[Ints] = []
@@ -149,7 +147,8 @@ class BurdenSums:
             known &= ~below
         terms = np.where(known, values, 0.0) * w
         self.known[place] += _counted(labels, known, self.k)
-        self.totals[place].add(terms, labels)
+        for sums, some in zip(self.totals[place], (terms, w * known), strict=True):
+            sums.add(some, labels)
         most = self.largest[place]
         np.maximum.at(most, labels, np.abs(terms))
         most[-1] = max(most[-1], np.abs(terms).max(initial=0.0))
@@ -162,50 +161,46 @@ class BurdenSums:
 
     def result(self, notes: Sequence[str], secret: bytes | None = None) -> Burden:
         """Return what was added up; ``notes`` of the ledger say what is of which visit."""
-        mass, total = self.mass.totals(), self.mass.total()
-        totals = np.array([[*one.totals(), one.total()] for one in self.totals]).reshape(
-            -1, self.k + 1
-        )
+        share = _with_all(self.mass)
+        added = [[_with_all(one) for one in pair] for pair in self.totals]
+        totals, mass = np.array(added).reshape(-1, 2, self.k + 1).transpose(1, 0, 2)
         whole = totals[:, -1:]
         shares = np.divide(totals, whole, out=np.zeros_like(totals), where=whole != 0)
         rate, low, high = self._rates()
         patients, patient_keys = self._patients(secret)
-        held = self.known[:, -1] > 0
-        told = tuple(name for name, some in zip(self.columns, held, strict=True) if some)
-        said = self.said[:, -1] > 0
-        cells = None
-        if secret is not None:
-            own = self.keys
-            cells = BurdenCells(
-                own.records,
-                patient_keys,
-                own.known[held],
-                own.rate_known[said],
-                own.rate_counts[said],
-                np.round(self.largest[held], 6),
-            )
+        held, said = self.known[:, -1] > 0, self.said[:, -1] > 0
+        own = self.keys
+        cells = BurdenCells(
+            own.records,
+            patient_keys,
+            own.known[held],
+            own.rate_known[said],
+            own.rate_counts[said],
+            np.round(self.largest[held], 6),
+        )
         return Burden(
-            self.records,
-            _share(np.append(mass, total), total),
-            patients,
-            told,
-            self.known[held],
-            np.round(totals[held], 6),
-            np.round(shares[held], 9),
-            tuple(name for name, some in zip(self.rates, said, strict=True) if some),
-            self.said[said],
-            self.yes[said],
-            rate[said],
-            low[said],
-            high[said],
-            (*(note for note in notes if SUMMED in note or "first visit" in note), *self._notes()),
-            cells,
+            records=self.records,
+            share=np.round(share / (share[-1] or 1.0), 9),
+            patients=patients,
+            columns=tuple(name for name, some in zip(self.columns, held, strict=True) if some),
+            known=self.known[held],
+            mass=np.round(mass[held], 6),
+            totals=np.round(totals[held], 6),
+            shares=np.round(shares[held], 9),
+            rates=tuple(name for name, some in zip(self.rates, said, strict=True) if some),
+            rate_known=self.said[said],
+            rate_counts=self.yes[said],
+            rate=rate[said],
+            low=low[said],
+            high=high[said],
+            notes=(*(note for note in notes if "of the first visit" in note), *self._notes()),
+            cells=None if secret is None else cells,
         )
 
     def _rates(self) -> tuple[Floats, Floats, Floats]:
         figures = np.full((3, len(self.rates), self.k + 1), np.nan)
         for place, (mass, squares, yes) in enumerate(self.rate_mass):
-            w, w2, y = (np.append(one.totals(), one.total()) for one in (mass, squares, yes))
+            w, w2, y = (_with_all(one) for one in (mass, squares, yes))
             some = w > 0
             share = np.divide(y, w, out=np.full(w.size, np.nan), where=some)
             n = np.divide(w * w, w2, out=np.zeros(w.size), where=some)
@@ -253,8 +248,9 @@ class BurdenSums:
         return notes
 
 
-def _share(mass: Floats, total: float) -> Floats:
-    return np.round(mass / total, 9) if total else np.zeros_like(mass)
+def _with_all(sums: GroupSums) -> Floats:
+    """Return the sums of all groups, and that of all at the end."""
+    return np.append(sums.totals(), sums.total())
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -70,7 +70,7 @@ class Cut:
 def cut(table: pa.Table, by: By) -> Cut:
     """Return the slices of records by one of their covariates; what can't be is an InputError."""
     column = table[_column(table.column_names, by)]
-    if by.name in TIMES:
+    if by.name in TIMES and by.name not in table.column_names:
         made = _times(column, by)
     elif _is_number(column.type):
         made = _numbers(pc.cast(column, pa.float64()).to_numpy().astype(np.float64), by)

@@ -104,6 +104,7 @@ def _burden(plain: dict[str, Any], width: int) -> Burden:
         patients=_array(plain, "patients", width if plain["patients"] else 0),
         columns=tuple(plain["columns"]),
         known=_array(plain, "known", m, width),
+        mass=_array(plain, "mass", m, width),
         totals=_array(plain, "totals", m, width),
         shares=_array(plain, "shares", m, width),
         rates=tuple(plain["rates"]),

@@ -21,7 +21,7 @@ from comorb.insight.profile.protected_outcomes import TOTALS
 from comorb.insight.profile.rough import rough_notes
 from comorb.insight.profile.rules import RuleCells, RuleList
 from comorb.insight.profile.slices import SliceCells, Slices, standardise, trend
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Ints
 
 Cells = TypeVar("Cells", BurdenCells, SliceCells, RuleCells)
 
@@ -54,6 +54,7 @@ def protect_burden(full: Burden, least: int) -> Burden:
         share=digits(np.clip(moved / moved[-1], 0, 1)),
         patients=patients,
         known=known,
+        mass=np.where(full.known > 0, np.round(full.mass * changed(known, full.known), 1), 0.0),
         totals=totals,
         shares=digits(shares),
         rate_known=said,
@@ -75,9 +76,15 @@ def _totals(full: Burden, cells: BurdenCells, known: Floats) -> Floats:
 
 
 def protect_slices(full: Slices, least: int) -> Slices:
-    """Return slices that may be shared; tests and standardised shares are made again of them."""
+    """Return slices that may be shared; tests and standardised shares are made again of them.
+
+    Of slices without an order, such as sites, those of few records are left out.
+    """
     cells = _needed(full.cells)
     whole = protected_counts(full.counts[:, -1], cells.counts[:, -1], least)
+    if not full.ordered and np.isnan(whole).any():
+        full, cells = _without(full, cells, np.flatnonzero(~np.isnan(whole)))
+        whole = whole[~np.isnan(whole)]
     parts = parts_of(
         full.counts[:, :-1], cells.counts[:, :-1], full.counts[:, -1:], whole[:, None], least
     )
@@ -101,9 +108,18 @@ def protect_slices(full: Slices, least: int) -> Slices:
         p=np.array([float(f"{one:.1g}") for one in p]),
         standardised=standardised,
         covered=covered,
-        notes=rough_notes(full.notes, least),
+        notes=rough_notes([note for note in full.notes if note[:1].isdigit()], least),
         cells=None,
     )
+
+
+def _without(full: Slices, cells: SliceCells, kept: Ints) -> tuple[Slices, SliceCells]:
+    """Return some of the slices, and their keys."""
+    rows = ("counts", "effective", "share", "low", "high", "standardised", "covered")
+    arrays = {name: getattr(full, name)[kept] for name in rows}
+    left = replace(full, labels=tuple(full.labels[place] for place in kept), **arrays)
+    keyed = ("counts", "strata_keys", "strata", "strata_share")
+    return left, replace(cells, **{name: getattr(cells, name)[kept] for name in keyed})
 
 
 def _tested(share: Floats, n: Floats, ordered: bool) -> tuple[Floats, Floats]:

@@ -75,7 +75,7 @@ def _chance(slices: Slices, place: int) -> str:
     p, z = slices.p[place], slices.z[place]
     if isnan(p):
         return "–"
-    sign = "" if isnan(z) else "+ " if z > 0 else "− "
+    sign = "" if isnan(z) else "↑ " if z > 0 else "↓ "
     return f"{sign}< 0.001" if p < 0.001 else f"{sign}{p:.3f}"
 
 

@@ -61,10 +61,10 @@ function pairOfBars(records, used) {
 
 function burdenTable(profile) {
   const used = profile.burden;
-  const { patients, records, totals, known, rates } = used;
+  const { patients, records, totals, mass, rates } = used;
   const summed = used.columns.indexOf("visits");
   const visits = (j) => {
-    const [many, people] = patients.length ? [records[j], patients[j]] : [totals[summed][j], known[summed][j]];
+    const [many, people] = patients.length ? [records[j], patients[j]] : [totals[summed][j], mass[summed][j]];
     return number(people ? many / people : null, 2);
   };
   const counted = patients.length > 0 || summed >= 0;
