@@ -55,14 +55,14 @@ matrix:
 # and for other rights; the wheel does the demo in an environment of its own.
 dist: export SOURCE_DATE_EPOCH := 1580601600
 dist: $(DEV)
-	rm -rf dist $(TRIAL) $(AGAIN)
+	rm -rf dist/*.whl dist/*.tar.gz $(TRIAL) $(AGAIN)
 	$(BIN)/hatchling build -d dist
 	mkdir -p $(AGAIN)
 	tar -xzf dist/*.tar.gz -C $(AGAIN) --strip-components=1
 	rm $(AGAIN)/PKG-INFO
 	umask 077; cd $(AGAIN) && $(CURDIR)/$(BIN)/hatchling build -d dist
-	for file in dist/*; do cmp $$file $(AGAIN)/$$file || exit 1; done
-	$(BIN)/python -m pip hash dist/*
+	for file in dist/*.whl dist/*.tar.gz; do cmp $$file $(AGAIN)/$$file || exit 1; done
+	$(BIN)/python -m pip hash dist/*.whl dist/*.tar.gz
 	$(PYTHON) -m venv $(TRIAL)
 	$(TRIAL)/bin/python $(LOCKED) -r requirements/build.txt
 	$(TRIAL)/bin/python $(LOCKED) -r requirements/runtime.txt

@@ -11,10 +11,15 @@ SECTIONS = (
     "records",
     "accuracy",
     "starts",
+    "wide",
     "numbers",
     "sureness",
+    "relate",
     "protection",
+    "mixed",
+    "burden",
     "scale",
+    "relate_scale",
 )
 
 if __name__ == "__main__":

@@ -36,4 +36,16 @@ def test_serve_passes_its_limits_on_and_has_usual_ones(comorb, monkeypatch):
     assert given.proxies == ("10.0.0.1",)
     assert (given.limits, given.fit_memory) == (Limits(500_000_000, 7, 5, 1_500_000_000), 3e9)
     assert usual.limits == Limits(10**10, 200_000_000, 20_000, usual.read_memory)
-    assert usual.fit_memory >= 4 << 30
+    assert usual.fit_memory >= 1 << 30
+
+
+def test_in_a_container_half_of_its_memory_is_usual(comorb, monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(serve, "run_explorer", lambda settings, *_: seen.append(settings))
+    for told in ("3000000000\n", "max\n", "1000000000\n"):
+        (tmp_path / "memory.max").write_text(told)
+        monkeypatch.setattr(serve, "_CONTAINER", tmp_path / "memory.max")
+        comorb("serve", "--no-browser")
+    assert [each.read_memory for each in (seen[0], seen[2])] == [4 << 30] * 2
+    assert [each.fit_memory for each in (seen[0], seen[2])] == [1_500_000_000, 1 << 30]
+    assert seen[1].fit_memory != seen[0].fit_memory

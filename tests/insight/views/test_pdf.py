@@ -26,13 +26,13 @@ def test_a_pdf_has_its_pages_and_is_always_the_same(full: Profile, tmp_path: Pat
     report_pdf(full, str(two))
     assert one.read_bytes() == two.read_bytes()
     assert one.read_bytes().startswith(b"%PDF")
-    assert pages(one) == 1 + 2 + 1 + 2 + 1
+    assert pages(one) == 1 + 2 + 1 + 2 + 3 + 1
 
 
 def test_many_clusters_take_more_pages(tmp_path: Path) -> None:
     path = tmp_path / "many.pdf"
     report_pdf(sampled(33).protected(11), path)
-    assert pages(path) == 2 + 2 + 5 + 1
+    assert pages(path) == 2 + 2 + 5 + 4 + 1
 
 
 def texts(figure: object) -> list[str]:
@@ -105,8 +105,10 @@ def test_long_names_are_wrapped_and_not_cut(full: Profile) -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_outcomes_stand_with_their_intervals(full: Profile, place: int) -> None:
     died = next(outcome for outcome in full.outcomes if outcome.name == "died")
-    values = died.estimate[0, place], died.low[0, place], died.high[0, place]
-    expected = "{:.1f}% ({:.1f}–{:.1f})".format(*(100 * value for value in values))
+    shown = died.corrected
+    values = shown.estimate[0, place], shown.low[0, place], shown.high[0, place]
+    mark = "*" * died.differs(0, place)
+    expected = f"{{:.1f}}%{mark} ({{:.1f}}–{{:.1f}})".format(*(100 * value for value in values))
     found = [text for figure in pdf._outcomes(full) for text in texts(figure)]
     assert expected in found
     assert "Died" in found

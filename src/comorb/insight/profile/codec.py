@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
-from functools import cache
+from functools import partial
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, g
 import numpy as np
 
 from comorb.errors import StorageError
+from comorb.insight.profile import feature_codec
 from comorb.insight.profile.contents import (
     Caveats,
     Cluster,
+    Corrected,
     Heatmap,
     Outcome,
     Pair,
     Provenance,
 )
+from comorb.insight.profile.further import plain_parts, read_parts
 from comorb.insight.profile.intervals import wilson
 from comorb.model.arrays import Floats
 from comorb.records.codes.systems import title_of
@@ -35,6 +38,7 @@ _SEAL = ',"seal":"'  # the last field: SHA-256 of all that stands before it
 ARRAYS = (
     *("counts", "prevalence", "totals", "overall", "low", "high", "weights", "means", "expected"),
 )
+FIGURES = ("estimate", "low", "high")
 WHOLE = ("counts", "totals", "known")
 
 
@@ -54,6 +58,8 @@ def encode(profile: Profile) -> str:
         "heatmap": asdict(profile.heatmap),
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
+        **feature_codec.encode(profile.features, _outcome),
+        **plain_parts(profile),
     }
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
     return f'{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}"}}'
@@ -122,6 +128,10 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         "heatmap": drawn,
         "caveats": _caveats(plain.get("caveats", {})),
         "ranks": _ranks(plain.get("ranks", ()), k, d),
+        "features": feature_codec.decode(
+            plain.get("features", ()), partial(_read_outcome, width=k + 1), k, d
+        ),
+        **read_parts(plain, k, d),
     }
 
 
@@ -134,7 +144,8 @@ def _wilson(plain: dict[str, Any], clusters: tuple[Cluster, ...]) -> dict[str, A
 
 def _caveats(plain: dict[str, Any]) -> Caveats:
     pairs = tuple(_typed(Pair(**pair)) for pair in plain.get("pairs", ()))
-    return _typed(Caveats(**plain | {"pairs": pairs}))
+    taken = tuple(tuple(map(float, row)) for row in plain.get("classification", ()))
+    return _typed(Caveats(**plain | {"pairs": pairs, "classification": taken}))
 
 
 def _ranks(plain: Any, k: int, d: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -157,21 +168,19 @@ def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
     known, counts, *figures = (_array(plain, key, shape) for key, shape in shapes.items())
     estimate, low, high = figures
     name, kind, values = plain["name"], plain["kind"], tuple(plain["values"])
-    outcome = Outcome(name, kind, values, known, counts, estimate, low, high)
+    better, told = None, plain.get("corrected")
+    if told is not None:
+        better = Corrected(*(_array(told, key, (v, width)) for key in FIGURES))
+    outcome = Outcome(name, kind, values, known, counts, estimate, low, high, corrected=better)
     return _typed(outcome, ("name", "kind", "values"))
 
 
 def _typed(made: T, names: tuple[str, ...] = ()) -> T:
     """Return an object of plain values, all or some of them, that are of the types they should."""
-    for name, hint in _hints(type(made)).items():
+    for name, hint in get_type_hints(type(made)).items():
         if (not names or name in names) and not _fits(getattr(made, name), hint):
             raise TypeError(name)
     return made
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -188,11 +197,14 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
     texts = {"name": outcome.name, "kind": outcome.kind, "values": outcome.values}
-    arrays = ("known", "counts", "estimate", "low", "high")
-    return {**texts, **{name: _plain(outcome, name) for name in arrays}}
+    arrays = ("known", "counts", *FIGURES)
+    better = outcome.corrected
+    corrected = None if better is None else {name: _plain(better, name) for name in FIGURES}
+    own = {name: _plain(outcome, name) for name in arrays}
+    return {**texts, **own, "corrected": corrected}
 
 
-def _plain(holder: Profile | Outcome, name: str) -> Any:
+def _plain(holder: Profile | Outcome | Corrected, name: str) -> Any:
     values: Floats = getattr(holder, name)
     hidden = np.isnan(values)
     numbers = np.where(hidden, 0, values)

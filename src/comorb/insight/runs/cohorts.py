@@ -17,6 +17,7 @@ import pyarrow as pa
 from comorb.errors import RecordsError, StorageError
 from comorb.insight.runs.progress import Progress, Tell, silent
 from comorb.model.blocks import Blocks
+from comorb.model.kinds.variable import Variable
 from comorb.records.archive import CohortFile, load_cohort
 from comorb.records.beside import main_and_beside
 from comorb.records.cohort import Cohort
@@ -57,11 +58,14 @@ class AnyCohort(Protocol):
 
     def __len__(self) -> int: ...
 
-    def blocks(self) -> Blocks:
-        """Return the rows in blocks."""
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the rows in blocks, their features as the variables of a model see them."""
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block, which begins with the row ``start``."""
+
+    def part(self, block: int, start: int, size: int) -> Cohort:
+        """Return the records of a block, which begins with the row ``start``."""
 
     def sample(self, most: int) -> tuple[Cohort, int]:
         """Return records that describe the cohort, and the step between them."""

@@ -23,6 +23,7 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 def open_arrow(source: OpenedSource, file: Path) -> SourceTable:
     """Open an Arrow file or stream; it stays on the disk until it is read."""
     answer = run_apart(check_arrow, _refusal(file.name), str(file))
+    source.note(f"{file.name} may be damaged unseen: Arrow files have no checksums")
     if not answer["closed"]:
         source.note(f"{file.name} has no mark at its end, so records may be missing")
     return guarded(file.name, lambda: register_table(source, file.name, _table(file)))

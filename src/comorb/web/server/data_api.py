@@ -53,7 +53,10 @@ MapKey = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
 class Rules(BaseModel):
-    """Which records are kept, and which codes."""
+    """Which records are kept, which codes, and which columns beside them are features.
+
+    A feature is asked for as on the command line, such as 'age' or 'hba1c=number'.
+    """
 
     having: list[Code] = Field(default=[], max_length=200)
     without: list[Code] = Field(default=[], max_length=200)
@@ -67,6 +70,7 @@ class Rules(BaseModel):
     code_map: MapKey | None = None
     chronic: bool = False
     scores: list[Code] = Field(default=[], max_length=10)
+    features: list[Text] = Field(default=[], max_length=100)
 
 
 class Search(BaseModel):
@@ -98,6 +102,8 @@ class Columns(BaseModel, extra="forbid"):
     cost: Text | None = None
     site: Text | None = None
     weight: Text | None = None
+    discharged: Text | None = None
+    disposition: Text | None = None
     category: list[Text] = Field(default=[], max_length=1000)
     number: list[Text] = Field(default=[], max_length=1000)
     ignored: list[Text] = Field(default=[], max_length=1000)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from comorb.web.server.data_api import NO_NUL, Code, Text
+from comorb.web.server.data_api import NO_NUL, Text
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import Errand, followed
 from comorb.web.server.refusals import RefusedError
@@ -39,9 +39,9 @@ router = APIRouter(prefix="/api/v1", tags=["results"])
 
 
 class Asked(BaseModel):
-    """The codes of one record, as they are written in the records."""
+    """The codes of one record, as they are written in the records, and values such as age=82."""
 
-    codes: list[Code] = Field(min_length=1, max_length=200)
+    codes: list[Text] = Field(min_length=1, max_length=200)
 
 
 class Ranking(BaseModel):
