@@ -34,7 +34,9 @@ def guided(executions: int, names: Sequence[str]) -> tuple[int, list[str], str]:
 def _attack(name: str, executions: int) -> tuple[int, list[str]]:
     with tempfile.TemporaryDirectory(prefix="torture-") as place:
         folder = Path(place)
-        words = [sys.executable, "-m", "torture.guided", name, place, str(executions)]
+        words = [sys.executable, "-m", "torture.guided", name, place]
+        limited(words, ROOT, environment(folder), _SECONDS, 6 * GIGABYTE)
+        words.append(str(executions))
         ended = limited(words, ROOT, environment(folder), _SECONDS, 6 * GIGABYTE)
         told = re.findall(r"Done (\d+) runs|^#(\d+)\s", ended.err, re.MULTILINE)
         count = max((int(one or two) for one, two in told), default=0)
@@ -46,7 +48,18 @@ def _attack(name: str, executions: int) -> tuple[int, list[str]]:
         return count, [told_end]
 
 
-def _main(name: str, folder: Path, executions: int) -> None:
+def _write_seeds(name: str, folder: Path) -> None:
+    """Write the seeds of a target, which may take compiled code, before any is looked at."""
+    from torture.fuzz import all_targets
+
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    seeds = all_targets(("codes", "files"))[name].seeds(folder)
+    for number, seed in enumerate(seeds[:200]):
+        (corpus / str(number)).write_bytes(seed)
+
+
+def _fuzz(name: str, folder: Path, executions: int) -> None:
     import atheris
 
     with atheris.instrument_imports(include=list(_GUIDING)):
@@ -54,18 +67,18 @@ def _main(name: str, folder: Path, executions: int) -> None:
         from torture.target import ends_well
 
         target = all_targets(("codes", "files"))[name]
-    corpus = folder / "corpus"
-    corpus.mkdir()
-    seeds = target.seeds(folder)
-    for number, seed in enumerate(seeds[:200]):
-        (corpus / str(number)).write_bytes(seed)
-    options = [f"-runs={executions}", "-seed=1", "-timeout=25", "-rss_limit_mb=4000", "-max_len=60000"]
-    atheris.Setup(
-        [sys.argv[0], str(corpus), *options, f"-artifact_prefix={folder}/found-"],
-        lambda data: ends_well(target, data, folder),
-    )
+
+    def attack(data: bytes) -> None:
+        ends_well(target, data, folder)
+
+    options = [f"-runs={executions}", "-seed=1", "-timeout=25", "-rss_limit_mb=4000"]
+    words = [sys.argv[0], f"{folder}/corpus", *options, "-max_len=60000"]
+    atheris.Setup([*words, f"-artifact_prefix={folder}/found-"], attack)
     atheris.Fuzz()
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    if len(sys.argv) > 3:
+        _fuzz(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        _write_seeds(sys.argv[1], Path(sys.argv[2]))
