@@ -283,6 +283,7 @@ class Cohort:
             ids=self.ids.slice(start, size),
             covariates=self.covariates.slice(start, size),
             weights=None if self.weights is None else self.weights[rows],
+            features=None if self.features is None else self.features.at(rows),
             ledger=part_ledger(size, len(self.codes), notes),
         )
 
@@ -360,9 +361,7 @@ class Cohort:
             ids=self.ids.take(pa.array(rows)),
             covariates=self.covariates.take(pa.array(rows)),
             weights=None if self.weights is None else self.weights[rows],
-            features=None
-            if self.features is None
-            else replace(self.features, values=self.features.values[rows]),
+            features=None if self.features is None else self.features.at(rows),
             ledger=self.ledger.add("records", rule, len(self), len(rows)),
         )
 
