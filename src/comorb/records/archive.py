@@ -19,8 +19,8 @@ from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.kinds.variable import Variable
+from comorb.records.asked import Asked
 from comorb.records.cohort import Cohort, as_matrix
-from comorb.records.featuring import Asked
 from comorb.records.ledger import Ledger
 from comorb.storage import fingerprint_of, write_whole
 

@@ -75,9 +75,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     check_codes(model, cohort)
     k = model.n_components
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
-    if check is None:
-        with workers(-1) as executor:
-            check = check_model(model, cohort.blocks(model.variables), executor)
+    check = check or _check(model, cohort)
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)
@@ -88,6 +86,11 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     made, cohort = with_signs(made, cohort, model, assigned.labels, weights, keys)
     made = _checked(made, cohort, assigned, check, keys)
     return made if stability is None else made.with_stability(stability)
+
+
+def _check(model: Mixture, cohort: Cohort) -> Check:
+    with workers(-1) as executor:
+        return check_model(model, cohort.blocks(model.variables), executor)
 
 
 def _checked(
