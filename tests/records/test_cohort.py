@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comorb.errors import InputError, RecordsError
-from comorb.records.featuring import Asked
+from comorb.records.asked import Asked
 from comorb.records.ledger import Ledger
 from tests.records.helpers import make
 

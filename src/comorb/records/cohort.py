@@ -22,15 +22,9 @@ from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared_for
+from comorb.records.asked import AnyAsked, Asked
 from comorb.records.codes.systems import systems_by_kind
-from comorb.records.featuring import (
-    AnyAsked,
-    Asked,
-    column_of,
-    decide_all,
-    feature_table,
-    holding,
-)
+from comorb.records.featuring import column_of, decide_all, feature_table, holding
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint

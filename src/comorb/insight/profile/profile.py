@@ -33,6 +33,7 @@ from comorb.records.codes.system import LEVELS
 from comorb.records.codes.systems import SYSTEMS, systems_by_kind
 
 FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
+MORE = 1.1  # times as common as over all a sign is at least, to be relevant
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +201,7 @@ class Profile:
         -------
         ndarray of int
             Without universal codes and those that are not told. A sign of a feature, of which
-            every record has one, is there where it is surely more common than over all.
+            every record has one, is there where it is surely a tenth more common than over all.
         """
         if not 0 <= cluster < self.k:
             raise InputError(f"expected a cluster from 0 to {self.k - 1}, got {cluster}")
@@ -212,7 +213,7 @@ class Profile:
         low = self.low[cluster]
         scores[list(self.universal)] = np.nan
         scores[~((low >= floor) & (self.counts[cluster] >= FEWEST))] = np.nan
-        scores[self.n_codes :][low[self.n_codes :] <= self.overall[self.n_codes :]] = np.nan
+        scores[self.n_codes :][low[self.n_codes :] < MORE * self.overall[self.n_codes :]] = np.nan
         order = np.argsort(-scores, kind="stable")
         return np.asarray(order[: min(n, int(np.sum(~np.isnan(scores))))])
 

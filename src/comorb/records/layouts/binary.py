@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.features import Kind
-from comorb.records.featuring import Asked
+from comorb.records.asked import Asked
 from comorb.records.layouts.columns import FEW, Columns
 from comorb.records.layouts.covariates import shown_names
 from comorb.records.layouts.description import Layout
