@@ -11,10 +11,12 @@ SECTIONS = (
     "records",
     "accuracy",
     "starts",
+    "wide",
     "numbers",
     "sureness",
     "relate",
     "protection",
+    "mixed",
     "scale",
     "relate_scale",
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from comorb.insight.runs.stability import stability
     from comorb.insight.views.report import report
     from comorb.model.estimator import BernoulliMixture, choose_k
+    from comorb.model.latent_class import LatentClassModel
     from comorb.model.mixture import Mixture
     from comorb.model.relating.first_step import first_step
     from comorb.model.relating.relation import (
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BernoulliMixture": "comorb.model.estimator",
     "Cohort": "comorb.records.cohort",
+    "LatentClassModel": "comorb.model.latent_class",
     "Layout": "comorb.records.layouts.description",
     "Mixture": "comorb.model.mixture",
     "Profile": "comorb.insight.profile.profile",
@@ -53,6 +55,7 @@ _HOMES = {
 __all__ = [
     "BernoulliMixture",
     "Cohort",
+    "LatentClassModel",
     "Layout",
     "Mixture",
     "Profile",

@@ -13,7 +13,10 @@ from comorb.cli.options import least_count
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.folder import load_profile
 
-TELL_COUNTS = ("assign", "choose", "compare", "fit", "inspect", "profile", "report", "stability")
+TELL_COUNTS = (
+    *("assign", "choose", "compare", "fit", "inspect", "profile", "report", "rules", "slices"),
+    "stability",
+)
 TELL_NONE = {
     "audit": "who did what, by id",
     "demo": "simulated patients",

@@ -10,6 +10,8 @@ COMMANDS = {
     "choose": "Find out how many clusters records hold.",
     "stability": "See how well clusters come out again in parts of the records.",
     "profile": "Show the clusters of a run.",
+    "rules": "Show short rules for the clusters of a run, and how often they are right.",
+    "slices": "Show the clusters of a run by age, sex, site or time.",
     "report": "Write the report of a run again, for print or to share.",
     "compare": "Compare the clusters of two runs.",
     "inspect": "Say what records hold: layout, columns, coding system, counts and problems.",

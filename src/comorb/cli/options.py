@@ -15,12 +15,23 @@ import typer
 from comorb.cli.sources import kinds_of, sources_of
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
-from comorb.records.layouts.description import COVARIATES, LISTS, Layout
+from comorb.records.layouts.description import COVARIATES, LISTS, VISITS, Layout
 
 if TYPE_CHECKING:
     from comorb.records.preparation import Preparation
 
-ROLES = ("codes", "record", "patient", "part", "separator", "yes", "version", *COVARIATES, *LISTS)
+ROLES = (
+    "codes",
+    "record",
+    "patient",
+    "part",
+    "separator",
+    "yes",
+    "version",
+    *COVARIATES,
+    *VISITS,
+    *LISTS,
+)
 
 Records = Annotated[
     str,
@@ -136,6 +147,16 @@ Scores = Annotated[
     ),
 ]
 
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature",
+        metavar="NAME[=KIND]",
+        help="A column beside the codes that the clusters are found by too: its kind is binary, "
+        "category, count or number (number:log, number:rank), recognised when left out. "
+        "Repeatable.",
+    ),
+]
 Weights = Annotated[
     str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
 ]
@@ -235,6 +256,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     code_map: Map = None,
     chronic: Chronic = False,
     score: Scores = None,
+    feature: Features = None,
     weights: Weights = None,
     kinds: Kinds = None,
     table: Table = None,
@@ -243,6 +265,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
 ) -> Preparation:
     """Return the preparation that the options ask for."""
     from comorb.records.codes.own_map import opened_map
+    from comorb.records.featuring import as_asked
     from comorb.records.preparation import Preparation
 
     return Preparation(
@@ -259,6 +282,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
         code_map=opened_map(code_map),
         chronic=chronic,
         scores=tuple(score or ()),
+        features=as_asked(feature or ()),
         kinds=kinds_of(kinds),
         layouts=layouts_of(column),
         **_bounds(where or []),

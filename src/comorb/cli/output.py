@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comorb.cli.summaries import profile_summary
+from comorb.cli.usage_tables import show_burden, show_drift, show_rule
 from comorb.insight.views.drawing import save
 from comorb.storage import check_file
 
@@ -126,7 +127,9 @@ def show_profile(summary: dict[str, Any]) -> None:
     if summary["explained_by_length"] is not None:
         share = _share(summary["explained_by_length"])
         console.print(f"The cluster of a record explains {share} of how many codes it has.")
+    _show_influence(summary)
     _show_pairs(summary["often_together"])
+    show_burden(summary["burden"])
     stable = any(cluster["stability"] is not None for cluster in summary["clusters"])
     console.print(
         "Before a diagnosis: how many of the cluster have it. Confidence: the mean probability "
@@ -134,6 +137,18 @@ def show_profile(summary: dict[str, Any]) -> None:
         + " Stability: how much of the cluster comes back from parts of the records."
         * stable
     )
+
+
+def _show_influence(summary: dict[str, Any]) -> None:
+    """Print how far codes and features set the clusters apart, and what is missing of them."""
+    if "influence" not in summary:
+        return
+    parts = ", ".join(f"{name} {_share(share)}" for name, share in summary["influence"].items())
+    typer.echo(f"What sets the clusters apart: {parts}.")
+    gaps = [one for one in summary["features"] if one["missing"] != 0]
+    if gaps:
+        told = ", ".join(f"{one['name']} {_share(one['missing'], 1)}" for one in gaps)
+        typer.echo(f"Missing: {told}.")
 
 
 def _show_pairs(pairs: list[dict[str, Any]]) -> None:
@@ -165,6 +180,7 @@ def show_assigned(summary: dict[str, Any]) -> None:
         typer.echo(f"Passed over, as the model doesn't know them: {first}")
         if len(unknown) > 5:
             typer.echo(f"and {counted(len(unknown) - 5, 'other code')} (--json lists them all)")
+    show_drift(summary["drift"])
 
 
 def _show_rules(summary: dict[str, Any]) -> None:
@@ -187,6 +203,7 @@ def show_cluster(summary: dict[str, Any]) -> None:
         for one in summary["patients"]:
             table.add_row(one["what"], _figure(one, "cluster"), _figure(one, "all"))
         console.print(table)
+    show_rule(summary["rules"])
 
 
 def show_comparison(summary: dict[str, Any]) -> None:

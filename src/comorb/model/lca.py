@@ -12,12 +12,14 @@ from typing import Self
 
 import numpy as np
 
+from comorb.model import traits
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, from_csr, map_reduce, rounded
 from comorb.model.choice import Choice, ClassRow
 from comorb.model.em import EMResult, Stopping, em, fine_tolerance
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
+from comorb.model.prepared import prepared_for
 from comorb.model.start import best_start
 from comorb.model.threads import single_threaded
 
@@ -92,9 +94,8 @@ def _sure(model: Mixture, total: float, rows: Rows) -> Sure:
 def _row(
     model: Mixture, likelihood: float, sure: Sure, held_out: float, stability: float
 ) -> ClassRow:
-    k, d = model.means.shape
+    k, count = model.n_components, model.n_parameters
     n = float(sure.sizes.sum())
-    count = k * d + k - 1
     precision = np.divide(sure.tops, sure.sizes, out=np.zeros(k), where=sure.sizes > 0)
     doubt = np.maximum(1 - precision, 1e-12)
     prior = model.weights / np.maximum(1 - model.weights, 1e-12)
@@ -160,8 +161,9 @@ def _drawn_ratio(few: Mixture, many: Mixture, n: int, turn: int) -> float:
     """Return 2(ℓ_k − ℓ_{k−1}) on records drawn from the model with fewer classes."""
     seed = int.from_bytes(sha256(few.key + turn.to_bytes(4, "little")).digest()[:8], "little")
     rng = np.random.default_rng(seed)
-    matrix, _ = few.sample(n, rng)
-    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
+    matrix, labels = few.sample(n, rng)
+    features = prepared_for(few.variables, few.sample_features(labels, rng))
+    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], features=features)
     stopping = Stopping(tol=fine_tolerance(blocks.weight) * 100, max_iter=1000)
     low = em(blocks, few, None, stopping)
     starts = [many, *(_split(low.model, place, rng) for place in range(few.n_components))]
@@ -177,4 +179,11 @@ def _split(model: Mixture, place: int, rng: np.random.Generator) -> Mixture:
     means[place] = np.clip(own - apart, 0.001, 0.999)
     weights = np.append(model.weights, model.weights[place] / 2)
     weights[place] /= 2
-    return Mixture(weights / weights.sum(), means)
+    parameters = np.vstack([model.parameters, model.parameters[place]])
+    for variable, at in traits.by_parameters(model.variables):
+        noise = SPREAD * rng.choice([-1.0, 1.0], size=(1, variable.width))
+        parameters[-1:, at] = variable.shifted(model.parameters[place : place + 1, at], noise)
+        parameters[place : place + 1, at] = variable.shifted(
+            model.parameters[place : place + 1, at], -noise
+        )
+    return Mixture(weights / weights.sum(), means, model.variables, parameters)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from comorb.insight.runs.lca import class_tables, methods_text
 from comorb.model.choose import choose
+from comorb.model.features import Feature, FeatureTable
 from tests.insight.conftest import make_cohort
 
 
@@ -61,7 +64,7 @@ def test_methods_for_a_paper(tables):
     assert tables.methods.endswith(
         " A bootstrap likelihood-ratio test with 2 draws of 2 against 1 classes gave p = 0.333."
     )
-    assert "of 600 records" in methods_text(tables.choice, 8, 11)
+    assert "of 600 records" in methods_text(tables.choice, "8 binary indicators", 11)
 
 
 def test_protected_tables_tell_nothing_of_few(choice, cohort):
@@ -87,3 +90,25 @@ def test_protected_tables_tell_nothing_of_few(choice, cohort):
     assert hidden["fit"]["smallest_n"] == [600, None]
     assert hidden["fit"]["smallest_share"][1] is None
     assert hidden["classes"]["share"][1:] == [None, None]
+
+
+def test_features_have_a_table_of_their_own_and_take_part_in_the_test():
+    rng = np.random.default_rng(3)
+    plain = make_cohort()
+    group = rng.random(len(plain)) < 0.4
+    age = 50 + 20 * group + rng.normal(size=len(plain))
+    values = np.column_stack([rng.random(len(plain)) < 0.2 + 0.6 * group, age])
+    features = Feature("smoker", "binary", ("no", "yes")), Feature("age", "number")
+    cohort = replace(plain, features=FeatureTable(features, values))
+    made = class_tables(choose(cohort.blocks(), [1, 2]), cohort, draws=1)
+    assert "to 10 indicators of 600 records" in made.methods
+    fit, sheet = made.sheets["fit"], made.sheets["features"]
+    assert fit["parameters"] == [8 + 1 + 2, 1 + 2 * (8 + 1 + 2)]
+    assert fit["blrt_p"] == [None, 0.5]
+    rows = list(zip(sheet["feature"], sheet["value"], sheet["figure"], strict=True))
+    means = sorted(figure for name, value, figure in rows if (name, value) == ("age", "mean"))
+    assert means == pytest.approx([50, 70], abs=0.5)
+    shares = [figure for name, _, figure in rows if name == "smoker"]
+    assert sum(shares) == pytest.approx(2, abs=1e-3)
+    hidden = class_tables(made.choice, cohort, least=100).sheets["features"]
+    assert len(hidden["figure"]) < len(sheet["figure"])

@@ -15,7 +15,15 @@ from comorb.errors import InputError
 from comorb.insight.profile.compare import compare
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import charts
-from comorb.insight.views.charts import choice, comparison, frequency, heatmap, relevance, sizes
+from comorb.insight.views.charts import (
+    burden,
+    choice,
+    comparison,
+    frequency,
+    heatmap,
+    relevance,
+    sizes,
+)
 from comorb.model.choose import Choice, Row
 from tests.insight.conftest import sampled
 
@@ -32,6 +40,17 @@ def drawn(ax: Axes) -> None:
 @pytest.fixture(params=[2, 33])
 def some(request: pytest.FixtureRequest) -> Profile:
     return PROFILES[request.param]
+
+
+def test_the_burden_has_a_pair_of_bars_for_each_cluster(full: Profile) -> None:
+    assert full.burden is not None
+    totals = np.array([[30.0, 70.0, 100.0]])
+    used = replace(full.burden, columns=("los",), totals=totals, shares=totals / 100)
+    ax = burden.draw(replace(full, burden=used))
+    drawn(ax)
+    told = [text.get_text() for text in ax.texts]
+    assert {"30% of days in bed", "70% of days in bed"} < set(told)
+    assert len(ax.patches) == 2 * full.k
 
 
 def test_every_chart_draws(some: Profile) -> None:

@@ -26,13 +26,13 @@ def test_a_pdf_has_its_pages_and_is_always_the_same(full: Profile, tmp_path: Pat
     report_pdf(full, str(two))
     assert one.read_bytes() == two.read_bytes()
     assert one.read_bytes().startswith(b"%PDF")
-    assert pages(one) == 1 + 2 + 1 + 2 + 1
+    assert pages(one) == 1 + 2 + 1 + 2 + 3 + 1
 
 
 def test_many_clusters_take_more_pages(tmp_path: Path) -> None:
     path = tmp_path / "many.pdf"
     report_pdf(sampled(33).protected(11), path)
-    assert pages(path) == 2 + 2 + 5 + 1
+    assert pages(path) == 2 + 2 + 5 + 4 + 1
 
 
 def texts(figure: object) -> list[str]:

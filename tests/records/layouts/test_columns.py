@@ -29,7 +29,12 @@ def test_wide_with_the_columns_of_national_surveys():
         }
     )
     assert layout == Layout(
-        "wide", ("dx1", "dx2", "dx3"), record="record_id", age="age_years", sex="sex"
+        "wide",
+        ("dx1", "dx2", "dx3"),
+        record="record_id",
+        age="age_years",
+        sex="sex",
+        disposition="discharge",
     )
 
 

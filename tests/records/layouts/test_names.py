@@ -40,6 +40,12 @@ CALLED = {
     "site": "hospital|Hospital ID|site|facility_id|PRVDR_NUM|HOSP_NIS|Krankenhaus|Klinik|Hôpital|"
     "établissement|FINESS|Centro|código hospital|Centre|Ospedale|Struttura|codice struttura|"
     "Instituição|CNES|Ziekenhuis|Instelling",
+    "discharged": "discharge_date|Discharge Time|NCH_BENE_DSCHRG_DT|dischtime|Entlassungsdatum|"
+    "date de sortie|Fecha de alta|data d'alta|Data dimissione|data_saida|ontslagdatum|"
+    "visit_end_date",
+    "disposition": "discharge|discharge_disposition|discharge_disposition_id|DISPUNIFORM|"
+    "PTNT_DSCHRG_STUS_CD|discharge_location|Entlassungsgrund|mode de sortie|motivo de alta|"
+    "tipo de alta|motiu d'alta|modalità di dimissione|motivo de saída|ontslagbestemming",
     "version": "icdv|icd_version|ICD Version|code_type|vocabulary_id",
 }
 CODES = (

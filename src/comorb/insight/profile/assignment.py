@@ -58,7 +58,11 @@ def assign(
     united = None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
     with workers(n_jobs) as executor:
         parts = list(
-            map_blocks(partial(assign_rows, model, united, temperature), cohort.blocks(), executor)
+            map_blocks(
+                partial(assign_rows, model, united, temperature),
+                cohort.blocks(model.variables),
+                executor,
+            )
         )
     k = model.n_components if united is None else united.shape[1]
     nothing = np.empty((0, k))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from comorb.errors import StorageError
+from comorb.insight.profile import feature_codec
 from comorb.insight.profile.contents import (
     Caveats,
     Cluster,
@@ -20,6 +23,7 @@ from comorb.insight.profile.contents import (
     Pair,
     Provenance,
 )
+from comorb.insight.profile.further import plain_parts, read_parts
 from comorb.insight.profile.intervals import wilson
 from comorb.model.arrays import Floats
 from comorb.records.codes.systems import title_of
@@ -28,6 +32,7 @@ from comorb.records.ledger import Line
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
+T = TypeVar("T")
 FORMAT, VERSION = "comorb-profile", 2
 _SEAL = ',"seal":"'  # the last field: SHA-256 of all that stands before it
 ARRAYS = (
@@ -53,6 +58,8 @@ def encode(profile: Profile) -> str:
         "heatmap": asdict(profile.heatmap),
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
+        **feature_codec.encode(profile.features, _outcome),
+        **plain_parts(profile),
     }
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
     return f'{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}"}}'
@@ -83,7 +90,7 @@ def decode(text: str) -> dict[str, Any]:
         raise StorageError("the profile was altered after it was made; make it again")
     try:
         return _fields(plain)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(
             f"the profile is damaged: {error.args[0] if error.args else error!r} is missing or "
             "of the wrong shape; make it again"
@@ -92,10 +99,10 @@ def decode(text: str) -> dict[str, Any]:
 
 def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     source = {key: value for key, value in plain["source"].items() if key != "system_title"}
-    source["lines"] = tuple(Line(**line) for line in source["lines"])
+    source["lines"] = tuple(_typed(Line(**line)) for line in source["lines"])
     source["notes"] = tuple(source["notes"])
     clusters = tuple(
-        Cluster(**{"number": place, **cluster})
+        _typed(Cluster(**{"number": place, **cluster}))
         for place, cluster in enumerate(plain["clusters"], 1)
     )
     if any(one.number >= two.number for one, two in pairwise(clusters)):
@@ -106,13 +113,13 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     if "low" not in plain:
         plain |= _wilson(plain, clusters)
     cells = plain["heatmap"]
-    drawn = Heatmap(
-        tuple(cells["columns"]), tuple(cells["lines"]), cells["per_line"], cells["bits"]
+    drawn = _typed(
+        Heatmap(tuple(cells["columns"]), tuple(cells["lines"]), cells["per_line"], cells["bits"])
     )
     if drawn.rows().shape[0] != sum(drawn.lines) or len(drawn.lines) != k:
         raise ValueError("heatmap")
     return {
-        "source": Provenance(**source),
+        "source": _typed(Provenance(**source)),
         "min_cell": int(plain["min_cell"]),
         **{key: _strings(plain, key, d) for key in ("codes", "names", "labels")},
         "clusters": clusters,
@@ -121,6 +128,10 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         "heatmap": drawn,
         "caveats": _caveats(plain.get("caveats", {})),
         "ranks": _ranks(plain.get("ranks", ()), k, d),
+        "features": feature_codec.decode(
+            plain.get("features", ()), partial(_read_outcome, width=k + 1), k, d
+        ),
+        **read_parts(plain, k, d),
     }
 
 
@@ -132,9 +143,9 @@ def _wilson(plain: dict[str, Any], clusters: tuple[Cluster, ...]) -> dict[str, A
 
 
 def _caveats(plain: dict[str, Any]) -> Caveats:
-    pairs = tuple(Pair(**pair) for pair in plain.get("pairs", ()))
+    pairs = tuple(_typed(Pair(**pair)) for pair in plain.get("pairs", ()))
     taken = tuple(tuple(map(float, row)) for row in plain.get("classification", ()))
-    return Caveats(**plain | {"pairs": pairs, "classification": taken})
+    return _typed(Caveats(**plain | {"pairs": pairs, "classification": taken}))
 
 
 def _ranks(plain: Any, k: int, d: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -160,7 +171,28 @@ def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
     better, told = None, plain.get("corrected")
     if told is not None:
         better = Corrected(*(_array(told, key, (v, width)) for key in FIGURES))
-    return Outcome(name, kind, values, known, counts, estimate, low, high, corrected=better)
+    outcome = Outcome(name, kind, values, known, counts, estimate, low, high, corrected=better)
+    return _typed(outcome, ("name", "kind", "values"))
+
+
+def _typed(made: T, names: tuple[str, ...] = ()) -> T:
+    """Return an object of plain values, all or some of them, that are of the types they should."""
+    for name, hint in get_type_hints(type(made)).items():
+        if (not names or name in names) and not _fits(getattr(made, name), hint):
+            raise TypeError(name)
+    return made
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_args(hint):
+        return any(_fits(value, one) for one in get_args(hint))
+    if hint is float:
+        return type(value) in (int, float) and isfinite(value)
+    return type(value) is hint
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
@@ -183,7 +215,7 @@ def _plain(holder: Profile | Outcome | Corrected, name: str) -> Any:
 
 def _array(plain: dict[str, Any], key: str, shape: tuple[int, ...]) -> Floats:
     values = np.array(plain[key], dtype=np.float64).reshape((0, shape[-1]) if 0 in shape else -1)
-    if values.size != int(np.prod(shape)):
+    if values.size != int(np.prod(shape)) or np.isinf(values).any():
         raise ValueError(key)
     return values.reshape(shape)
 

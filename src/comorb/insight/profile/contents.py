@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from comorb.model.arrays import Floats, Keys, Mask
+from comorb.model.features import Feature, Kind
 from comorb.records.ledger import Line
 
 
@@ -115,6 +116,29 @@ class Outcome:
             return False
         naive, shown = self.estimate[value, place], self.corrected
         return bool(naive < shown.low[value, place] or naive > shown.high[value, place])
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureProfile:
+    """A feature that the clusters were found by, beside the codes."""
+
+    name: str
+    kind: Kind
+    columns: tuple[int, ...]  # its levels, or the parts of its numbers, as places in ``codes``
+    edges: tuple[float, ...]  # the upper ends of the parts of a number but the last
+    influence: float  # its share of what sets the clusters apart; that of the codes is the rest
+    summary: Outcome  # means or shares per cluster, and how many records have a value
+    model: FeatureModel | None = None  # what explains a record by it; None where it is protected
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureModel:
+    """A feature in the model: what it is, what is known of it over all, and of each cluster."""
+
+    feature: Feature
+    tempered: float  # what its evidence is multiplied by
+    facts: tuple[float, ...]
+    parameters: Floats  # (k, m)
 
 
 @dataclass(frozen=True, eq=False)

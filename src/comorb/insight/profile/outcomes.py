@@ -15,8 +15,8 @@ from comorb.insight.profile.corrected import correct, corrected_mean, corrected_
 from comorb.insight.profile.intervals import effective, mean, median, wilson
 from comorb.model.arrays import Floats, Ints, Keys, Mask
 from comorb.model.relating.classification import Classification
-from comorb.records.layouts.names import is_label, role_of
-from comorb.records.layouts.roles import FEW
+from comorb.records.layouts.columns import FEW
+from comorb.records.layouts.names import is_label, present_name
 from comorb.records.values import yes_no
 
 OTHER = "other"
@@ -40,7 +40,7 @@ def summarise(
     the records, outcomes can be protected; with their ``classification`` they are corrected.
     """
     if wanted is not None:
-        wanted = [_present_name(name, table.column_names) for name in wanted]
+        wanted = [present_name(name, table.column_names) for name in wanted]
     missing = set(wanted or ()) - set(table.column_names)
     if missing:
         have = ", ".join(table.column_names) or "none"
@@ -64,11 +64,6 @@ class Records:
     weights: Floats
     keys: Keys | None
     classification: Classification | None
-
-
-def _present_name(name: str, names: Sequence[str]) -> str:
-    role = role_of(name)
-    return role if role and name not in names and role in names else name
 
 
 def _outcome(name: str, column: pa.ChunkedArray, records: Records) -> Outcome | None:

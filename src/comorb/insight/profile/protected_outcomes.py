@@ -14,7 +14,7 @@ from comorb.insight.profile.outcomes import OTHER
 from comorb.model.arrays import Floats, Keys
 from comorb.model.relating.classification import SINGULAR
 
-_TOTALS = np.uint64(0x5851F42D4C957F2D)  # sets the noise of totals apart from that of counts
+TOTALS = np.uint64(0x5851F42D4C957F2D)  # sets the noise of totals apart from that of counts
 
 
 def protect_outcome(
@@ -98,7 +98,7 @@ def _with_noise(full: Outcome, cells: OutcomeCells, known: Floats) -> Outcome:
     The noise of a total is that of a count times what the record that is farthest from the mean
     adds to it.
     """
-    drawn = noise(cells.known ^ _TOTALS) * cells.reach
+    drawn = noise(cells.known ^ TOTALS) * cells.reach
     moved = np.vstack([drawn, np.zeros_like(drawn)])
     step = _steps((full.high - full.low) / 2, full.estimate)
 

@@ -15,12 +15,24 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.profile import heatmap
-from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Pair, Provenance
+from comorb.insight.profile.contents import (
+    Caveats,
+    Cluster,
+    FeatureProfile,
+    Heatmap,
+    Outcome,
+    Pair,
+    Provenance,
+)
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
 from comorb.insight.profile.protected_outcomes import protect_corrected, protect_outcome
+from comorb.insight.profile.protected_parts import (
+    protect_burden,
+    protect_rules,
+    protect_slices,
+)
 from comorb.insight.profile.rough import rough_lines, rough_notes
 from comorb.model.arrays import Floats, Keys, Mask
-from comorb.model.mixture import Mixture
 
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
@@ -71,7 +83,7 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         weights=_weights(full, changed(told, sizes)[:-1]),
         means=shares[:-1],
         expected=shares[-1],
-        outcomes=tuple(_outcome(one, sizes, told, least, full) for one in full.outcomes),
+        outcomes=tuple(_corrected(one, sizes, told, least, full) for one in full.outcomes),
         heatmap=_heatmap(full, counts[:-1], told[:-1], least),
         caveats=_caveats(full, full.cells.pairs, told[:-1], least),
         ranks=tuple(
@@ -80,6 +92,11 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         ),
         cells=None,
         min_cell=least,
+        features=tuple(_feature(one, sizes, told, least) for one in full.features),
+        burden=None if full.burden is None else protect_burden(full.burden, least),
+        slices=tuple(protect_slices(one, least) for one in full.slices),
+        rules=tuple(protect_rules(one, least) for one in full.rules),
+        **_texts(full, least),
     )
 
 
@@ -94,10 +111,15 @@ def _weights(full: Profile, ratio: Floats) -> Floats:
     return digits(weights / np.nansum(weights))
 
 
-def _outcome(outcome: Outcome, sizes: Floats, told: Floats, least: int, full: Profile) -> Outcome:
+def _outcome(outcome: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
     if outcome.cells is None:
         raise InputError("this outcome was counted without keys; fit the clusters again")
-    made = protect_outcome(outcome, outcome.cells, sizes, told, least)
+    return protect_outcome(outcome, outcome.cells, sizes, told, least)
+
+
+def _corrected(outcome: Outcome, sizes: Floats, told: Floats, least: int, full: Profile) -> Outcome:
+    """Return a protected outcome, corrected by what is told of the clusters."""
+    made = _outcome(outcome, sizes, told, least)
     shares = _weights(full, changed(told, sizes)[:-1])
     taken = np.array(_classification(full, told[:-1]))
     each = shares / np.where(told[:-1] > 0, told[:-1], np.nan)
@@ -116,6 +138,23 @@ def _classification(full: Profile, told: Floats) -> tuple[tuple[float, ...], ...
     np.fill_diagonal(rough, 0)
     np.fill_diagonal(rough, 1 - rough.sum(axis=1))
     return tuple(tuple(row) for row in np.round(rough, 2).tolist())
+
+
+def _texts(full: Profile, least: int) -> dict[str, tuple[str, ...]]:
+    """Return codes and names in which levels of few records are not told, as these name them."""
+    texts = {key: list(getattr(full, key)) for key in ("codes", "names", "labels")}
+    for one in full.features:
+        rare = [place for place in one.columns if full.totals[place] < least]
+        for number, place in enumerate(rare, 1):
+            for key, sign in (("codes", "="), ("names", ": "), ("labels", ": ")):
+                texts[key][place] = f"{one.name}{sign}few {number}"
+    return {key: tuple(own) for key, own in texts.items()}
+
+
+def _feature(full: FeatureProfile, sizes: Floats, told: Floats, least: int) -> FeatureProfile:
+    """Return a feature with protected means and shares, and without what the model knows of it."""
+    summary = _outcome(full.summary, sizes, told, least)
+    return replace(full, influence=round(full.influence, 2), summary=summary, model=None)
 
 
 def _cluster(cluster: Cluster, told: float, of_all: float) -> Cluster:
@@ -186,18 +225,3 @@ def _caveats(full: Profile, keys: Keys, sizes: Floats, least: int) -> Caveats:
         ),
         classification=_classification(full, sizes),
     )
-
-
-def told_model(shown: Profile) -> Mixture:
-    """Return the mixture that the counts of a protected profile give.
-
-    A count that is not told stands in the middle of what it may be, a cluster of which nothing is
-    told has the shares of all records.
-    """
-    sizes = np.array([float(cluster.size or 0) for cluster in shown.clusters])[:, None]
-    middle = np.minimum((shown.min_cell - 1) / 2, sizes / 2)
-    overall = np.where(np.isnan(shown.totals), middle.max(), shown.totals) / shown.source.records
-    counts = np.where(np.isnan(shown.counts), middle, shown.counts)
-    means = np.where(sizes > 0, (counts + 0.5) / (sizes + 1), overall)
-    weights = np.nan_to_num(shown.weights, nan=1 / shown.source.records)
-    return Mixture(weights / weights.sum(), np.clip(means, 0, 1))

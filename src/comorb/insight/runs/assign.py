@@ -16,6 +16,7 @@ from comorb.engines import open_engine
 from comorb.insight.profile.assignment import Assignment, assign_rows
 from comorb.insight.runs.alignment import Unknown, align, aligned
 from comorb.insight.runs.cohorts import AnyCohort, open_cohort
+from comorb.insight.runs.drift import Drift, density, drift
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
 from comorb.model.arrays import Floats, Indices, Ints
@@ -37,6 +38,7 @@ class Tally:
     sure: Floats  # the summed probabilities that the records of each cluster belong there
     ledger: Ledger
     unknown: tuple[Unknown, ...]  # codes that the model doesn't know, the most common first
+    drift: Drift  # what changed since the model was fitted
 
 
 def assign_records(  # noqa: PLR0913 - what is told beside the data is told by name
@@ -61,7 +63,8 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
     check_export(Path(path), force)
     saved = load_run_model(model)
     fitted = Preparation.from_dict(saved.preparation)
-    asked = fitted.for_new_records(saved.system, reading, every)
+    features = [variable.feature for variable in saved.mixture.variables]
+    asked = fitted.for_new_records(saved.system, reading, every, features)
     with (
         open_engine(engine or "threads") as executor,
         open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
@@ -78,7 +81,9 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
                 yield assignment_rows(ids, part, saved.numbers)
 
         export(batches(), path, force)
-        return Tally(saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown)
+        found = density(saved.mixture, cohort.blocks(), executor, place)
+        changed = drift(saved, sizes / max(sizes.sum(), 1), *found)
+        return Tally(saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown, changed)
 
 
 def assigned_blocks(
@@ -91,7 +96,7 @@ def assigned_blocks(
     """Yield the ids and the clusters of the records of each block; see `align` for ``place``."""
     start = 0
     assigned = map_blocks(
-        partial(_assigned, mixture, temperature, place), cohort.blocks(), executor
+        partial(_assigned, mixture, temperature, place), cohort.blocks(mixture.variables), executor
     )
     for number, part in enumerate(assigned):
         yield cohort.ids_of(number, start, part.labels.size), part

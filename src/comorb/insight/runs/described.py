@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -16,15 +16,14 @@ from comorb.engines.blockfile import RowGroup, read_group
 from comorb.errors import InputError
 from comorb.insight.runs.cohorts import AnyCohort
 from comorb.model.arrays import Floats
-from comorb.model.blocks import Blocks, Loader, Rows, from_csr
+from comorb.model.blocks import Blocks, Loader, Rows
+from comorb.model.kinds.variable import Variable
 from comorb.model.relating.outcome import categories_of
 from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
+from comorb.records.layouts.columns import FEW
 from comorb.records.layouts.names import role_of
-from comorb.records.layouts.roles import FEW
 from comorb.records.values import yes_no
-
-ROWS = 1 << 16  # of a block in memory
 
 
 @dataclass(frozen=True)
@@ -86,25 +85,24 @@ class DescribedGroup(RowGroup):
         return described(rows, _numbers(self.columns, table))
 
 
-def described_blocks(cohort: AnyCohort, columns: Sequence[Column]) -> Blocks:
-    """Return the blocks of a cohort, each with numbers beside its codes."""
+def described_blocks(
+    cohort: AnyCohort, columns: Sequence[Column], variables: tuple[Variable, ...] = ()
+) -> Blocks:
+    """Return the blocks of a cohort, each with numbers beside its codes.
+
+    Its features are as the ``variables`` of a model see them.
+    """
     wanted = tuple(columns)
+    blocks = cohort.blocks(variables)
     if isinstance(cohort, CohortFile):
-        blocks = cohort.blocks()
         groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
-        loaders = [
-            DescribedGroup(one.path, one.number, one.n_columns, one.total, wanted) for one in groups
-        ]
-        return Blocks(tuple(loaders), blocks.n_rows, blocks.n_columns, blocks.weight)
+        beside: list[Loader] = [DescribedGroup(**vars(one), columns=wanted) for one in groups]
+        return replace(blocks, loaders=tuple(beside))
     assert isinstance(cohort, Cohort)  # noqa: S101 - there are no others
-    matrix = cohort.matrix
-    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], cohort.weights, ROWS)
     numbers = _numbers(wanted, cohort.covariates)
-    parts = [
-        partial(_beside, load, numbers[at * ROWS : (at + 1) * ROWS])
-        for at, load in enumerate(blocks.loaders)
-    ]
-    return Blocks(tuple(parts), blocks.n_rows, blocks.n_columns, blocks.weight)
+    ends = np.cumsum([load().indptr.size - 1 for load in blocks.loaders])
+    parts = zip(blocks.loaders, np.split(numbers, ends[:-1]), strict=True)
+    return replace(blocks, loaders=tuple(partial(_beside, *part) for part in parts))
 
 
 def _beside(load: Loader, numbers: Floats) -> Rows:

@@ -108,7 +108,8 @@ def _check_same_run(folder: RunFolder, profile: Profile) -> None:
         return
     model = storage.load_model(folder.model)
     whole = model.run.get("records") == profile.source.records
-    if (model.codes, model.numbers) != (profile.codes, profile.numbers) or (
+    codes = profile.codes[: profile.n_codes]
+    if (model.codes, model.numbers) != (codes, profile.numbers) or (
         whole and model.data_hash != profile.source.digest
     ):
         raise StorageError(f"it is of another run than {folder.model.name} beside it; fit again")

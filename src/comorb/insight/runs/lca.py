@@ -60,9 +60,14 @@ def class_tables(
         "classes": _classes(choice.classes, least),
         "codes": _codes(model, cohort, executor, least),
     }
+    if model.variables:
+        sheets["features"] = _features(model, blocks.weight, least)
     if blocks.n_columns <= DENSE_COLUMNS:
         sheets["residuals"] = _residuals(model, cohort, executor, least)
-    return ClassTables(choice, sheets, methods_text(choice, blocks.n_columns, least))
+    indicators = f"{blocks.n_columns:,} binary indicators"
+    if model.variables:
+        indicators = f"{blocks.n_columns + len(model.variables):,} indicators"
+    return ClassTables(choice, sheets, methods_text(choice, indicators, least))
 
 
 def _count(value: float, least: int) -> Cell:
@@ -139,6 +144,28 @@ def _codes(model: Mixture, cohort: AnyCohort, executor: Executor | None, least: 
     }
 
 
+def _features(model: Mixture, records: float, least: int) -> Sheet:
+    """Return each feature in each class: the shares of its levels, or what a number is like."""
+    sizes = model.weights * records
+    told = [
+        (j, variable.feature, value, float(figures[j]))
+        for variable, parts in zip(model.variables, model.described().values(), strict=True)
+        for value, figures in parts.items()
+        for j in range(model.n_components)
+        if sizes[j] * (figures[j] if variable.feature.levels else 1) >= least
+    ]
+    return {
+        "class": [j + 1 for j, *_ in told],
+        "feature": [feature.name for _, feature, *_ in told],
+        "kind": [feature.kind for _, feature, *_ in told],
+        "value": [value for *_, value, _ in told],
+        "figure": [
+            round(figure, 4) if feature.levels else _figure(figure, least)
+            for _, feature, _, figure in told
+        ],
+    }
+
+
 def _residuals(model: Mixture, cohort: AnyCohort, executor: Executor | None, least: int) -> Sheet:
     """Return the pairs of codes that the classes fit worst."""
     found = residuals(model, moments(cohort.blocks(), executor), PAIRS)
@@ -152,7 +179,7 @@ def _residuals(model: Mixture, cohort: AnyCohort, executor: Executor | None, lea
     }
 
 
-def methods_text(choice: Choice, columns: int, least: int = 0) -> str:
+def methods_text(choice: Choice, indicators: str, least: int = 0) -> str:
     """Return the sentences on latent classes that can be pasted into a paper."""
     rows = choice.classes
     best = next(row for row in rows if row.k == choice.best)
@@ -160,7 +187,7 @@ def methods_text(choice: Choice, columns: int, least: int = 0) -> str:
     size = _count(best.records, least)
     text = (
         f"Latent class models with {rows[0].k} to {rows[-1].k} classes were fitted by maximum "
-        f"likelihood to {columns:,} binary indicators of {size:,.0f} records (comorb "
+        f"likelihood to {indicators} of {size:,.0f} records (comorb "
         f"{__version__}); the BIC was lowest with {lowest.k} ({lowest.bic:,.1f})"
     )
     entropy = f"relative entropy {best.entropy:.2f}, smallest class {best.smallest_share:.1%}, "

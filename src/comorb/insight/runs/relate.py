@@ -118,7 +118,9 @@ def relate_records(  # noqa: PLR0913 - what is told beside the data is told by n
                 f"({', '.join(map(str, saved.numbers))}), got {question.reference}"
             )
         base = saved.numbers.index(question.reference)
-    asked = Preparation.from_dict(saved.preparation).for_new_records(saved.system, reading, every)
+    features = [variable.feature for variable in saved.mixture.variables]
+    fitted = Preparation.from_dict(saved.preparation)
+    asked = fitted.for_new_records(saved.system, reading, every, features)
     with (
         open_engine(engine or "threads") as executor,
         open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
@@ -151,7 +153,7 @@ def relate_cohort(
     columns = [*outcomes, *leading, *times]
     if not columns:
         raise InputError("expected an outcome, a predictor or a time to relate; name a covariate")
-    blocks = described_blocks(cohort, columns)
+    blocks = described_blocks(cohort, columns, mixture.variables)
     fold = _fold(blocks, mixture, temperature, place, executor)
     first = fold(partial(_first, blocks.weight))
     classification, reach = first.classification, first.reach

@@ -21,11 +21,13 @@ from comorb.engines.blockfile import RowGroup, identity
 from comorb.errors import InputError, StorageError
 from comorb.insight.profile.assignment import Assignment, assign, joined
 from comorb.insight.profile.checking import Check, check_model
+from comorb.insight.profile.gathering import Gathering
 from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assigned_blocks, assignment_rows
 from comorb.insight.runs.cohorts import JOURNAL, AnyCohort, open_cohort, workshop
+from comorb.insight.runs.drift import density_facts
 from comorb.insight.runs.folder import RunFolder
 from comorb.insight.runs.lineage import arrange, kept_names
 from comorb.insight.runs.progress import Pace, Progress, Tell, silent
@@ -124,17 +126,21 @@ def run(
         sample, step = cohort.sample(DESCRIBED)
         tell(Progress("describing", "Assigning the records"))
         sampled: list[Assignment] = []
+        secret, _ = _secret(request)
+        gathering = Gathering(clusters.mixture.n_components, secret, request.outcomes)
 
         def rows() -> Iterator[pa.RecordBatch]:
             start = 0
             tau = clusters.check.caveats.temperature
-            for ids, part in assigned_blocks(cohort, clusters.mixture, tau, executor):
+            blocks = assigned_blocks(cohort, clusters.mixture, tau, executor)
+            for number, (ids, part) in enumerate(blocks):
+                gathering.add(cohort.part(number, start, len(ids)), part.labels)
                 sampled.append(part.every(step, -start % step))
                 start += len(ids)
                 yield assignment_rows(ids, part, clusters.numbers)
 
         folder.save_assignments(rows())
-        made, _ = make_profile(clusters, sample, joined(sampled), request, tell)
+        made, _ = make_profile(clusters, sample, joined(sampled), request, tell, gathering)
         tell(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
         save_model(_saved(cohort, clusters, made, request, digest), folder.model)
@@ -183,8 +189,10 @@ def find(
     mixture, numbers = fitted.mixture_, tuple(range(1, fitted.weights_.size + 1))
     if request.earlier:
         mixture, numbers = arrange(mixture, cohort.codes, request.earlier)
-    check = check_model(mixture, blocks, executor)
+    seen = replace(cohort.blocks(mixture.variables), journal=blocks.journal)
+    check = check_model(mixture, seen, executor)
     facts["temperature"] = check.caveats.temperature
+    facts |= density_facts(mixture, blocks, executor)
     if passes is not None:
         groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
         facts["passes_over_the_file"] = passes.passes + passes.recalled
@@ -195,9 +203,17 @@ def find(
 
 
 def make_profile(
-    clusters: Clusters, sample: Cohort, assigned: Assignment, request: Request, tell: Tell
+    clusters: Clusters,
+    sample: Cohort,
+    assigned: Assignment,
+    request: Request,
+    tell: Tell,
+    gathering: Gathering | None = None,
 ) -> tuple[Profile, Stability | None]:
-    """Return the profile of the clusters, and how well they come out again, if that is wanted."""
+    """Return the profile of the clusters, and how well they come out again, if that is wanted.
+
+    ``gathering`` has what was gathered of all records, where they are more than the sample.
+    """
     measured, notes, reason = None, clusters.notes, clusters.reason
     if request.repeats:
         text = f"Finding the clusters again, in {2 * request.repeats} parts of the records"
@@ -209,6 +225,7 @@ def make_profile(
                 repeats=request.repeats,
                 sample_weight=sample.weights,
                 labels=assigned.labels,
+                features=sample.features,
             )
             if clusters.choice is not None:
                 shares = clusters.mixture.weights.tolist()
@@ -216,11 +233,8 @@ def make_profile(
         except InputError as error:
             notes = (*notes, f"stability was not measured: {error}")
     tell(Progress("describing", "Describing the clusters"))
-    secret = request.secret
-    try:
-        secret = secret or own_secret()
-    except StorageError as error:
-        notes = (*notes, f"the counts of this run can't be protected: {error}")
+    secret, problem = _secret(request)
+    notes = (*notes, *problem)
     made = profile(
         clusters.mixture,
         replace(sample, ledger=sample.ledger.noted(*notes)),
@@ -233,8 +247,17 @@ def make_profile(
         numbers=clusters.numbers,
         check=clusters.check,
         secret=secret,
+        gathering=gathering,
     )
     return made.renamed(kept_names(made, request.earlier)), measured
+
+
+def _secret(request: Request) -> tuple[bytes | None, tuple[str, ...]]:
+    """Return what the keys of records are made with, or None and a note on why there is none."""
+    try:
+        return request.secret or own_secret(), ()
+    except StorageError as error:
+        return None, (f"the counts of this run can't be protected: {error}",)
 
 
 def measure_stability(
@@ -281,5 +304,6 @@ def _saved(
             "records": len(cohort),
             **clusters.facts,
             "reason": made.source.reason,
+            "shares": [cluster.share for cluster in made.clusters],
         },
     )

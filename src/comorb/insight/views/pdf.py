@@ -14,6 +14,7 @@ from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import charts
 from comorb.insight.views.drawing import named
 from comorb.insight.views.palette import colours, palette
+from comorb.insight.views.pdf_usage import rule_pages, slice_pages
 from comorb.insight.views.texts import page_texts
 from comorb.records.ledger import Line
 from comorb.records.values import yes_no
@@ -51,7 +52,7 @@ def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
 
     metadata = {"Title": profile.source.title, "Creator": f"comorb {profile.source.version}"}
     with PdfPages(path, metadata={**metadata, "CreationDate": None}) as pages:
-        for printed in (_summary, _charts, _tables, _outcomes, _closing):
+        for printed in (_summary, _charts, _tables, _features, _outcomes, _usage, _closing):
             for figure in printed(profile):
                 pages.savefig(figure)
 
@@ -66,8 +67,12 @@ def _page(title: str = "") -> Figure:
 
 
 def _charts(profile: Profile) -> list[Figure]:
-    """Return a page for each chart but the first, which is in the summary."""
-    return [_chart(profile, name) for name in charts.CHARTS[1:]]
+    """Return a page for each chart but the first, which is in the summary.
+
+    Where nothing can be added up, there is none of burden.
+    """
+    used = profile.burden is not None and bool(profile.burden.columns)
+    return [_chart(profile, name) for name in charts.CHARTS[1:] if name != "burden" or used]
 
 
 def _chart(profile: Profile, name: str) -> Figure:
@@ -91,6 +96,7 @@ def _summary(profile: Profile) -> list[Figure]:
         "Number of clusters": [source.reason],
         "Data": _ledger(source.lines),
         "Notes": source.notes,
+        "What sets the clusters apart": influences(profile),
         "Counts": [_PROTECTED.format(profile.min_cell - 1) if profile.min_cell else _FULL],
     }
     height = _write(figure, blocks, height - 0.1)
@@ -99,6 +105,10 @@ def _summary(profile: Profile) -> list[Figure]:
         return [figure, _chart(profile, charts.CHARTS[0])]
     charts.draw(charts.CHARTS[0], profile, figure.add_axes((0.36, 0.06, 0.58, room)))
     return [figure]
+
+
+def _usage(profile: Profile) -> list[Figure]:
+    return [*slice_pages(profile, _page), *rule_pages(profile, _page)]
 
 
 def _closing(profile: Profile) -> list[Figure]:
@@ -212,18 +222,39 @@ def _measures(cluster: Cluster) -> list[str]:
     return [f"{cluster.size:,} records, {cluster.share:.1%}", ", ".join([*sure, *stable])]
 
 
+def _features(profile: Profile) -> list[Figure]:
+    """Return the means and shares of the features that the clusters were found by."""
+    summaries = [one.summary for one in profile.features]
+    return _figures(profile, summaries, "Other features (with 95% intervals)")
+
+
+def influences(profile: Profile) -> list[str]:
+    """Return the share of codes and features in what sets the clusters apart, as one line."""
+    parts = [
+        f"{name.replace('_', ' ')} {share:.0%}"
+        for name, share in profile.influence.items()
+        if name != "codes" or profile.n_codes
+    ]
+    return [", ".join(parts)] if profile.features else []
+
+
 def _outcomes(profile: Profile) -> list[Figure]:
-    """Return the outcomes of each cluster with their intervals, six to a page."""
+    """Return the outcomes of each cluster with their intervals."""
+    return _figures(profile, profile.outcomes, "Outcomes and patients (with 95% intervals)")
+
+
+def _figures(profile: Profile, outcomes: Sequence[Outcome], title: str) -> list[Figure]:
+    """Return estimates of each cluster with their intervals, six to a page."""
     every = [
         (outcome, v)
-        for outcome in profile.outcomes
+        for outcome in outcomes
         for v, estimates in enumerate(outcome.estimate)
         if not all(isnan(estimate) for estimate in estimates)
     ]
     figures = []
     for first in range(0, len(every), _FIGURES):
-        figure = _page("Outcomes and patients (with 95% intervals)")
-        if any(outcome.corrected for outcome in profile.outcomes):
+        figure = _page(title)
+        if any(outcome.corrected for outcome in outcomes):
             figure.text(_LEFT, 0.05, page_texts("en")["outcomes.corrected"], fontsize=7.5)
         step = min(0.05, 0.8 / (profile.k + 1))
         rows = 2 if step > 0.035 else 1

@@ -45,7 +45,12 @@ _ICD_VALUE = re.compile(rf"{_ICD10_VALUE.pattern}|[EV]?\d{{2,3}}\.\d{{1,2}}")
 _OF_DISEASE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s*[;,|/\s]\s*")
 _NUMBER_VALUE = re.compile(r"-?[0-9]+([.,][0-9]+)*")
+_DAY_VALUE = re.compile(
+    r"\d{4}[-/.]\d\d[-/.]\d\d.*|\d\d?[-/.]\d\d?[-/.]\d{2,4}.*|(19|20)\d{6}(\.0)?|\d\d?-?[A-Za-z]{3}-?\d{4}.*"
+)
+_WAYS = 60  # in which a visit ends, at most
 _WITH_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
+FEW = 8  # values of a text that is summed up, or of an item, at most
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ class Columns:
         self.check()
         if self.given.codes:
             return self.given.code_columns(self.names)
-        free = self._beside((), {})
+        free = self._free
         for candidates in (self._called_codes, self._plainly_called, self._looking_like_codes):
             held = [name for name in candidates(free) if _holds_codes(self.sample[name])]
             if any(self.sample[name] for name in held):
@@ -137,12 +142,25 @@ class Columns:
         self.check()
         if self.given.codes:
             return self.given.code_columns(self.names)
-        free = self._beside((), {})
+        free = self._free
         flags = [name for name in free if _are_flags(self.sample[name])]
         one_two = [name for name in free if _are_one_and_two(self.sample[name])]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
         return tuple(name for name in coded or flags if not NOT_ITEM.search(plain(name)))
+
+    @cached_property
+    def choices(self) -> tuple[str, ...]:
+        """The columns that hold one of few values each, when all do that may be items."""
+        taken = set(self.layout("binary", ()).roles.values())
+        free = [name for name in self._free if name not in taken]
+        some = [name for name in free if _are_choices(self.sample[name])]
+        return tuple(some) if len(some) == len(free) else ()
+
+    @cached_property
+    def _free(self) -> list[str]:
+        """The columns of which nothing is said."""
+        return [name for name in self._beside((), {}) if name not in self.given.features]
 
     @property
     def joined(self) -> bool:
@@ -277,12 +295,26 @@ def _are_one_and_two(values: Sequence[str]) -> bool:
     return {value.removesuffix(".0") for value in values} == {"1", "2"}
 
 
+def _are_choices(values: Sequence[str]) -> bool:
+    """Tell values of which there are few, each of them several times."""
+    different = {value.strip() for value in values}
+    return 2 <= len(different) <= FEW and len(different) * FEW <= len(values)
+
+
 def _are_numbers(values: Sequence[str]) -> bool:
     return bool(values) and _share(values, _NUMBER_VALUE) > 0.9
 
 
 def _are_repeated(values: Sequence[str]) -> bool:
     return len(set(values)) < 0.5 * len(values)
+
+
+def _are_days(values: Sequence[str]) -> bool:
+    return bool(values) and _share(values, _DAY_VALUE) > 0.9
+
+
+def _are_few(values: Sequence[str]) -> bool:
+    return 1 < len(set(values)) <= _WAYS
 
 
 # What a column has to hold, beside its name, to have one of these roles.
@@ -292,6 +324,8 @@ _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
     "readmitted": _are_flags,
     "cost": _are_numbers,
     "site": _are_repeated,
+    "discharged": _are_days,
+    "disposition": _are_few,
 }
 
 

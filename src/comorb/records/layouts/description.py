@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 COVARIATES = ("age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight")
+VISITS = ("discharged", "disposition")  # what tells of a visit and keeps the name of its column
 LISTS = ("category", "number", "ignored")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)")
 
@@ -35,10 +36,15 @@ class Layout:
     age, sex, date, los, died, readmitted, cost, site, weight : str
         Covariates that get these names: los is the length of stay, site the hospital. The weight of
         a record is never recognised but has to be named.
+    discharged, disposition : str
+        The day on which a visit ended, and how: stays and deaths follow from them where no column
+        has these.
     category, number : tuple of str
         Covariates whose values are labels, or numbers, whatever they look like.
     ignored : tuple of str
         Columns that are left aside.
+    features : tuple of str
+        Covariates that become features of the model: no column of theirs holds codes.
     """
 
     kind: str | None = None
@@ -58,14 +64,17 @@ class Layout:
     cost: str | None = None
     site: str | None = None
     weight: str | None = None
+    discharged: str | None = None
+    disposition: str | None = None
     category: tuple[str, ...] = ()
     number: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     @property
     def roles(self) -> dict[str, str]:
         """The columns that alone have a role, by role."""
-        roles = ("record", "patient", "part", "version", *COVARIATES)
+        roles = ("record", "patient", "part", "version", *COVARIATES, *VISITS)
         return {role: column for role in roles if (column := getattr(self, role)) is not None}
 
     @property

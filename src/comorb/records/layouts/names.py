@@ -29,6 +29,10 @@ _COMING = (
     r"(admit|admission|admsn|adm|admis|aufnahme|entree|entrada|ingreso|ingres|ricovero|ammissione|"
     r"admissao|internamento|internacao|opname)"
 )
+_GOING = (
+    r"(discharge|discharged|disch|dschrg|disposal|dimission[ei]|dimesso|entlassung|entlassungs|"
+    r"entlass|sortie|alta|egreso|egres|saida|ontslag|clm_thru|thru)"
+)
 _DAYS = r"(_?(in_)?(days?|dias?|jours|tagen?|dagen|giorni|dies))?"
 _STAY = (
     r"(los|length_?of_?stay|stay_length|hospital_los|days_of_care|time_in_hospital|"
@@ -107,6 +111,18 @@ ROLES = {
     "readmitted": (rf"(unplanned_|hospital_|\d+_?d(ays?)?_)*{_AGAIN}",),
     "cost": (rf"(totale?s?_)?{_MONEY}(_?(totale?s?|amount|eur|euros?|usd))?",),
     "site": (rf"{_HOSPITAL}({_ID}|_code|_name)?|{_BEFORE}{_HOSPITAL}|hosp_?nis|hospid|prvdr_num",),
+    "discharged": (
+        rf"\w*{_GOING}\w*_?{_DAY}|{_DAY}_?{_OF}\w*{_GOING}\w*|dischtime",
+        rf"(visit|encounter|claim|stay|end|to)_?(end_?)?{_DAY}|visit_end",
+    ),
+    "disposition": (
+        r"(patient_)?(discharge|disch|dschrg|ptnt_dschrg)_?(status|stus|disp\w*|destination|location|"
+        r"to|type|reason)(_?(id|cd|code|name))?|dispuniform|dischstat|discharge|disposition|"
+        r"(patient_)?discharge_status_code|entlassungsgrund|entlassungsart|"
+        rf"(mode|motif)_{_OF}sortie|(motivo|tipo|circunstancias?)_({_OF}|al_)alta|tipo_alta|"
+        rf"(motiu|tipus|circumstancia)_{_OF}alta|modalita_{_OF}dimissione|motivo_{_OF}saida|"
+        r"ontslagbestemming|ontslagreden",
+    ),
 }
 WEIGHT = re.compile(
     r"((survey|sampl(e|ing)|case|record|discharge|design|final)_?)(weights?|wt|wgt)|discwt|"
@@ -169,6 +185,11 @@ _AMOUNT = re.compile(
     r"dias|dies|estancia|estada|coste|importe|numero|peso|eta|giorni|degenza|costo|idade|custo|valor|"
     r"leeftijd|dagen|ligduur|aantal)(_|\d|$)"
 )
+_ADDED = re.compile(
+    r"(^|_)(los|days?_of_care|bed_?days|icu_?days|cost|costs|charges?|totchg|amount|amt|am|price|paid|pmt|"
+    r"payment\w*|visits|procedures|kosten|pflegetage|belegungstage|couts?|montant|coste|importe|"
+    r"gastos?|costo|importo|custo|bedrag|ligdagen|verpleegdagen)(_|\d|$)"
+)
 _WORDS = (
     r"(codes?|id|offset|string|priority|text|name|description|desc|date|time|type|status|version|"
     r"nummer|nr|datum|typ|art|bezeichnung|sicherheit|kode)"
@@ -216,6 +237,15 @@ def is_amount(name: str) -> bool:
     return bool(_AMOUNT.search(plain(name)))
 
 
+def is_additive(name: str) -> bool:
+    """Tell whether amounts under a name can be added up over visits: days in bed, money, counts.
+
+    >>> is_additive("total_charges"), is_additive("icu_days"), is_additive("age")
+    (True, True, False)
+    """
+    return bool(_ADDED.search(plain(name))) or role_of(name) in ("los", "cost")
+
+
 def named(names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     """Return the names in which a pattern occurs."""
     return [name for name in names if pattern.search(plain(name))]
@@ -228,3 +258,9 @@ def role_of(name: str) -> str | None:
     ('los', None)
     """
     return next((role for role, sure in ROLES.items() if first_match([name], sure)), None)
+
+
+def present_name(name: str, names: Sequence[str]) -> str:
+    """Return the name that a column goes by: that of its role, where it got that one."""
+    role = role_of(name)
+    return role if role and name not in names and role in names else name

@@ -16,6 +16,7 @@ from comorb.records.layouts.description import Layout
 from comorb.records.layouts.neighbours import Cells
 from comorb.records.layouts.nested import flat_columns
 from comorb.records.layouts.plan import Plan, Reader
+from comorb.records.layouts.visits import with_visits
 from comorb.records.sources.databases import is_query
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
 from comorb.records.sources.ndjson import flatten
@@ -66,6 +67,7 @@ def plan_reading(
         plan = replace(plan, notes=(*plan.notes, note))
     if plan.reader is binary.READER:
         plan = binary.settle_items(source, plan, columns.cells)
+    plan = with_visits(source, plan)
     if whole:
         return plan
     return replace(plan, meanings=settled(source, plan.table, plan.layout))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from comorb.records.layouts.columns import FEW
 from comorb.records.layouts.covariates import DAY, NUMBER, WHOLE, shown_names
-from comorb.records.layouts.description import COVARIATES, LISTS, Layout
+from comorb.records.layouts.description import COVARIATES, LISTS, VISITS, Layout
 from comorb.records.layouts.names import WEIGHT, plain
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal
 from comorb.records.values import MARKS
 
-FEW = 8  # values of a text that is summed up, at most
 LEAST = 11  # patients or records that have a value which is shown, at least
 _VALUES = 5
 _MANY = 100
@@ -23,7 +23,7 @@ _DATE = (
 )
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "FLOAT")
 _SHOWN = ("codes", "age", "date", "los", "part", "version")
-_COVARIATES = {*COVARIATES, "category", "number"} - {"weight"}
+_COVARIATES = {*COVARIATES, *VISITS, "category", "number"} - {"weight"}
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class ColumnRole:
         The column.
     role : str
         'id', 'patient', 'codes', 'part', 'version', 'age', 'sex', 'date', 'los', 'died',
-        'readmitted', 'cost', 'site', 'weight', 'category', 'number' or 'ignored'.
+        'readmitted', 'cost', 'site', 'weight', 'discharged', 'disposition', 'category', 'number'
+        or 'ignored'.
     values : tuple of str
         Some of its common values; none of an id, of a text of many values, and none that fewer than
         eleven patients or records have.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # The charts of a whole profile, in the order of the page's sections (page/sections.js): the PDF
 # prints each and the explorer offers each as a file. The other modules draw something else.
-CHARTS = ("sizes", "frequency", "heatmap")
+CHARTS = ("sizes", "frequency", "heatmap", "burden")
 
 
 def draw(name: str, profile: Profile, ax: Axes | None = None) -> Axes:

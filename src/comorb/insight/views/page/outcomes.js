@@ -9,7 +9,7 @@ export function outcomes({ profile }) {
   return section("outcomes", corrected ? h("p", { class: "quiet" }, t("outcomes.corrected")) : null, h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
 }
 
-function figures(profile, outcome) {
+export function figures(profile, outcome) {
   return outcome.values
     .map((value, v) => (outcome.estimate[v].every((x) => x === null) ? null : figure(profile, outcome, value, v)))
     .filter(Boolean);
@@ -53,11 +53,16 @@ function spanStart(lows, end) {
 }
 
 function title(outcome, value) {
-  const key = `outcome.${outcome.name}`;
-  const plain = outcome.name.replaceAll("_", " ");
-  const name = hasText(key) ? t(key) : plain.charAt(0).toUpperCase() + plain.slice(1);
+  const name = columnName(outcome.name);
   if (outcome.kind === "number") return `${name}: ${t(`outcomes.${value}`)}`;
   return isYes(outcome, value) ? name : `${name}: ${value.replaceAll("_", " ")}`;
+}
+
+// What a column is called on the page: by its role, or by its own name made plain.
+export function columnName(name) {
+  const key = `outcome.${name}`;
+  const plain = name.replaceAll("_", " ");
+  return hasText(key) ? t(key) : plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
 function isYes(outcome, value) {

@@ -3,12 +3,16 @@
 // `chart` names the module of comorb/insight/views/charts that draws it for print and download.
 
 import { again } from "./again.js";
+import { burden } from "./burden.js";
 import { cards } from "./cards.js";
+import { features } from "./features.js";
 import { frequency } from "./frequency.js";
 import { heatmap } from "./heatmap.js";
 import { ledger } from "./ledger.js";
 import { outcomes } from "./outcomes.js";
 import { relevanceTable } from "./relevance.js";
+import { rules } from "./rules.js";
+import { slices } from "./slices.js";
 import { trust } from "./trust.js";
 
 export const SECTIONS = [
@@ -16,7 +20,11 @@ export const SECTIONS = [
   { id: "frequency", key: "f", chart: "frequency", draw: frequency },
   { id: "relevance", key: "r", draw: relevanceTable },
   { id: "heatmap", key: "m", chart: "heatmap", draw: heatmap },
+  { id: "features", key: "v", draw: features },
   { id: "outcomes", key: "o", draw: outcomes },
+  { id: "burden", key: "b", chart: "burden", draw: burden },
+  { id: "slices", key: "s", draw: slices },
+  { id: "rules", key: "u", draw: rules },
   { id: "trust", key: "t", draw: trust },
   { id: "ledger", draw: ledger },
   { id: "again", draw: again },

@@ -1,0 +1,289 @@
+"""Burden: what the records of each cluster use: days in bed, money, visits; who dies or returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from comorb.insight.profile.intervals import wilson
+from comorb.insight.profile.keys import keys_of
+from comorb.model.arrays import Floats, Ints, Keys, Mask
+from comorb.model.group_sums import GroupSums
+from comorb.records.layouts.names import is_additive
+from comorb.records.layouts.visits import SUMMED
+from comorb.records.values import yes_no
+from comorb.storage import mixed
+
+RATES = ("died", "readmitted")
+MAIN = {"los": "days in bed", "cost": "cost", "visits": "visits"}  # what is shown first
+MOST = 12  # columns that are added up, at most
+NOT_BELOW_ZERO = ("los", "visits")
+
+
+@dataclass(frozen=True, eq=False)
+class BurdenCells:
+    """The keys of the sets that a burden counts, and the most that one record adds to a total."""
+
+    records: Keys  # (k + 1,)
+    patients: Keys  # (k + 1,), or none
+    known: Keys  # (m, k + 1)
+    rate_known: Keys  # (r, k + 1)
+    rate_counts: Keys  # (r, k + 1)
+    largest: Floats  # (m, k + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Burden:
+    """What the records of each cluster use, and of all in the last column; NaN isn't told."""
+
+    records: Floats  # (k + 1,)
+    share: Floats  # (k + 1,): their weighted share of all
+    patients: Floats  # (k + 1,): different patients among them; empty where that isn't known
+    columns: tuple[str, ...]  # what is added up, such as los and cost
+    known: Floats  # (m, k + 1): how many records have a value
+    totals: Floats  # (m, k + 1): weighted
+    shares: Floats  # (m, k + 1): of the total
+    rates: tuple[str, ...]  # such as died
+    rate_known: Floats  # (r, k + 1)
+    rate_counts: Floats  # (r, k + 1): how many say yes
+    rate: Floats  # (r, k + 1): weighted, like both ends of the 95% interval
+    low: Floats
+    high: Floats
+    notes: tuple[str, ...] = ()  # what was added up or left out
+    cells: BurdenCells | None = None
+
+    @property
+    def main(self) -> tuple[str, ...]:
+        """Those of the columns that are shown first: days in bed, cost and visits."""
+        return tuple(name for name in self.columns if name in MAIN)
+
+    @property
+    def visits_a_patient(self) -> Floats:
+        """Visits by patients, (k + 1,); empty where no patients are known."""
+        if self.patients.size:
+            visits, patients = self.records, self.patients
+        elif "visits" in self.columns:
+            visits, patients = (
+                self.totals[self.columns.index("visits")],
+                self.known[self.columns.index("visits")],
+            )
+        else:
+            return np.empty(0)
+        return np.where(patients > 0, visits / np.maximum(patients, 1), np.nan)
+
+
+class BurdenSums:
+    """What is added up of the records, block by block; the same bits in any order of them."""
+
+    def __init__(
+        self, schema: pa.Schema, k: int, patient: str | None, wanted: Sequence[str] | None = None
+    ) -> None:
+        self.k, self.patient = k, patient
+        free = [one for one in schema if wanted is None or one.name in wanted]
+        additive = [one.name for one in free if _is_number(one.type) and is_additive(one.name)]
+        first = [name for name in MAIN if name in additive]
+        rest = [name for name in additive if name not in first]
+        self.columns = (*first, *rest)[:MOST]
+        self.rates = tuple(name for name in RATES if name in [one.name for one in free])
+        m, r, width = len(self.columns), len(self.rates), k + 1
+        self.records = np.zeros(width)
+        self.known, self.negative = np.zeros((m, width)), np.zeros(m)
+        self.largest = np.zeros((m, width))
+        self.yes, self.said = np.zeros((r, width)), np.zeros((r, width))
+        self.mass, self.squares = GroupSums(k), GroupSums(k)
+        self.totals = [GroupSums(k) for _ in self.columns]
+        self.rate_mass = [(GroupSums(k), GroupSums(k), GroupSums(k)) for _ in self.rates]
+        self.pairs: list[Keys] = []
+        self.clusters: list[Ints] = []
+        self.keys = BurdenCells(
+            records=np.zeros(width, np.uint64),
+            patients=np.zeros(0, np.uint64),
+            known=np.zeros((m, width), np.uint64),
+            rate_known=np.zeros((r, width), np.uint64),
+            rate_counts=np.zeros((r, width), np.uint64),
+            largest=np.zeros((m, width)),
+        )
+
+    def add(self, table: pa.Table, labels: Ints, weights: Floats | None, keys: Keys | None) -> None:
+        """Add the records of a block, by their covariates, clusters, weights and keys."""
+        w = np.ones(labels.size) if weights is None else weights
+        every = np.ones(labels.size, dtype=bool)
+        self.records += _counted(labels, every, self.k)
+        self.mass.add(w, labels)
+        self.squares.add(w * w, labels)
+        self._key(self.keys.records, labels, every, keys)
+        for place, name in enumerate(self.columns):
+            self._add_column(place, name, table[name], labels, w, keys)
+        for place, name in enumerate(self.rates):
+            said, yes = _flags(table[name])
+            self.said[place] += _counted(labels, said, self.k)
+            self.yes[place] += _counted(labels, yes, self.k)
+            self._key(self.keys.rate_known[place], labels, said, keys)
+            self._key(self.keys.rate_counts[place], labels, yes, keys)
+            for sums, terms in zip(
+                self.rate_mass[place], (w * said, w * w * said, w * yes), strict=True
+            ):
+                sums.add(terms, labels)
+        if self.patient is not None and self.patient in table.column_names:
+            self.pairs.append(_hashed(table[self.patient]))
+            self.clusters.append(labels.astype(np.int32))
+
+    def _add_column(
+        self,
+        place: int,
+        name: str,
+        column: pa.ChunkedArray,
+        labels: Ints,
+        w: Floats,
+        keys: Keys | None,
+    ) -> None:
+        values = pc.cast(column, pa.float64()).to_numpy().astype(np.float64)
+        known = np.isfinite(values)
+        if name in NOT_BELOW_ZERO:
+            below = known & (values < 0)
+            self.negative[place] += below.sum()
+            known &= ~below
+        terms = np.where(known, values, 0.0) * w
+        self.known[place] += _counted(labels, known, self.k)
+        self.totals[place].add(terms, labels)
+        most = self.largest[place]
+        np.maximum.at(most, labels, np.abs(terms))
+        most[-1] = max(most[-1], np.abs(terms).max(initial=0.0))
+        self._key(self.keys.known[place], labels, known, keys)
+
+    def _key(self, into: Keys, labels: Ints, rows: Mask, keys: Keys | None) -> None:
+        if keys is not None:
+            np.add.at(into, labels[rows], keys[rows])
+            into[-1:] += keys[rows].sum(dtype=np.uint64, keepdims=True)
+
+    def result(self, notes: Sequence[str], secret: bytes | None = None) -> Burden:
+        """Return what was added up; ``notes`` of the ledger say what is of which visit."""
+        mass, total = self.mass.totals(), self.mass.total()
+        totals = np.array([[*one.totals(), one.total()] for one in self.totals]).reshape(
+            -1, self.k + 1
+        )
+        whole = totals[:, -1:]
+        shares = np.divide(totals, whole, out=np.zeros_like(totals), where=whole != 0)
+        rate, low, high = self._rates()
+        patients, patient_keys = self._patients(secret)
+        held = self.known[:, -1] > 0
+        told = tuple(name for name, some in zip(self.columns, held, strict=True) if some)
+        said = self.said[:, -1] > 0
+        cells = None
+        if secret is not None:
+            own = self.keys
+            cells = BurdenCells(
+                own.records,
+                patient_keys,
+                own.known[held],
+                own.rate_known[said],
+                own.rate_counts[said],
+                np.round(self.largest[held], 6),
+            )
+        return Burden(
+            self.records,
+            _share(np.append(mass, total), total),
+            patients,
+            told,
+            self.known[held],
+            np.round(totals[held], 6),
+            np.round(shares[held], 9),
+            tuple(name for name, some in zip(self.rates, said, strict=True) if some),
+            self.said[said],
+            self.yes[said],
+            rate[said],
+            low[said],
+            high[said],
+            (*(note for note in notes if SUMMED in note or "first visit" in note), *self._notes()),
+            cells,
+        )
+
+    def _rates(self) -> tuple[Floats, Floats, Floats]:
+        figures = np.full((3, len(self.rates), self.k + 1), np.nan)
+        for place, (mass, squares, yes) in enumerate(self.rate_mass):
+            w, w2, y = (np.append(one.totals(), one.total()) for one in (mass, squares, yes))
+            some = w > 0
+            share = np.divide(y, w, out=np.full(w.size, np.nan), where=some)
+            n = np.divide(w * w, w2, out=np.zeros(w.size), where=some)
+            figures[:, place] = np.clip(share, 0, 1), *wilson(np.clip(share, 0, 1), n)
+        rate, low, high = np.round(figures, 6)
+        return rate, low, high
+
+    def _patients(self, secret: bytes | None) -> tuple[Floats, Keys]:
+        """Return how many different patients each cluster has, and all, and their keys."""
+        if not self.pairs:
+            return np.empty(0), np.empty(0, np.uint64)
+        people, clusters = np.concatenate(self.pairs), np.concatenate(self.clusters)
+        own = people != 0
+        people, clusters = people[own], clusters[own]
+        counts, keys = np.zeros(self.k + 1), np.zeros(self.k + 1, np.uint64)
+        salt = keys_of(["patients"], secret)[0] if secret is not None else np.uint64(0)
+        for place in range(self.k + 1):
+            different = np.unique(people if place == self.k else people[clusters == place])
+            counts[place] = different.size
+            keys[place] = mixed(different ^ salt).sum(dtype=np.uint64)
+        return counts, keys
+
+    def _notes(self) -> list[str]:
+        notes = []
+        n = int(self.records[-1])
+        for place, name in enumerate(self.columns):
+            known, below = int(self.known[place, -1]), int(self.negative[place])
+            if not known:
+                notes.append(
+                    f"column {name!r} holds no number that can be added up, so it is left out"
+                )
+                continue
+            if below:
+                notes.append(f"column {name!r}: {below:,} values below 0 are not counted")
+            if known + below < n:
+                notes.append(
+                    f"column {name!r} is missing in {n - known - below:,} records, which totals "
+                    "leave out"
+                )
+        notes += [
+            f"column {name!r} says neither yes nor no, so it is left out"
+            for place, name in enumerate(self.rates)
+            if not self.said[place, -1]
+        ]
+        return notes
+
+
+def _share(mass: Floats, total: float) -> Floats:
+    return np.round(mass / total, 9) if total else np.zeros_like(mass)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def _counted(labels: Ints, rows: Mask, k: int) -> Floats:
+    counts = np.bincount(labels[rows], minlength=k).astype(np.float64)
+    return np.append(counts, counts.sum())
+
+
+def _flags(column: pa.ChunkedArray) -> tuple[Mask, Mask]:
+    """Return which values say yes or no, and which yes."""
+    texts = pc.cast(column, pa.string())
+    kinds = pc.unique(texts.drop_null()).to_pylist()
+    yes = pa.array([one for one in kinds if yes_no(one)], pa.string())
+    said = pa.array([one for one in kinds if yes_no(one) is not None], pa.string())
+    marks = (pc.fill_null(pc.is_in(texts, values), False) for values in (said, yes))
+    known, agreed = (np.asarray(one.to_numpy(zero_copy_only=False), dtype=bool) for one in marks)
+    return known, agreed
+
+
+def _hashed(column: pa.ChunkedArray) -> Keys:
+    """Return a number for each patient of a column, 0 for none."""
+    texts = pc.cast(column, pa.string()).combine_chunks()
+    encoded = pc.dictionary_encode(texts)
+    encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    each = keys_of(encoded.dictionary.to_pylist(), b"patients") | np.uint64(1)
+    places = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+    return np.where(places < 0, np.uint64(0), np.append(each, np.uint64(0))[places])

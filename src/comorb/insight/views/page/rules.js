@@ -1,0 +1,29 @@
+// Rules: for each cluster a short list by which a ward can tell who belongs to it.
+
+import { h, percent, section, t } from "./dom.js";
+
+export function rules({ profile }) {
+  if (!profile.rules?.some(({ conditions }) => conditions.length)) return null;
+  const columns = profile.rules.map((list, j) =>
+    h(
+      "div",
+      { class: "column rules", "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
+      h("h3", {}, h("span", { class: "chip" }, String(profile.clusters[j].number)), h("span", {}, profile.clusters[j].name)),
+      ...(list.conditions.length ? ruleLines(profile, list) : [h("p", { class: "quiet" }, t("rules.none"))]),
+    ),
+  );
+  return section("rules", h("div", { class: "columns" }, ...columns));
+}
+
+function ruleLines(profile, list) {
+  const answer = (member) => h("strong", {}, t(member ? "rules.yes" : "rules.no"));
+  const lines = list.conditions.map(({ code, has, member }) =>
+    h("li", {}, h("span", { class: "entry", "data-code": code }, `${t(has ? "rules.has" : "rules.lacks")} ${profile.labels[code]}`), answer(member)),
+  );
+  const missed = list.recall === null ? null : 1 - list.recall;
+  const review = list.review === null || !list.members ? null : list.review / list.members;
+  return [
+    h("ol", {}, ...lines, h("li", { class: "otherwise" }, h("span", {}, t("rules.otherwise")), answer(list.otherwise))),
+    h("p", { class: "quiet" }, t("rules.judged", { right: percent(list.precision), missed: percent(missed), review: percent(review) })),
+  ];
+}
