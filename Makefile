@@ -5,10 +5,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEV := $(VENV)/dev
 TRIAL := $(VENV)/trial
+AGAIN := $(VENV)/again
+# A package is installed only as a file whose hash is in requirements/; nothing is fetched to build it.
+LOCKED := -m pip install --quiet --no-build-isolation --require-hashes
+ALONE := -m pip install --quiet --no-build-isolation --no-deps
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-header --no-emit-index-url
 PYTHONS := python3.11 python3.12 python3.13 python3.14
 FAST := tests/model tests/records tests/insight tests/cli tests/web tests/test_package.py tests/test_sklearn.py tests/test_storage.py
 
-.PHONY: demo test programs matrix dist docs lint coverage bench clean
+.PHONY: demo test programs matrix dist docs lock sbom lint coverage bench clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
@@ -37,25 +43,47 @@ matrix:
 	  $$python --version 2>/dev/null || { absent="$$absent $$python"; continue; }; \
 	  home=$(VENV)/matrix/$$python; \
 	  { test -x $$home/bin/python || $$python -m venv $$home; } \
-	  && $$home/bin/python -m pip install --quiet --upgrade 'pip>=25.1' \
-	  && $$home/bin/python -m pip install --quiet --constraint constraints.txt --editable . --group test \
+	  && $$home/bin/python $(LOCKED) -r requirements/build.txt \
+	  && $$home/bin/python $(LOCKED) -r requirements/test.txt \
+	  && $$home/bin/python $(ALONE) --editable . \
 	  && $$home/bin/python -m pytest $(FAST) || failed="$$failed $$python"; \
 	done; \
 	[ -z "$$absent" ] || echo "not here, so not tried:$$absent"; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
-# The wheel and the source archive; the wheel does the demo in an environment of its own.
+# The wheel and the source archive, built again from that archive to the same bytes, at another place
+# and for other rights; the wheel does the demo in an environment of its own.
+dist: export SOURCE_DATE_EPOCH := 1580601600
 dist: $(DEV)
-	rm -rf dist $(TRIAL)
+	rm -rf dist/*.whl dist/*.tar.gz $(TRIAL) $(AGAIN)
 	$(BIN)/hatchling build -d dist
+	mkdir -p $(AGAIN)
+	tar -xzf dist/*.tar.gz -C $(AGAIN) --strip-components=1
+	rm $(AGAIN)/PKG-INFO
+	umask 077; cd $(AGAIN) && $(CURDIR)/$(BIN)/hatchling build -d dist
+	for file in dist/*.whl dist/*.tar.gz; do cmp $$file $(AGAIN)/$$file || exit 1; done
+	$(BIN)/python -m pip hash dist/*.whl dist/*.tar.gz
 	$(PYTHON) -m venv $(TRIAL)
-	$(TRIAL)/bin/python -m pip install --quiet --constraint constraints.txt dist/*.whl
+	$(TRIAL)/bin/python $(LOCKED) -r requirements/build.txt
+	$(TRIAL)/bin/python $(LOCKED) -r requirements/runtime.txt
+	$(TRIAL)/bin/python $(ALONE) dist/*.whl
 	cd $(TRIAL) && bin/comorb demo && test -s comorb-demo/report.html
 
 # The pages that are made from the code: the command line's, and the map of the modules.
 docs: $(DEV)
 	$(BIN)/python -m comorb.cli.reference > docs/cli.md
 	$(BIN)/python docs/modules.py
+
+# The newest versions of what pyproject.toml asks for, with the hash of every file of each.
+lock: $(DEV)
+	$(LOCK) --upgrade --extra all --group dev pyproject.toml -o requirements/dev.txt
+	$(LOCK) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
+	$(LOCK) -c requirements/dev.txt --group test pyproject.toml -o requirements/test.txt
+	$(LOCK) -c requirements/dev.txt --upgrade --group build -o requirements/build.txt
+
+# What a plain install is made of, as CycloneDX.
+sbom: $(READY)
+	$(BIN)/python requirements/bill.py dist/sbom.json
 
 lint: $(DEV)
 	$(BIN)/ruff format --check .
@@ -73,13 +101,14 @@ bench: $(DEV)
 clean:
 	rm -rf $(VENV) dist results
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml requirements/build.txt requirements/runtime.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "comorb needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python $(LOCKED) -r requirements/build.txt
+	$(BIN)/python $(LOCKED) -r requirements/runtime.txt
+	$(BIN)/python $(ALONE) --editable .
 	touch $@
 
-$(DEV): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group dev
+$(DEV): $(READY) requirements/dev.txt
+	$(BIN)/python $(LOCKED) -r requirements/dev.txt
 	touch $@

@@ -11,11 +11,15 @@ SECTIONS = (
     "records",
     "accuracy",
     "starts",
+    "wide",
     "numbers",
     "sureness",
+    "relate",
     "protection",
     "burden",
+    "mixed",
     "scale",
+    "relate_scale",
 )
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from scipy import sparse
 from comorb import __version__
 from comorb.errors import InputError, StorageError
 from comorb.model.blocks import Rows
+from comorb.model.features import Feature, FeatureTable
+from comorb.model.kinds import learned
 from comorb.model.mixture import Mixture
 from comorb.storage import (
     SavedModel,
@@ -133,9 +135,9 @@ def test_what_is_no_model_is_said_to_be_none(tmp_path):
 
 
 def test_a_newer_format_is_named(path):
-    sealed(path, path.read_bytes()[:-32].replace(b"comorb model 1", b"comorb model 2", 1))
+    sealed(path, path.read_bytes()[:-32].replace(b"comorb model 1", b"comorb model 3", 1))
     with pytest.raises(
-        StorageError, match="has version 2 of the model format and this comorb knows 1; install"
+        StorageError, match="has version 3 of the model format and this comorb knows 2; install"
     ):
         load_model(path)
 
@@ -325,6 +327,84 @@ def test_sealed_nonsense_is_refused(path, field, value, said):
     sealed(path, b"\n".join([title, json.dumps(other).encode(), numbers]))
     with pytest.raises(StorageError, match=said):
         load_model(path)
+
+
+@pytest.fixture
+def mixed(model) -> SavedModel:
+    features = (
+        Feature("age", "number"),
+        Feature("race", "category", ("a", "b", "c")),
+        Feature("stay", "count"),
+        Feature("crp", "number", (), "rank"),
+    )
+    rng = np.random.default_rng(2)
+    values = np.column_stack(
+        [rng.normal(60, 9, 50), rng.integers(0, 3, 50), rng.poisson(2, 50), rng.gamma(1, 1, 50)]
+    )
+    variables = learned(FeatureTable(features, values), None, 50.0)
+    one = [0.1, 0.9, 0.2, 0.3, 0.5, 1.5, 0.2, 1.1]
+    two = [-0.3, 0.8, 0.5, 0.25, 0.25, 4.0, 0.0, 0.7]
+    mixture = model.mixture.with_features(variables, np.array([one, two]))
+    return replace(model, mixture=mixture)
+
+
+def test_a_model_with_features_comes_back_to_the_last_bit(mixed, model, tmp_path):
+    save_model(mixed, tmp_path / "mixed.comorb")
+    loaded = load_model(tmp_path / "mixed.comorb").mixture
+    assert loaded.variables == mixed.mixture.variables
+    assert loaded.key == mixed.mixture.key
+    assert (tmp_path / "mixed.comorb").read_bytes().startswith(b"comorb model 2\n")
+    save_model(model, tmp_path / "codes.comorb")
+    assert (tmp_path / "codes.comorb").read_bytes().startswith(b"comorb model 1\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda features: features * 2, "a feature stands there twice"),
+        (lambda features: features[1:], "numbers of features are"),
+        (lambda features: ["age"], "makes no model"),
+        (lambda features: [features[0] | {"kind": "colour"}, *features[1:]], "not known"),
+        (
+            lambda features: [features[0] | {"facts": [0.0, -1.0]}, *features[1:]],
+            "must have a mean",
+        ),
+        (lambda features: [features[0] | {"influence": "much"}, *features[1:]], "are numbers"),
+        (lambda features: 7, "makes no model"),
+    ],
+)
+def test_sealed_features_that_make_no_sense_are_refused(mixed, tmp_path, change, said):
+    path = tmp_path / "mixed.comorb"
+    save_model(mixed, path)
+    title, header, numbers = path.read_bytes()[:-32].split(b"\n", 2)
+    plain = json.loads(header)
+    plain["features"] = change(plain["features"])
+    sealed(path, b"\n".join([title, json.dumps(plain).encode(), numbers]))
+    with pytest.raises(StorageError, match=said):
+        load_model(path)
+
+
+def test_the_fingerprint_covers_features_in_any_order():
+    rng = np.random.default_rng(1)
+    matrix = sparse.csr_array((rng.random((40, 4)) < 0.5).astype(np.uint8))
+    codes = ["250", "272", "401", "427"]
+    features = (Feature("age", "number"), Feature("race", "category", ("a", "b")))
+    values = np.column_stack([rng.normal(60, 9, 40), rng.integers(0, 2, 40).astype(float)])
+    values[3] = np.nan
+    whole = fingerprint(matrix, codes, None, FeatureTable(features, values))
+    order = rng.permutation(40)
+    turned = (replace(features[1], levels=("b", "a")), features[0])
+    moved = np.column_stack([1 - values[order, 1], values[order, 0]])
+    assert fingerprint(matrix[order], codes, None, FeatureTable(turned, moved)) == whole
+    other = values.copy()
+    other[5, 0] += 1e-9
+    assert fingerprint(matrix, codes, None, FeatureTable(features, other)) != whole
+    assert fingerprint(matrix, codes) != whole
+    parts = [
+        Rows(part.indptr.astype(np.int64), part.indices, np.empty(0), values[at : at + 25])
+        for at, part in ((0, matrix[:25]), (25, matrix[25:]))
+    ]
+    assert fingerprint_of(parts, codes, features) == whole
 
 
 def test_a_sealed_file_that_is_nested_too_deeply_is_refused(path):

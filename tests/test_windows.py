@@ -34,6 +34,8 @@ def lacks(node: ast.AST) -> str | None:
             return f"os.{name}"
         case ast.Attribute(ast.Name("signal"), name) if name.startswith("SIG"):
             return None if name in SIGNALS else name
+        case ast.Attribute(ast.Name("os"), "kill"):
+            return "os.kill, which ends the process whatever the signal"
         case ast.Attribute(_, "add_signal_handler"):
             return "add_signal_handler"
         case ast.keyword("preexec_fn" | "start_new_session" as name):
@@ -79,6 +81,7 @@ def unguarded(node: ast.AST) -> Iterator[str]:
     [
         "import os\nos.nice(5)",
         "import fcntl",
+        "import os\nos.kill(process, 0)",
         "from pwd import getpwnam",
         "from os import fork",
         "import signal\nsignal.signal(signal.SIGHUP, stop)",
@@ -100,6 +103,7 @@ def test_what_windows_lacks_is_seen(line):
     "line",
     [
         "if hasattr(os, 'nice'):\n    os.nice(5)",
+        "if hasattr(os, 'killpg'):\n    os.kill(process, 0)",
         "cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else 1",
         "try:\n    import resource\nexcept ImportError:\n    resource = None",
         "signal.signal(signal.SIGTERM, stop)",

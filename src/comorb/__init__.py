@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from comorb.insight.runs.stability import stability
     from comorb.insight.views.report import report
     from comorb.model.estimator import BernoulliMixture, choose_k
+    from comorb.model.latent_class import LatentClassModel
     from comorb.model.mixture import Mixture
+    from comorb.model.relating.first_step import first_step
+    from comorb.model.relating.relation import (
+        relate_outcome,
+        relate_predictors,
+        relate_regression,
+        relate_survival,
+    )
     from comorb.records import datasets
     from comorb.records.archive import load_cohort, save_cohort
     from comorb.records.cohort import Cohort
@@ -25,15 +33,21 @@ __version__ = "0.1.0"
 _HOMES = {
     "BernoulliMixture": "comorb.model.estimator",
     "Cohort": "comorb.records.cohort",
+    "LatentClassModel": "comorb.model.latent_class",
     "Layout": "comorb.records.layouts.description",
     "Mixture": "comorb.model.mixture",
     "Profile": "comorb.insight.profile.profile",
     "choose_k": "comorb.model.estimator",
     "datasets": "comorb.records.datasets",
+    "first_step": "comorb.model.relating.first_step",
     "inspect_records": "comorb.records.reading",
     "load_cohort": "comorb.records.archive",
     "profile": "comorb.insight.profile.profiling",
     "read_records": "comorb.records.reading",
+    "relate_outcome": "comorb.model.relating.relation",
+    "relate_predictors": "comorb.model.relating.relation",
+    "relate_regression": "comorb.model.relating.relation",
+    "relate_survival": "comorb.model.relating.relation",
     "report": "comorb.insight.views.report",
     "save_cohort": "comorb.records.archive",
     "stability": "comorb.insight.runs.stability",
@@ -41,16 +55,22 @@ _HOMES = {
 __all__ = [
     "BernoulliMixture",
     "Cohort",
+    "LatentClassModel",
     "Layout",
     "Mixture",
     "Profile",
     "__version__",
     "choose_k",
     "datasets",
+    "first_step",
     "inspect_records",
     "load_cohort",
     "profile",
     "read_records",
+    "relate_outcome",
+    "relate_predictors",
+    "relate_regression",
+    "relate_survival",
     "report",
     "save_cohort",
     "stability",

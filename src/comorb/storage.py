@@ -4,10 +4,11 @@ A model file is two lines of text, raw numbers, and a seal::
 
     comorb model 1
     {"clusters": [...], "codes": [...], ...}     one line of JSON, UTF-8
-    ω (k) and M (k × d)                          little-endian float64
+    ω (k), M (k × d), features' (k × m)          little-endian float64
     SHA-256 of all of the above                  32 bytes
 
-It holds no time and no path: the same model gives the same bytes.
+It holds no time and no path: the same model gives the same bytes. Version 2 has features beside
+the codes; without them version 1 is written.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -29,12 +31,15 @@ from scipy import sparse
 
 from comorb import __version__
 from comorb.errors import InputError, StorageError
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Keys
 from comorb.model.blocks import Rows
+from comorb.model.features import Feature, FeatureTable
 from comorb.model.kernels import row_keys
+from comorb.model.kinds import from_dict, to_dict
 from comorb.model.mixture import Mixture
+from comorb.model.traits import width
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"comorb model "
 _SEAL = 32
 _READY, _DRAFT = ".ready", ".draft-"
@@ -80,9 +85,14 @@ class SavedModel:
 def save_model(model: SavedModel, path: str | Path) -> None:
     """Write a model to one file; a file that is there is replaced once the new one is whole."""
     header = {key: getattr(model, key) for key in (*_TEXTS, *_LISTS, *_TABLES)}
+    mixture, version = model.mixture, 1
+    if mixture.variables:
+        version = VERSION
+        header["features"] = [to_dict(variable) for variable in mixture.variables]
     text = json.dumps(header, ensure_ascii=False, sort_keys=True, allow_nan=False)
-    numbers = np.concatenate([model.mixture.weights, model.mixture.means.ravel()])
-    body = b"%s%d\n%s\n" % (_MAGIC, VERSION, text.encode()) + numbers.astype("<f8").tobytes()
+    parts = (mixture.weights, mixture.means.ravel(), mixture.parameters.ravel())
+    numbers = np.concatenate(parts).astype("<f8").tobytes()
+    body = b"%s%d\n%s\n" % (_MAGIC, version, text.encode()) + numbers
     with write_whole(path) as file:
         file.write(body + hashlib.sha256(body).digest())
 
@@ -100,7 +110,7 @@ def load_model(path: str | Path) -> SavedModel:
     version = title.removeprefix(_MAGIC)
     if not content.startswith(_MAGIC) or not version.isdigit():
         raise StorageError(f"{path} is no model file; give the model.comorb that a fit wrote.")
-    if int(version) != VERSION:
+    if not 1 <= int(version) <= VERSION:
         raise StorageError(
             f"{path} has version {int(version)} of the model format and this comorb knows "
             f"{VERSION}; install a newer comorb."
@@ -110,13 +120,15 @@ def load_model(path: str | Path) -> SavedModel:
     text, _, numbers = rest.partition(b"\n")
     try:
         return _restore(json.loads(text), numbers)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(f"{path} is sealed but makes no model: {error}. Fit again.") from None
     except RecursionError:
         raise StorageError(f"{path} is sealed but nested too deeply. Fit again.") from None
 
 
-def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
+def _restore(header: Any, numbers: bytes) -> SavedModel:
+    if not isinstance(header, dict):
+        raise TypeError("its header names nothing")
     header.setdefault("numbers", list(range(1, len(header["clusters"]) + 1)))
     kinds = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_LISTS, list) | dict.fromkeys(_TABLES, dict)
     for key, kind in kinds.items():
@@ -127,11 +139,17 @@ def _restore(header: dict[str, Any], numbers: bytes) -> SavedModel:
             raise TypeError(f"{key!r} must hold nothing but {wanted.__name__}")
     if len(set(header["codes"])) < len(header["codes"]):
         raise ValueError("a code stands there twice")
-    k, d = len(header["clusters"]), len(header["codes"])
-    if len(numbers) != 8 * k * (1 + d):
-        raise ValueError(f"{k} clusters × {d} codes are {k * (1 + d)} numbers of 8 bytes")
+    variables = tuple(map(from_dict, header.get("features", [])))
+    if len({variable.feature.name for variable in variables}) < len(variables):
+        raise ValueError("a feature stands there twice")
+    k, d, m = len(header["clusters"]), len(header["codes"]), width(variables)
+    if len(numbers) != 8 * k * (1 + d + m):
+        beside = f" and {m} numbers of features" if m else ""
+        size = f"{k * (1 + d + m)} numbers of 8 bytes"
+        raise ValueError(f"{k} clusters × {d} codes{beside} are {size}")
     values = np.frombuffer(numbers, "<f8").astype(np.float64)
-    mixture = Mixture(values[:k], values[k:].reshape(k, d))
+    means, parameters = np.split(values[k:], [k * d])
+    mixture = Mixture(values[:k], means.reshape(k, d), variables, parameters.reshape(k, m))
     parts: dict[str, Any] = {key: header[key] for key in kinds}
     return SavedModel(mixture, **parts | {key: tuple(parts[key]) for key in _LISTS})
 
@@ -141,7 +159,7 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
     """Yield a file that becomes ``path`` when the block ends well, and vanishes when it doesn't.
 
     Until then a file of that name stays as it was: the new one is written beside it under a
-    temporary name, flushed to the disk and renamed.
+    temporary name, flushed to the disk and renamed. One that a killed process left is removed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -151,8 +169,11 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
     'done'
     """
     path = Path(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
+        for left in path.parent.glob(f".{escape(path.name)}.*-{'[0-9a-f]' * 8}"):
+            if not _alive(left.name.removeprefix(f".{path.name}.").partition("-")[0]):
+                left.unlink(missing_ok=True)
         with draft.open("xb") as file:
             yield file
             file.flush()
@@ -222,12 +243,13 @@ def settle(directory: Path) -> None:
 
 def _alive(process: str) -> bool:
     """Tell whether there is a process of a number; where that can't be known, there is."""
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, ValueError, OverflowError):
-        return True
+    if hasattr(os, "killpg"):  # Windows has no signal 0, and ends the process
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            return False
+        except (OSError, ValueError, OverflowError):
+            return True
     return True
 
 
@@ -265,9 +287,12 @@ def _check_place(path: Path) -> None:
 
 
 def fingerprint(
-    matrix: sparse.csr_array[Any], codes: Sequence[str], weights: Floats | None = None
+    matrix: sparse.csr_array[Any],
+    codes: Sequence[str],
+    weights: Floats | None = None,
+    table: FeatureTable | None = None,
 ) -> str:
-    """Return a hash of what a model learns from: each record's codes and weight.
+    """Return a hash of what a model learns from: each record's codes, weight and features.
 
     The order of the records and of the columns, and the records' ids, don't enter.
 
@@ -276,20 +301,27 @@ def fingerprint(
     True
     """
     weights = np.empty(0) if weights is None else weights
-    return fingerprint_of([Rows(matrix.indptr.astype(np.int64), matrix.indices, weights)], codes)
+    ones = matrix.indptr.astype(np.int64), matrix.indices, weights
+    if table is None or not table.features:
+        return fingerprint_of([Rows(*ones)], codes)
+    return fingerprint_of([Rows(*ones, table.values)], codes, table.features)
 
 
-def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:
-    """Return the `fingerprint` of records that come in parts.
+def fingerprint_of(
+    parts: Iterable[Rows], codes: Sequence[str], features: Sequence[Feature] = ()
+) -> str:
+    """Return the `fingerprint` of records that come in parts, features as people write them.
 
-    A record's hash is Σ hash(code), mixed; four other mixes of it are each added up over all
-    records modulo 2⁶⁴, and the sums go through SHA-256. O(ones).
+    A record's hash is Σ hash(code) + Σ hash(feature, value), mixed; a value that is missing adds
+    nothing. Four other mixes of it are each added up over all records modulo 2⁶⁴, and the sums go
+    through SHA-256. O(ones).
     """
-    digests = b"".join(hashlib.blake2b(code.encode(), digest_size=8).digest() for code in codes)
-    keys = np.frombuffer(digests, "<u8").astype(np.uint64)
+    keys = _text_keys(codes)
     total = np.zeros(5, dtype=np.uint64)
     for part in parts:
         sums = row_keys(part.indptr, part.indices, keys)
+        for feature, values in zip(features, part.values.T, strict=True):
+            sums = sums + _value_keys(feature, values)
         if part.weights.size:
             sums = mixed(sums) + np.asarray(part.weights, "<f8").view("<u8")
         rows = mixed(sums)
@@ -299,6 +331,25 @@ def fingerprint_of(parts: Iterable[Rows], codes: Sequence[str]) -> str:
             counted.append(rows.sum(dtype=np.uint64))
         total = total + np.array(counted, dtype=np.uint64)
     return hashlib.sha256(total.astype("<u8").tobytes()).hexdigest()
+
+
+def _text_keys(texts: Sequence[str]) -> Keys:
+    digests = b"".join(hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts)
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
+def _value_keys(feature: Feature, values: Floats) -> Keys:
+    """Return a hash of each value of a feature: of the level's text, or of the number."""
+    title = f"{feature.name}\n{feature.kind}\n{feature.transform}\n"
+    there = ~np.isnan(values)
+    keys = np.zeros(values.size, dtype=np.uint64)
+    if feature.levels:
+        levels = _text_keys([title + level for level in feature.levels])
+        keys[there] = levels[values[there].astype(np.int64)]
+    else:
+        bits = np.asarray(values[there] + 0.0, "<f8").view("<u8")
+        keys[there] = mixed(bits + _text_keys([title])[0])
+    return keys
 
 
 def mixed(values: Any) -> Any:

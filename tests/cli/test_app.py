@@ -1,5 +1,6 @@
 """The front page, the way errors are told, and how soon help comes."""
 
+import os
 import subprocess
 import sys
 import warnings
@@ -122,3 +123,14 @@ def test_a_closed_output_and_a_reader_that_leaves_are_no_traceback(run, words):
     for script in (f"{called} >&-", f"{called} | head -c 1"):
         told = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
         assert told.stderr == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="memory can't be limited here")
+def test_little_memory_is_one_line_or_enough(records):
+    script = f"ulimit -v 1500000; {sys.executable} -m comorb inspect {records}"
+    told = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert told.returncode in (0, 1)
+    assert "Traceback" not in told.stderr
+    if told.returncode:
+        assert told.stderr.count("\n") == 1
+        assert "memory" in told.stderr

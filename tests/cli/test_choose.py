@@ -55,3 +55,22 @@ def test_a_range_must_be_two_numbers(comorb, records, text):
     told = comorb("choose", records, "-k", text)
     assert told.exit_code == 2
     assert "expected two whole numbers from 1 on, such as 2:12, got" in told.stderr
+
+
+def test_latent_classes_are_printed_and_written(comorb, records):
+    words = ("choose", records, "--having", "585", "-k", "1:2", "--lca", "-o", "table.xlsx")
+    told = comorb(*words, "--json")
+    plain = json.loads(told.stdout)
+    assert plain["files"] == ["table.xlsx"]
+    assert plain["lca"]["fit"]["k"] == [1, 2]
+    assert plain["methods"].startswith("Latent class models with 1 to 2 classes")
+    told = comorb(*words, "--force", "--blrt", 3, "--minutes", 0)
+    assert told.exit_code == 0
+    assert "aBIC" in told.stdout
+    assert "Latent class models with 1 to 2 classes" in told.stdout
+
+
+def test_what_goes_with_latent_classes_alone(comorb, records):
+    told = comorb("choose", records, "-k", "1:2", "--blrt", 3)
+    assert told.exit_code == 2
+    assert "--blrt and --output go with --lca" in told.stderr

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-FILES = ["assignments.csv", "keys.json", "model.comorb", "profile.json", "report.html"]
+FILES = [
+    *("assignments.csv", "keys.json", "model.comorb", "outcomes.csv", "profile.json"),
+    "report.html",
+]
 
 
 def names(folder: str) -> list[str]:

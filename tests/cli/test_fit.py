@@ -2,17 +2,23 @@
 
 import csv
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
 
 import pytest
+from pyarrow.csv import write_csv
 
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.folder import load_profile
 from comorb.storage import load_model
+from tests.insight.mixed import mixed_table
 
-FILES = ["assignments.csv", "keys.json", "model.comorb", "profile.json", "report.html"]
+FILES = [
+    *("assignments.csv", "keys.json", "model.comorb", "outcomes.csv", "profile.json"),
+    "report.html",
+]
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -237,3 +243,47 @@ def test_corrected_columns_are_in_the_command_and_change_no_bits(comorb, records
     )
     names = [[one.name for one in load_profile(run).outcomes] for run in ("plain", "first")]
     assert [name for name in names[0] if name not in names[1]] == ["sex"]
+
+
+@pytest.fixture
+def mixed_records(tmp_path):
+    write_csv(mixed_table()[0], tmp_path / "mixed.csv")
+    return tmp_path / "mixed.csv"
+
+
+def test_fit_by_features_says_what_sets_the_clusters_apart(comorb, mixed_records):
+    asked = ("fit", mixed_records, "--at-least", 1, "-k", 3, "--no-stability", "-o", "mixed")
+    features = ("--feature", "age", "--feature", "sex", "--feature", "visits=count")
+    told = comorb(*asked, *features)
+    assert told.exit_code == 0
+    apart = re.search(r"What sets the clusters apart: codes \d+%, age \d+%, sex \d+%", told.stdout)
+    assert apart
+    assert re.search(r"Missing: age \d+\.\d%, sex \d+\.\d%, visits \d+\.\d%\.", told.stdout)
+    assert "note: the feature 'age' is of the kind number, as recognised" in told.stderr
+    plain = json.loads(comorb("profile", "mixed", "--json").stdout)
+    assert sum(plain["influence"].values()) == pytest.approx(1, abs=0.01)
+    assert [one["kind"] for one in plain["features"]] == ["number", "category", "count"]
+    one = json.loads(comorb("profile", "mixed", "--cluster", 1, "--json").stdout)
+    assert {"age: mean", "sex: F"} <= {row["what"] for row in one["patients"]}
+    assert set(one["missing"]) == {"age", "sex", "visits"}
+    shared = comorb("profile", "mixed", "--protected", "--json")
+    assert json.loads(shared.stdout)["features"]
+    saved = load_model("mixed/model.comorb")
+    assert [one["name"] for one in saved.preparation["features"]] == ["age", "sex", "visits"]
+    assert comorb("assign", "mixed", mixed_records, "-o", "again.csv").exit_code == 0
+    assert Path("again.csv").read_bytes() == Path("mixed/assignments.csv").read_bytes()
+    assert comorb("report", "mixed", "-o", "mixed.pdf").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("feature", "message"),
+    [
+        ("age=colour", "Expected a feature as NAME, NAME=KIND"),
+        ("agee", "No column 'agee' is there to be a feature; the nearest are 'age'"),
+        ("sex=number", "The column 'sex' holds texts, and the kind 'number' needs numbers"),
+    ],
+)
+def test_a_feature_that_can_not_be_one_is_one_line(comorb, mixed_records, feature, message):
+    told = comorb("fit", mixed_records, "--feature", feature)
+    assert told.exit_code != 0
+    assert message in told.stderr

@@ -9,9 +9,11 @@ from scipy import sparse
 
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
+from comorb.model.latent_class import LatentClassModel
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
+from tests.insight.mixed import PREPARATION, mixed_table
 
 CODES = ("428", "250", "585", "401", "272", "V45", "491", "038")
 NAMES = (
@@ -108,3 +110,11 @@ def sampled(k: int, d: int = 60, n: int = 3000) -> Profile:
         ),
         secret=SECRET,
     )
+
+
+@pytest.fixture(scope="session")
+def mixed() -> tuple[Cohort, Mixture, Profile]:
+    """A cohort with codes and features, its model and its profile."""
+    cohort = PREPARATION.cohort(mixed_table()[0])
+    model = LatentClassModel(3).fit_blocks(cohort.blocks()).mixture_
+    return cohort, model, profile(model, cohort, secret=SECRET)

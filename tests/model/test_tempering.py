@@ -75,6 +75,13 @@ def test_one_cluster_needs_no_temper(sample):
     assert temperature(Mixture(np.ones(1), sample.mean(axis=0)[None]), dense_to_blocks(sample)) == 1
 
 
+def test_clusters_that_do_not_differ_need_none(sample):
+    same = Mixture(np.array([0.5, 0.5]), np.tile(sample.mean(axis=0), (2, 1)))
+    nearly = Mixture(same.weights, np.nextafter(same.means, [[0.0], [1.0]]))
+    assert temperature(same, dense_to_blocks(sample)) == 1
+    assert temperature(nearly, dense_to_blocks(sample)) == 1
+
+
 def test_tempering_keeps_labels_and_sums():
     posterior = np.array([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6]])
     cooler = tempered(posterior, 0.5)

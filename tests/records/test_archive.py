@@ -69,8 +69,8 @@ def test_what_is_refused(saved, tmp_path):
     rewrite(path, lambda about: about.update(ones=5, codes=["250"], names=["n"]))
     with pytest.raises(StorageError, match="is damaged: it doesn't hold"):
         load_cohort(path)
-    rewrite(path, lambda about: about.update(version=2))
-    with pytest.raises(StorageError, match=r"has version 2 of the cohort format .* knows 1"):
+    rewrite(path, lambda about: about.update(version=3))
+    with pytest.raises(StorageError, match=r"has version 3 of the cohort format .* knows 2"):
         load_cohort(path)
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(StorageError, match="Parquet file but no cohort"):

@@ -1,5 +1,7 @@
 """Files that were once read wrong without a word: each is read right, with a note, or refused."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -140,10 +142,12 @@ def test_a_comma_in_a_code_is_no_list():
     assert sets(read_records(with_commas, level="full")) == sets(read_records(table, level="full"))
 
 
-def test_items_with_empty_cells_are_refused():
+def test_empty_cells_of_items_are_missing_and_never_a_no():
     table = pa.table({"id": ["a", "b", "c"], "CHF": ["1", "0", None], "COPD": ["0", "1", "1"]})
-    with pytest.raises(RecordsError, match="Empty is missing, not no"):
-        read_records(table)
+    read = read_records(table)
+    assert sets(read) == {"a": set(), "b": {"COPD"}, "c": {"COPD"}}
+    assert read.features.values[:2].ravel().tolist() == [1, 0]
+    assert math.isnan(read.features.values[2, 0])
 
 
 def test_items_written_as_yes_or_nothing():

@@ -6,6 +6,7 @@ COMMANDS = {
     "demo": "Do the whole job on a built-in cohort of heart-failure patients.",
     "fit": "Find the clusters of records, and write a model and a report.",
     "assign": "Assign new records to the clusters of a model.",
+    "relate": "Relate outcomes and predictors to clusters, corrected for doubt.",
     "choose": "Find out how many clusters records hold.",
     "stability": "See how well clusters come out again in parts of the records.",
     "profile": "Show the clusters of a run.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +26,30 @@ def choose(  # noqa: PLR0913 - one parameter for each option
             help="The numbers to try; without it 1:20, and more where the largest is best.",
         ),
     ] = None,
+    lca: Annotated[
+        bool,
+        typer.Option(
+            "--lca", help="Also print what papers on latent classes print, in totals: AIC, BIC, …"
+        ),
+    ] = False,
+    blrt: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="DRAWS", help="With --lca: draws of the bootstrap likelihood-ratio test."
+        ),
+    ] = 0,
+    minutes: Annotated[
+        float, typer.Option(min=0, metavar="MINUTES", help="The most that all draws may take.")
+    ] = 10.0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="With --lca: a .csv, .xlsx, .tex or .dta file (for Stata and R) of the tables.",
+        ),
+    ] = None,
     chart: options.Chart = None,
     force: options.Force = False,
     protected: options.Protected = False,
@@ -45,11 +70,16 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     from comorb.cli.summaries import choice_summary
     from comorb.engines import open_engine
     from comorb.insight.runs.cohorts import open_cohort
+    from comorb.insight.runs.lca import class_tables
     from comorb.insight.runs.run import choose_number
     from comorb.insight.runs.tree import splits
     from comorb.insight.views.charts.choice import draw
+    from comorb.insight.views.sheets import save_sheets
 
     ks = None if clusters is None else _range(clusters)
+    least = options.least_count(protected, min_cell)
+    if (blrt or output) and not lca:
+        raise typer.BadParameter("--blrt and --output go with --lca", param_hint="--lca")
     with (
         shown_progress(quiet) as tell,
         open_engine(engine or "threads") as executor,
@@ -59,8 +89,20 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     ):
         choice = choose_number(cohort, ks, executor, tell)
         found = splits(choice, cohort.codes, cohort.names, cohort.system)
-    least = options.least_count(protected, min_cell)
+        tables = None
+        if lca:
+            tables = class_tables(
+                *(choice, cohort, executor),
+                draws=blrt,
+                seconds=60 * minutes,
+                least=least,
+                tell=tell,
+            )
     summary = choice_summary(choice, cohort.ledger, found, least)
+    if tables is not None:
+        summary |= {"lca": tables.sheets, "methods": tables.methods}
+        if output is not None:
+            summary |= {"files": [str(file) for file in save_sheets(tables.sheets, output, force)]}
     show_notes(summary["notes"])
     if chart:
         save_chart(draw(choice), chart, force, quiet)

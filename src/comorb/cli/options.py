@@ -147,6 +147,16 @@ Scores = Annotated[
     ),
 ]
 
+Features = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature",
+        metavar="NAME[=KIND]",
+        help="A column beside the codes that the clusters are found by too: its kind is binary, "
+        "category, count or number (number:log, number:rank), recognised when left out. "
+        "Repeatable.",
+    ),
+]
 Weights = Annotated[
     str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
 ]
@@ -246,6 +256,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     code_map: Map = None,
     chronic: Chronic = False,
     score: Scores = None,
+    feature: Features = None,
     weights: Weights = None,
     kinds: Kinds = None,
     table: Table = None,
@@ -254,6 +265,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
 ) -> Preparation:
     """Return the preparation that the options ask for."""
     from comorb.records.codes.own_map import opened_map
+    from comorb.records.featuring import as_asked
     from comorb.records.preparation import Preparation
 
     return Preparation(
@@ -270,6 +282,7 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
         code_map=opened_map(code_map),
         chronic=chronic,
         scores=tuple(score or ()),
+        features=as_asked(feature or ()),
         kinds=kinds_of(kinds),
         layouts=layouts_of(column),
         **_bounds(where or []),

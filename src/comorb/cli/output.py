@@ -127,6 +127,7 @@ def show_profile(summary: dict[str, Any]) -> None:
     if summary["explained_by_length"] is not None:
         share = _share(summary["explained_by_length"])
         console.print(f"The cluster of a record explains {share} of how many codes it has.")
+    _show_influence(summary)
     _show_pairs(summary["often_together"])
     show_burden(summary["burden"])
     stable = any(cluster["stability"] is not None for cluster in summary["clusters"])
@@ -136,6 +137,18 @@ def show_profile(summary: dict[str, Any]) -> None:
         + " Stability: how much of the cluster comes back from parts of the records."
         * stable
     )
+
+
+def _show_influence(summary: dict[str, Any]) -> None:
+    """Print how far codes and features set the clusters apart, and what is missing of them."""
+    if "influence" not in summary:
+        return
+    parts = ", ".join(f"{name} {_share(share)}" for name, share in summary["influence"].items())
+    typer.echo(f"What sets the clusters apart: {parts}.")
+    gaps = [one for one in summary["features"] if one["missing"] != 0]
+    if gaps:
+        told = ", ".join(f"{one['name']} {_share(one['missing'], 1)}" for one in gaps)
+        typer.echo(f"Missing: {told}.")
 
 
 def _show_pairs(pairs: list[dict[str, Any]]) -> None:
@@ -248,6 +261,8 @@ def show_choice(summary: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(table)
     console.print(summary["reason"], markup=False)
+    if "lca" in summary:
+        show_classes(summary)
     for split in summary["splits"]:
         if split["groups"] < summary["best"] or split["reliably"]:
             holds = "both come out again" if split["reliably"] else "not reliable"
@@ -259,6 +274,45 @@ def show_choice(summary: dict[str, Any]) -> None:
         "the share of the records in clusters that come out again. Smallest: the records of the "
         "smallest cluster."
     )
+
+
+def show_classes(summary: dict[str, Any]) -> None:
+    """Print the table of latent classes, and the sentence for a paper."""
+    titles = {
+        "k": "k",
+        "log_likelihood": "Log-likelihood",
+        "parameters": "Par.",
+        "aic": "AIC",
+        "bic": "BIC",
+        "adjusted_bic": "aBIC",
+        "caic": "CAIC",
+        "entropy": "Entropy",
+        "smallest_n": "Smallest",
+        "lowest_avepp": "AvePP",
+        "lowest_occ": "OCC",
+        "blrt_p": "BLRT p",
+    }
+    sheet = summary["lca"]["fit"]
+    shown = [name for name in titles if name in sheet]
+    table = _table(numbers=tuple(titles[name] for name in shown))
+    for row in zip(*(sheet[name] for name in shown), strict=True):
+        cells = [_class_figure(name, value) for name, value in zip(shown, row, strict=True)]
+        table.add_row(*cells, style="bold" if row[0] == summary["best"] else "")
+    console = Console(highlight=False, width=120)
+    console.print(table)
+    console.print(
+        "Totals over all records, by plain maximum likelihood. Smallest: the records of the "
+        "smallest class. AvePP and OCC: the lowest of any class."
+    )
+    console.print(summary["methods"], markup=False)
+
+
+def _class_figure(name: str, value: float | None) -> str:
+    if value is None:
+        return "few" if name == "smallest_n" else ""
+    if name in ("entropy", "lowest_avepp", "blrt_p"):
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if name in ("k", "parameters", "smallest_n") else f"{value:,.1f}"
 
 
 def show_stability(summary: dict[str, Any]) -> None:

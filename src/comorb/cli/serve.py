@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from comorb.web.server.app import Settings
 
 
-_LEAST_MEMORY = 4 << 30  # of addresses, of which libraries take more than they use
+# To read with: addresses, of which libraries take more than they use; and what a fit holds.
+_LEAST_TO_READ, _LEAST_TO_FIT = 4 << 30, 1 << 30
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 Proxy = Annotated[
     list[str] | None,
     typer.Option(
@@ -28,6 +31,22 @@ ReadMemory = Annotated[
         metavar="GB",
         show_default="half of this machine's",
         help="The most memory to read records with, in gigabytes.",
+    ),
+]
+ReadMinutes = Annotated[float, typer.Option(metavar="N", help="The longest that records are read.")]
+ReadExpanded = Annotated[
+    float, typer.Option(metavar="GB", help="The most that records unpack to, in gigabytes.")
+]
+ReadRows = Annotated[int, typer.Option(metavar="N", help="The most rows of a table of records.")]
+ReadColumns = Annotated[
+    int, typer.Option(metavar="N", help="The most columns of a table of records.")
+]
+FitMemory = Annotated[
+    float | None,
+    typer.Option(
+        metavar="GB",
+        show_default="half of this machine's",
+        help="The most memory that a fit may hold, in gigabytes.",
     ),
 ]
 
@@ -55,9 +74,11 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         int, typer.Option(metavar="MB", help="The largest upload, in megabytes.")
     ] = 500,
     read_memory: ReadMemory = None,
-    read_minutes: Annotated[
-        float, typer.Option(metavar="N", help="The longest that records are read.")
-    ] = 10,
+    read_minutes: ReadMinutes = 10,
+    read_expanded: ReadExpanded = 10,
+    read_rows: ReadRows = 200_000_000,
+    read_columns: ReadColumns = 20_000,
+    fit_memory: FitMemory = None,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Explore clusters in a browser.
@@ -68,30 +89,42 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     Example: comorb serve visits.csv
     """
     from comorb.errors import RecordsError
+    from comorb.records.sources.limits import Limits
     from comorb.web.server.app import LOOPBACK, Settings
 
     for path in records or ():
         if not path.exists():
             raise RecordsError(f"There is no file {path}; check the name.")
+    half = _half_of_memory()
+    memory = _memory(read_memory, half and max(half, _LEAST_TO_READ))
     settings = Settings(
         workspace=workspace,
         records=tuple(records or ()),
         hosts=(*LOOPBACK, host, *(name or ())),
         min_cell=min_cell,
         upload_limit=upload_limit * 1_000_000,
-        read_memory=_half_of_memory() if read_memory is None else int(read_memory * 1e9),
+        read_memory=memory,
         read_seconds=read_minutes * 60,
+        limits=Limits(int(read_expanded * 1e9), read_rows, read_columns, memory),
+        fit_memory=_memory(fit_memory, half and max(half, _LEAST_TO_FIT)),
         proxies=tuple(proxy or ()),
     )
     run_explorer(settings, host, port, browser)
 
 
 def _half_of_memory() -> int:
-    """Return half of the machine's memory in bytes, no less than reading takes; 0 if not known."""
+    """Return half of the machine's memory in bytes, or of its container's; 0 if not known."""
     try:
-        return max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2, _LEAST_MEMORY)
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+    with suppress(OSError, ValueError):
+        memory = min(memory, int(_CONTAINER.read_text(encoding="ascii")))
+    return memory // 2
+
+
+def _memory(gigabytes: float | None, usual: int) -> int:
+    return usual if gigabytes is None else int(gigabytes * 1e9)
 
 
 def run_explorer(

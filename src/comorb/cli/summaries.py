@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from comorb.cli.usage import burden_summary, drift_summary, rules_summary, slices_summary
+from comorb.insight.profile.corrected import outcome_rows
 from comorb.insight.profile.rough import rough, rough_lines, rough_notes
 
 if TYPE_CHECKING:
@@ -65,9 +66,30 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
             }
             for pair in profile.caveats.pairs
         ],
+        **_features(profile),
         "clusters": clusters,
+        "outcomes": outcome_rows(profile),
         "burden": burden_summary(profile),
         "slices": [slices_summary(one, profile) for one in profile.slices],
+    }
+
+
+def _features(profile: Profile) -> dict[str, Any]:
+    """Return what else the clusters were found by: kinds, gaps, and what sets clusters apart."""
+    if not profile.features:
+        return {}
+    records = profile.source.records
+    shares = profile.influence if profile.n_codes else dict(list(profile.influence.items())[1:])
+    return {
+        "influence": {name: round(share, 3) for name, share in shares.items()},
+        "features": [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "missing": _known((records - one.summary.known[-1]) / records),
+            }
+            for one in profile.features
+        ],
     }
 
 
@@ -135,20 +157,30 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
         {
             "what": f"{outcome.name}: {value}",
             "kind": outcome.kind,
-            "cluster": _known(outcome.estimate[row, place]),
-            "low": _known(outcome.low[row, place]),
-            "high": _known(outcome.high[row, place]),
+            "cluster": _known(outcome.shown.estimate[row, place]),
+            "low": _known(outcome.shown.low[row, place]),
+            "high": _known(outcome.shown.high[row, place]),
             "all": _known(outcome.estimate[row, -1]),
+            "naive": _known(outcome.estimate[row, place]),
+            "corrected": outcome.corrected is not None,
         }
-        for outcome in profile.outcomes
+        for outcome in (*(one.summary for one in profile.features), *profile.outcomes)
         for row, value in enumerate(outcome.values)
     ]
-    return whole | {
-        "diagnoses": diagnoses,
-        "patients": patients,
-        "rules": rules_summary(profile)["clusters"][place] if profile.rules else None,
-        "min_cell": profile.min_cell,
+    missing = {
+        one.name: _known(1 - one.summary.known[place] / (profile.clusters[place].size or math.nan))
+        for one in profile.features
     }
+    return (
+        whole
+        | ({"missing": missing} if missing else {})
+        | {
+            "diagnoses": diagnoses,
+            "patients": patients,
+            "rules": rules_summary(profile)["clusters"][place] if profile.rules else None,
+            "min_cell": profile.min_cell,
+        }
+    )
 
 
 def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:

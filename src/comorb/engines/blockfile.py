@@ -1,7 +1,7 @@
 """The block file: records in row groups of a Parquet file, each a block that is read and dropped.
 
-A row is a record: its id, the sorted numbers of its codes, its weight and its covariates. What
-the numbers mean is in the metadata of the file, as JSON.
+A row is a record: its id, the sorted numbers of its codes, its weight, the values of its features
+and its covariates. What the numbers mean is in the metadata of the file, as JSON.
 """
 
 from __future__ import annotations
@@ -19,25 +19,34 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.errors import StorageError
+from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Journal, Rows, rounded
+from comorb.model.features import Feature, FeatureTable
+from comorb.model.kinds.variable import Variable
+from comorb.model.prepared import prepared, prepared_for
 
-VERSION = 1
-HEADER = b"comorb.cohort"
+VERSION, VERSION_WITH_FEATURES = 1, 2
+HEADER, SEAL = b"comorb.cohort", b"comorb.seal"
 ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
+FEATURE = "comorb.feature."  # and the feature's name: numbers, null where one is missing
 ROWS_A_GROUP = 1 << 17
+_TEXTS, _LISTS, _COUNTS = ("system", "level"), ("codes", "names"), ("version", "records", "ones")
 
 
 @dataclass(frozen=True)
 class RowGroup:
     """A loader of one row group, which can be sent to another machine that sees the file.
 
-    ``total`` is the sum of all weights of the file, None when it has none.
+    ``total`` is the sum of all weights of the file, None when it has none. ``features`` are those
+    that are read, and ``variables`` those of the model that they are prepared for.
     """
 
     path: str
     number: int
     n_columns: int
     total: float | None = None
+    features: tuple[Feature, ...] = ()
+    variables: tuple[Variable, ...] = ()
 
     def __call__(self) -> Rows:
         """Read the row group; what is damaged is named."""
@@ -48,7 +57,10 @@ class RowGroup:
         weights = np.empty(0)
         if self.total is not None:
             weights = rounded(table[WEIGHT].to_numpy(), self.total)
-        return Rows(indptr, indices, weights)
+        if not self.features:
+            return Rows(indptr, indices, weights)
+        seen = prepared_for(self.variables, features_in(table, self.features))
+        return Rows(indptr, indices, weights, seen.values)
 
     @property
     def size(self) -> int:
@@ -63,7 +75,8 @@ class RowGroup:
 
     @property
     def _columns(self) -> list[str]:
-        return [CODES] if self.total is None else [CODES, WEIGHT]
+        own = [CODES] if self.total is None else [CODES, WEIGHT]
+        return own + [FEATURE + feature.name for feature in self.features]
 
 
 def read_group(path: str | Path, number: int, columns: list[str] | None = None) -> pa.Table:
@@ -105,34 +118,114 @@ def damaged(path: str | Path, number: int) -> StorageError:
     )
 
 
+def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
+    """Return what a block file says of itself, as its metadata: a header, and a seal of it."""
+    text = json.dumps(header | {"columns": schema.names}).encode()
+    return {HEADER: text, SEAL: sha256(text).hexdigest().encode()}
+
+
 def describe(path: str | Path) -> dict[str, Any]:
     """Return what the metadata of a block file say: codes, names, records, ledger and so on.
 
-    `StorageError` when the file isn't there, is no cohort, is cut off or is of a newer comorb.
+    `StorageError` when the file isn't there, is no cohort, is cut off, was altered or is of a newer
+    comorb. A file of an earlier version has no seal.
     """
     path = Path(path)
     if not path.is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        packed = (pq.read_metadata(path).metadata or {}).get(HEADER)
-    except (pa.ArrowException, OSError):
+        file = pq.read_metadata(path)
+        found, columns = file.metadata or {}, file.schema.to_arrow_schema().names
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
         ) from None
-    if packed is None:
+    if HEADER not in found:
         raise StorageError(
             f"{path.name} is a Parquet file but no cohort; read it with read_records."
         )
-    header: dict[str, Any] = json.loads(packed)
-    if header["version"] > VERSION:
+    try:
+        if SEAL in found and found[SEAL] != sha256(found[HEADER]).hexdigest().encode():
+            raise ValueError("what it says of itself was altered")
+        header = _checked(json.loads(found[HEADER]))
+        if header.get("columns", columns) != columns or not {ID, CODES} <= set(columns):
+            raise ValueError("its columns are not those that it says")
+        return header
+    except _NewerError as error:
         raise StorageError(
-            f"{path.name} has version {header['version']} of the cohort format and this comorb "
-            f"knows {VERSION}; install a newer comorb."
-        )
+            f"{path.name} has version {error} of the cohort format and this comorb knows "
+            f"{VERSION_WITH_FEATURES}; install a newer comorb."
+        ) from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+
+
+class _NewerError(Exception):
+    """The version of a file that is too new."""
+
+
+def _checked(header: Any) -> dict[str, Any]:
+    """Return a header that has all that a cohort needs, each of its own type."""
+    if not isinstance(header, dict) or type(header.get("version")) is not int:
+        raise TypeError("it doesn't say which version it has")
+    if header["version"] > VERSION_WITH_FEATURES:
+        raise _NewerError(header["version"])
+    for key in (*_COUNTS, *_TEXTS, *_LISTS, "ledger"):
+        if key not in header:
+            raise KeyError(f"it doesn't say its {key}")
+    texts = [header[key] for key in _TEXTS]
+    for key in (*_LISTS, "left_out"):
+        some = header.get(key, [])
+        if not isinstance(some, list):
+            raise TypeError(f"its {key} are no list")
+        texts += some
+    counts = [header[key] for key in _COUNTS] + [header.get("least_codes", 3)]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a text is something else")
+    if not all(type(count) is int and 0 <= count < 1 << 62 for count in counts):
+        raise TypeError("a number is something else")
+    if len(set(header["codes"])) < len(header["codes"]):
+        raise ValueError("a code stands there twice")
     return header
 
 
-def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
+def feature_columns(table: FeatureTable | None) -> dict[str, pa.Array]:
+    """Return the columns of a block file that hold features, by their names there."""
+    if table is None:
+        return {}
+    return {
+        FEATURE + feature.name: pa.array(column, from_pandas=True)
+        for feature, column in zip(table.features, table.values.T, strict=True)
+    }
+
+
+def features_in(table: pa.Table, features: tuple[Feature, ...]) -> FeatureTable:
+    """Return the values of features in rows of a block file."""
+    columns = [_numbers(table, feature) for feature in features]
+    values = np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+    return FeatureTable(features, values)
+
+
+def _numbers(table: pa.Table, feature: Feature) -> Floats:
+    column = table[FEATURE + feature.name].cast(pa.float64())
+    return np.asarray(column.fill_null(float("nan")).to_numpy(), dtype=np.float64)
+
+
+def features_of(header: dict[str, Any]) -> tuple[Feature, ...]:
+    """Return the features that the metadata of a block file name under ``features``."""
+    try:
+        return tuple(map(Feature.from_dict, header.get("features", [])))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"The cohort file names features that make no sense: {error}. Write it again."
+        ) from None
+
+
+def open_blocks(
+    path: str | Path,
+    journal: Journal | None = None,
+    variables: tuple[Variable, ...] | None = None,
+) -> Blocks:
     """Open a cohort file as blocks that are read when they are needed.
 
     Parameters
@@ -141,6 +234,9 @@ def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
         A file that `save_cohort` or `write_cohort` wrote.
     journal : Journal, optional
         Where to keep each E-step, so that an interrupted fit can go on; see `FileJournal`.
+    variables : tuple of Variable, optional
+        The features of a model that is to be applied; by default what is known of the file's own
+        is learned from it, a column at a time.
 
     Returns
     -------
@@ -166,8 +262,46 @@ def open_blocks(path: str | Path, journal: Journal | None = None) -> Blocks:
     if WEIGHT in file.schema.names:
         parts = (read_group(where, i, [WEIGHT])[WEIGHT] for i in groups)
         total = fsum(weight for part in parts for weight in part.to_numpy().tolist())
-    loaders = tuple(RowGroup(where, i, d, total) for i in groups)
-    return Blocks(loaders, file.num_rows, d, float(total or file.num_rows), journal)
+    weight = float(total or file.num_rows)
+    features = features_of(header)
+    wanted = {variable.feature.name for variable in variables or ()}
+    if variables is not None:
+        features = tuple(feature for feature in features if feature.name in wanted)
+    known, reach = _known(where, groups, features, variables, total)
+    read = features if known else ()
+    loaders = tuple(RowGroup(where, i, d, total, read, known) for i in groups)
+    return Blocks(loaders, file.num_rows, d, weight, journal, known, reach)
+
+
+def _known(
+    path: str,
+    groups: range,
+    features: tuple[Feature, ...],
+    variables: tuple[Variable, ...] | None,
+    total: float | None,
+) -> tuple[tuple[Variable, ...], float]:
+    """Return the variables of a file's features, and the reach of their numbers."""
+    if variables is None and not features:
+        return (), 1.0
+    weights = None
+    if total is not None:
+        parts = [read_group(path, i, [WEIGHT])[WEIGHT].to_numpy() for i in groups]
+        weights = rounded(np.concatenate(parts), total)
+    weight = total if total is not None else float(pq.read_metadata(path).num_rows)
+    found: list[Variable] = []
+    reach = 1.0
+    for feature in features:
+        name = FEATURE + feature.name
+        column = [_numbers(read_group(path, i, [name]), feature) for i in groups]
+        table = FeatureTable((feature,), np.concatenate(column)[:, None])
+        if variables is None:
+            seen = prepared(table, weights, weight)
+            found += seen.variables
+        else:
+            own = tuple(v for v in variables if v.feature.name == feature.name)
+            seen = prepared_for(own, table)
+        reach = max(reach, seen.reach(weights, weight))
+    return (tuple(found) if variables is None else variables), reach
 
 
 def identity(path: str | Path) -> str:

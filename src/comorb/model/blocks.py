@@ -17,16 +17,30 @@ import numpy.typing as npt
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Indices, Ints
+from comorb.model.exact import exact_sum as exact_sum
+from comorb.model.exact import rounded as rounded
+from comorb.model.exact import snap_for as snap_for
+from comorb.model.features import FeatureTable
+from comorb.model.kinds.variable import Variable
+from comorb.model.prepared import Prepared, prepared
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e15  # of all rows together
 
 
+NO_VALUES = np.empty((0, 0))
+
+
 class Rows(NamedTuple):
-    """One block: the places of the ones of a 0/1 CSR slice, and a weight per row or none."""
+    """One block: the places of the ones of a 0/1 CSR slice, and a weight per row or none.
+
+    ``values`` (n, p) are those of the features, as their variables prepare them: NaN where one is
+    missing. It is empty where there are no features.
+    """
 
     indptr: Ints
     indices: Indices
     weights: Floats
+    values: Floats = NO_VALUES
 
 
 Loader = Callable[[], Rows]
@@ -69,7 +83,8 @@ class Engine(Executor):
 class Blocks:
     """A 0/1 matrix as loaders of its row blocks, with the totals that every sum needs.
 
-    ``weight`` is the sum of the row weights, which is ``n_rows`` when there are none.
+    ``weight`` is the sum of the row weights, which is ``n_rows`` when there are none. Features
+    beside the codes are ``variables``; ``reach`` bounds the mean square of their numbers.
     """
 
     loaders: tuple[Loader, ...]
@@ -77,37 +92,13 @@ class Blocks:
     n_columns: int
     weight: float
     journal: Journal | None = None
+    variables: tuple[Variable, ...] = ()
+    reach: float = 1.0
 
     @property
     def snap(self) -> float:
         """The rounding constant under which sums over these rows are exact."""
         return snap_for(self.weight)
-
-
-def snap_for(bound: float) -> float:
-    """Return 1.5·2⁵²⁻ˢ: (v + snap) − snap rounds v to 2⁻ˢ, and sums up to ``bound`` are exact.
-
-    s = 51 − ⌈log₂ bound⌉, so that a sum of multiples of 2⁻ˢ never needs more than 53 bits.
-    For 1,000 rows s = 41:
-    >>> snap_for(1000.0) == 1.5 * 2.0**11
-    True
-    """
-    return 1.5 * 2.0 ** (1 + int(np.ceil(np.log2(bound))))
-
-
-def exact_sum(terms: Floats, axis: int | None = None) -> Floats:
-    """Return the sum of the terms, the same bits in any order of them.
-
-    Each is first rounded to a grid on which no partial sum needs more than 53 bits.
-    """
-    snap = snap_for(max(float(np.abs(terms).max(initial=0.0)), 1e-300) * max(terms.size, 1))
-    return np.asarray(((terms + snap) - snap).sum(axis=axis))
-
-
-def rounded(weights: Floats, total: float) -> Floats:
-    """Return weights on the grid of ``snap_for``, so that sums of them are exact too."""
-    snap = snap_for(total)
-    return (weights + snap) - snap
 
 
 def from_csr(
@@ -116,11 +107,14 @@ def from_csr(
     n_columns: int,
     weights: Floats | None = None,
     block_rows: int | None = None,
+    features: FeatureTable | Prepared | None = None,
 ) -> Blocks:
     """Cut CSR arrays held in memory into blocks; their indices are not copied.
 
     ``weights`` are rounded to the grid of ``snap_for``, so that M1 and M̃2 are exact too. The
     default gives some 16 blocks of 8,192 to 65,536 rows; any other gives the same bits.
+    ``features`` are those beside the codes, as people write them, or prepared for the variables
+    of a model (``prepared.prepared_for``).
     """
     _check_ones(indptr, indices, n_columns)
     n_rows = indptr.size - 1
@@ -145,12 +139,31 @@ def from_csr(
             )
         total = fsum(weights)
         weights = rounded(weights, total)
+    seen = _seen(features, n_rows, weights, total)
     step = block_rows or min(65536, max(8192, -(-n_rows // 16)))
+    arrays = (indptr, indices, weights, seen.values)
     loaders = tuple(
-        partial(_slice, indptr, indices, weights, start, min(start + step, n_rows))
+        partial(_slice, arrays, start, min(start + step, n_rows))
         for start in range(0, n_rows, step)
     )
-    return Blocks(loaders, n_rows, n_columns, total)
+    reach = seen.reach(weights, total) if seen.variables else 1.0
+    return Blocks(loaders, n_rows, n_columns, total, None, seen.variables, reach)
+
+
+def _seen(
+    features: FeatureTable | Prepared | None, n_rows: int, weights: Floats | None, total: float
+) -> Prepared:
+    """Return the features as the model sees them, none of them where there are none."""
+    if features is None or not features.values.shape[1]:
+        return Prepared((), NO_VALUES)
+    if features.values.shape[0] != n_rows:
+        raise InputError(
+            f"expected the features of {n_rows} rows, got those of {features.values.shape[0]}; "
+            "give a row of features for each row of codes"
+        )
+    if isinstance(features, FeatureTable):
+        return prepared(features, weights, total)
+    return features
 
 
 def _check_ones(indptr: AnyInts, indices: AnyInts, n_columns: int) -> None:
@@ -164,14 +177,14 @@ def _check_ones(indptr: AnyInts, indices: AnyInts, n_columns: int) -> None:
         )
 
 
-def _slice(
-    indptr: AnyInts, indices: AnyInts, weights: Floats | None, start: int, stop: int
-) -> Rows:
+def _slice(arrays: tuple[AnyInts, AnyInts, Floats | None, Floats], start: int, stop: int) -> Rows:
+    indptr, indices, weights, values = arrays
     first, last = int(indptr[start]), int(indptr[stop])
     return Rows(
         indptr[start : stop + 1].astype(np.int64) - first,
         indices[first:last].astype(np.int32, copy=False),
         np.empty(0) if weights is None else weights[start:stop],
+        values[start:stop] if values.size else values,
     )
 
 
@@ -194,13 +207,17 @@ def taken(
         keep = np.zeros(lengths.size, dtype=bool)
         keep[here] = True
         own = rows.weights[here] if rows.weights.size else rows.weights
-        parts.append(Rows(lengths[here], rows.indices[np.repeat(keep, lengths)], own))
+        values = rows.values[here] if blocks.variables else rows.values
+        parts.append(Rows(lengths[here], rows.indices[np.repeat(keep, lengths)], own, values))
         start = stop
     indptr = np.concatenate([[0], np.cumsum(np.concatenate([part.indptr for part in parts]))])
     indices = np.concatenate([part.indices for part in parts])
     own = np.concatenate([part.weights for part in parts])
     given = weights if weights is not None else own if own.size else None
-    return from_csr(indptr, indices, blocks.n_columns, given)
+    values = np.concatenate([part.values for part in parts])
+    return from_csr(
+        indptr, indices, blocks.n_columns, given, features=Prepared(blocks.variables, values)
+    )
 
 
 def moved_ones(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints, Indices]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from comorb.model.frames import frame
 from comorb.model.mixture import Mixture
 
 RELIABLE = 0.75  # the least mean overlap of a cluster with its match in fits of parts
@@ -54,6 +56,37 @@ class Row:
 
 
 @dataclass(frozen=True)
+class ClassRow:
+    """What a paper on latent classes prints of one number of them: totals over all records.
+
+    ``records`` is N, the sum of the weights. ``sizes`` are the records most probably in each class,
+    ``average_posterior`` their mean probability of it (AvePP), and ``odds_correct`` the odds of a
+    correct classification over those of chance (OCC; a million at most). ``ratio`` is the
+    likelihood ratio against one class fewer, with its bootstrap p-value and draws.
+    """
+
+    k: int
+    records: float
+    log_likelihood: float
+    parameters: int
+    aic: float
+    bic: float
+    adjusted_bic: float
+    caic: float
+    entropy: float
+    smallest: float
+    smallest_share: float
+    sizes: tuple[float, ...]
+    average_posterior: tuple[float, ...]
+    odds_correct: tuple[float, ...]
+    held_out: float
+    stability: float
+    ratio: float | None = None
+    ratio_p: float | None = None
+    ratio_draws: int = 0
+
+
+@dataclass(frozen=True)
 class Merge:
     """Two clusters of the level above became one: their places there, and the number left.
 
@@ -72,7 +105,8 @@ class Merge:
 class Choice:
     """The sweep over k, the number it recommends, why, and the tree of merges below it.
 
-    ``refits`` holds, for each k, the models of the parts that reliability is measured by.
+    ``refits`` holds, for each k, the models of the parts that reliability is measured by;
+    ``classes`` the figures of latent class analysis, where those were asked for.
     """
 
     rows: tuple[Row, ...]
@@ -81,11 +115,20 @@ class Choice:
     models: dict[int, Mixture]
     tree: tuple[Merge, ...]
     refits: dict[int, tuple[Mixture, ...]] = field(default_factory=dict)
+    classes: tuple[ClassRow, ...] = ()
 
     @property
     def row(self) -> Row:
         """The row of the number recommended."""
         return next(row for row in self.rows if row.k == self.best)
+
+    def to_pandas(self) -> Any:
+        """Return a row for each number of clusters, as a pandas frame: totals of latent classes.
+
+        Without ``lca`` the criteria of the choice, per record.
+        """
+        rows: tuple[Row, ...] | tuple[ClassRow, ...] = self.classes or self.rows
+        return frame({name: [getattr(row, name) for row in rows] for name in vars(rows[0])})
 
     def judged(self, reliability: Sequence[float], shares: Sequence[float]) -> Choice:
         """Return the choice with other figures of the clusters recommended; its words follow."""

@@ -34,9 +34,11 @@ from comorb.model.descent import (
 from comorb.model.em import Expected, Stopping, em, expect
 from comorb.model.mixture import Mixture
 from comorb.model.moments import moments, prevalence
+from comorb.model.prepared import Prepared
 from comorb.model.prior import Prior, evidence, learn_strength
 from comorb.model.thinning import chances, thinned
 from comorb.model.threads import single_threaded
+from comorb.model.views import binarised, carried, most_clusters
 
 __all__ = ["Choice", "Merge", "Row", "choose", "final", "reason"]
 
@@ -84,7 +86,7 @@ class Sweep:
             return model
         means = np.tile(self.first, (model.n_components, 1))
         means[:, self.columns] = model.means
-        return Mixture(model.weights, means)
+        return replace(model, means=means)
 
 
 @single_threaded
@@ -146,7 +148,10 @@ def _narrowed(blocks: Blocks, columns: Ints) -> Blocks:
     weights = np.concatenate([part.weights for part in parts])
     indices = np.concatenate([new for _, new in moved])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
-    return from_csr(indptr, indices, columns.size, weights if weights.size else None)
+    values = np.concatenate([part.values for part in parts])
+    heavy = weights if weights.size else None
+    seen = Prepared(blocks.variables, values)
+    return from_csr(indptr, indices, columns.size, heavy, features=seen)
 
 
 def _drawn(chance: Floats) -> Floats:
@@ -189,9 +194,11 @@ def _settled(
     blocks: Blocks, model: Mixture, first: Floats, merged: tuple[int, int] | None = None
 ) -> Level:
     """Return a level: the model after EM, and its evidence at the strength learned from it."""
-    result = em(blocks, model, Prior.around(first, FIRST_STRENGTH, blocks.weight), AT_EACH)
+    weight, variables = blocks.weight, blocks.variables
+    result = em(blocks, model, Prior.around(first, FIRST_STRENGTH, weight, variables), AT_EACH)
     sums = result.expected.sums
-    learned = Prior.around(first, learn_strength(sums, first, blocks.weight), blocks.weight)
+    strength = learn_strength(sums, first, weight, variables)
+    learned = Prior.around(first, strength, weight, variables)
     value = evidence(result.model, sums, result.log_likelihood, learned)
     return Level(result.model, result.expected, value, merged)
 
@@ -223,18 +230,23 @@ def descend(blocks: Blocks, most: int) -> dict[int, Level]:
     From twice as many, by joint diagonalisation; below ``most`` each level is settled by EM
     before the next pair is merged.
     """
-    found = moments(blocks)
-    count = min(2 * most, blocks.n_columns, blocks.n_rows)
-    slices = whitened_slices(blocks, found, count, None)
-    prior = Prior.around(found.first, FIRST_STRENGTH, blocks.weight)
-    stage = settle(blocks, overcomplete(slices, found, count), prior, None)
+    view = binarised(blocks) if blocks.variables else blocks
+    found = moments(view)
+    first = found.first[: blocks.n_columns]
+    count = min(2 * most, view.n_columns, view.n_rows)
+    slices = whitened_slices(view, found, count, None)
+    prior = Prior.around(first, FIRST_STRENGTH, blocks.weight, blocks.variables)
+    model = overcomplete(slices, found, count)
+    if blocks.variables:
+        model = carried(model, view, blocks, prior)
+    stage = settle(blocks, model, prior, None)
     for below in way_down(blocks, stage, min(most, stage.model.n_components), prior, None):
         stage = below
     levels: dict[int, Level] = {}
     while True:
         k = stage.model.n_components
         merged = stage.merged if k + 1 in levels else None
-        levels[k] = _settled(blocks, stage.model, found.first, merged)
+        levels[k] = _settled(blocks, stage.model, first, merged)
         if k == 1:
             return levels
         settled = Stage(levels[k].model, levels[k].expected, None)
@@ -244,7 +256,7 @@ def descend(blocks: Blocks, most: int) -> dict[int, Level]:
 def _row(sweep: Sweep, k: int) -> Row:
     level = sweep.whole[k]
     n = sweep.rows.weight
-    parameters = k - 1 + k * sweep.rows.n_columns
+    parameters = level.model.n_parameters
     bic = -2 * level.expected.log_likelihood + parameters * np.log(n)
     base, logits = level.model.tables()
     sums = level.expected.sums
@@ -309,7 +321,7 @@ def hard_labels(model: Mixture, blocks: Blocks, executor: Executor | None = None
 
 
 def _bound(blocks: Blocks) -> int:
-    return min(blocks.n_rows * 2 // 3, blocks.n_columns)
+    return min(blocks.n_rows * 2 // 3, most_clusters(blocks))
 
 
 def _checked(ks: Sequence[int] | None, blocks: Blocks) -> list[int]:

@@ -39,7 +39,8 @@ def intervals(
     non-carrier) it is one-sided and begins at 0 (or ends at 1). ``records`` is how many the rows
     are worth, where that isn't their weight.
     """
-    sums = expect(model, blocks, executor).sums
+    expected = expect(model, blocks, executor)
+    sums = np.concatenate([expected.carriers, expected.sums[-1:]])
     if records is not None:
         sums = sums * (records / blocks.weight)
     carriers, sizes = sums[:-1].T, sums[-1][:, None]
@@ -94,9 +95,10 @@ def collapsed(model: Mixture, weight: float) -> str | None:
             f"cluster {int(sizes.argmin()) + 1} holds less than one record; "
             f"ask for fewer than {model.n_components} clusters"
         )
+    profiles = np.concatenate([model.means, model.trait_angles], axis=1)
     for i in range(model.n_components):
         for j in range(i + 1, model.n_components):
-            if np.abs(model.means[i] - model.means[j]).max() < 0.01:
+            if np.abs(profiles[i] - profiles[j]).max(initial=0.0) < 0.01:
                 return (
                     f"clusters {i + 1} and {j + 1} have the same profile; "
                     f"ask for fewer than {model.n_components} clusters"

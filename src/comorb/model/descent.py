@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from comorb.model import dense
+from comorb.model import dense, traits
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks
 from comorb.model.decompose import joint_diagonal, repaired
@@ -63,7 +63,8 @@ def way_down(
     while stage.model.n_components > k:
         sums = stage.expected.sums
         first, second = cheapest_merge(sums, prior)
-        model = maximise(Expected(united(sums, first, second), 0.0, 0.0), prior)
+        joined = Expected(united(sums, first, second), 0.0, 0.0, blocks.variables)
+        model = maximise(joined, prior)
         stage = Stage(model, expect(model, blocks, executor), (first, second))
         yield stage
 
@@ -96,8 +97,10 @@ def merged_down(sums: Floats, k: int, prior: Prior) -> Floats:
         alone = np.delete(alone, second)
         together = np.delete(np.delete(together, second, axis=0), second, axis=1)
         sizes = np.ascontiguousarray(sums[-1])
-        carriers = np.ascontiguousarray(sums[:-1].T)
+        carriers = np.ascontiguousarray(sums[: prior.present.size].T)
         own = dense.log_marginals_with(first, carriers, sizes, prior.present, prior.absent)
+        if prior.variables:
+            own += _features_with(first, sums, prior)
         alone[first] = own[first] + gammaln(sizes[first] + 1)
         together[first] = together[:, first] = own + gammaln(sizes[first] + sizes + 1)
     return sums
@@ -106,10 +109,31 @@ def merged_down(sums: Floats, k: int, prior: Prior) -> Floats:
 def _alone_and_together(sums: Floats, prior: Prior) -> tuple[Floats, Floats]:
     """Return f of each cluster, (k,), and of each pair united, (k, k), its upper triangle."""
     sizes = np.ascontiguousarray(sums[-1])
-    carriers = np.ascontiguousarray(sums[:-1].T)
+    carriers = np.ascontiguousarray(sums[: prior.present.size].T)
     together = dense.log_marginals(carriers, sizes, prior.present, prior.absent)
+    if prior.variables:
+        together += _features_together(sums, prior)
     alone = together.diagonal() + gammaln(sizes + 1)
     return alone, together + gammaln(np.add.outer(sizes, sizes) + 1)
+
+
+def _features_together(sums: Floats, prior: Prior) -> Floats:
+    """Return the features' log marginal of each pair united, itself alone, upper triangle."""
+    statistics = sums[prior.present.size : -1]
+    first, second = np.triu_indices(sums.shape[1])
+    both = statistics[:, first] + statistics[:, second] * (first != second)
+    found = np.zeros((sums.shape[1], sums.shape[1]))
+    terms = traits.log_marginal(prior.variables, both, prior.pseudo)
+    found[first, second] = terms.sum(axis=0)
+    return found
+
+
+def _features_with(u: int, sums: Floats, prior: Prior) -> Floats:
+    """Return the features' log marginal of cluster u united with each, itself alone, (k,)."""
+    statistics = sums[prior.present.size : -1]
+    both = statistics + statistics[:, u : u + 1]
+    both[:, u] = statistics[:, u]
+    return np.asarray(traits.log_marginal(prior.variables, both, prior.pseudo).sum(axis=0))
 
 
 def _cheapest(alone: Floats, together: Floats) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Literal, Self
@@ -12,11 +12,13 @@ from typing import Literal, Self
 import numpy as np
 
 from comorb.errors import InputError
-from comorb.model import kernels
+from comorb.model import feature_kernels, kernels
 from comorb.model.arrays import Floats
-from comorb.model.blocks import Blocks, Rows, map_reduce
+from comorb.model.blocks import Blocks, Rows, map_reduce, snap_for
+from comorb.model.kinds.variable import Variable
 from comorb.model.mixture import EDGE, Mixture
 from comorb.model.prior import Prior
+from comorb.model.traits import fitted, height, mapped, plan_for, width
 
 Stop = Literal["likelihood", "weights"]
 TOLERANCE: dict[Stop, float] = {"likelihood": 1e-6, "weights": 0.01}
@@ -61,15 +63,28 @@ class Stopping:
 class Expected:
     """The E-step's sums over some rows; ``sums`` is (d + 1, k), its last row the cluster sizes.
 
+    With features beside the codes it is (d + s + 1, k): their s statistics are above the sizes.
     The log-likelihood is in two exact parts, which are added at the end.
     """
 
     sums: Floats
     coarse: float
     fine: float
+    variables: tuple[Variable, ...] = ()
 
     def __add__(self, other: Self) -> Expected:
-        return Expected(self.sums + other.sums, self.coarse + other.coarse, self.fine + other.fine)
+        coarse, fine = self.coarse + other.coarse, self.fine + other.fine
+        return Expected(self.sums + other.sums, coarse, fine, self.variables)
+
+    @property
+    def carriers(self) -> Floats:
+        """Σ r·x of each code in each cluster, (d, k)."""
+        return self.sums[: self.sums.shape[0] - 1 - height(self.variables)]
+
+    @property
+    def statistics(self) -> Floats:
+        """Σ r·T of the features' statistics in each cluster, (s, k)."""
+        return self.sums[self.sums.shape[0] - 1 - height(self.variables) : -1]
 
     @property
     def log_likelihood(self) -> float:
@@ -107,9 +122,18 @@ def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> 
     journal = blocks.journal
     known = None if journal is None else journal.recall(model.key)
     if known is not None:
-        return Expected(known[:-2].reshape(-1, model.n_components), *known[-2:].tolist())
-    base, logits = model.tables()
-    found = map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
+        sums = known[:-2].reshape(-1, model.n_components)
+        return Expected(sums, float(known[-2]), float(known[-1]), model.variables)
+    if model.variables != blocks.variables:
+        raise InputError(
+            f"expected rows with the {len(model.variables)} features that the model has, got "
+            f"{len(blocks.variables)} or other ones; prepare them with prepared_for"
+        )
+    if model.variables:
+        found = _expect_features(model, blocks, executor)
+    else:
+        base, logits = model.tables()
+        found = map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
     if journal is not None:
         journal.keep(model.key, np.append(found.sums, [found.coarse, found.fine]))
     return found
@@ -123,16 +147,52 @@ def _expect(base: Floats, logits: Floats, snap: float, rows: Rows) -> Expected:
     )
 
 
+def _expect_features(model: Mixture, blocks: Blocks, executor: Executor | None) -> Expected:
+    """Return the E-step of a model with features: sums of cells, and of those the statistics."""
+    base, logits = model.tables()
+    plan, d = plan_for(model.variables), model.n_columns
+    tables = (base, logits[:d], *plan.tables(logits[d:]))
+    snaps = (blocks.snap, snap_for(blocks.weight * blocks.reach))
+    found = map_reduce(partial(_expect_rows, plan.walk, tables, snaps), blocks, executor)
+    cells, numbers = tables[2].shape[0], tables[3].shape
+    codes, of_cells, of_numbers = np.split(found.sums, [d + 1, d + 1 + cells])
+    statistics = plan.sums(of_cells, of_numbers.reshape(numbers))
+    sums = np.concatenate([codes[:-1], statistics, codes[-1:]])
+    return Expected(sums, found.coarse, found.fine, model.variables)
+
+
+def _expect_rows(
+    walk: feature_kernels.Walk,
+    tables: tuple[Floats, Floats, Floats, Floats],
+    snaps: tuple[float, float],
+    rows: Rows,
+) -> Expected:
+    base, logits, cells, numbers = tables
+    k, d, c, q = base.size, logits.shape[0], cells.shape[0], numbers.shape[0]
+    sums = np.zeros((d + 1 + c + 3 * q, k))
+    parts = sums[: d + 1], sums[d + 1 : d + 1 + c], sums[d + 1 + c :].reshape(q, 3, k)
+    return Expected(
+        sums,
+        *feature_kernels.expect_of(
+            (rows.indptr, rows.indices, rows.values), rows.weights, walk, tables, snaps, parts
+        ),
+    )
+
+
 def maximise(expected: Expected, prior: Prior | None = None) -> Mixture:
     """Return the mixture that the E-step's sums make most likely: the M-step.
 
     ω_j = n_j / Σ n and μ_ij = (Σ r x + a_i) / (n_j + a_i + b_i), kept inside (0, 1): that is
     the best mean within these bounds, so the objective still never falls. An empty cluster
-    keeps weight 0 and takes the overall prevalence. O(k·d).
+    keeps weight 0 and takes the overall prevalence. Features are fitted to their statistics and
+    those of the prior. O(k·d).
     """
     sizes = expected.sums[-1]
-    carriers = expected.sums[:-1].T
+    carriers = expected.carriers.T
     total = sizes.sum()
+    statistics = expected.statistics
+    if prior is not None:
+        statistics = statistics + prior.pseudo[:, None]
     if prior is not None:
         means = (carriers + prior.present) / (sizes[:, None] + prior.present + prior.absent)
     else:
@@ -140,7 +200,9 @@ def maximise(expected: Expected, prior: Prior | None = None) -> Mixture:
         means = np.where(
             sizes[:, None] > 0, carriers / np.where(sizes > 0, sizes, 1)[:, None], overall
         )
-    return Mixture(sizes / total, np.clip(means, EDGE, 1 - EDGE))
+    parameters = fitted(expected.variables, statistics)
+    means = np.clip(means, EDGE, 1 - EDGE)
+    return Mixture(sizes / total, means, expected.variables, parameters)
 
 
 @dataclass(frozen=True)
@@ -180,7 +242,7 @@ def em(
             watch(passes, objective)
         return Point(model, expected, objective)
 
-    here = visit(Mixture(start.weights, np.clip(start.means, EDGE, 1 - EDGE)))
+    here = visit(replace(start, means=np.clip(start.means, EDGE, 1 - EDGE)))
     history = [here.objective]
     converged = False
     reach = FIRST_REACH
@@ -212,7 +274,8 @@ def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple
     """Return how far, and where, two EM steps point: SQUAREM (Varadhan and Roland 2008).
 
     θ₀ + 2αr + α²v with r = θ₁ − θ₀, v = (θ₂ − θ₁) − r and α = ‖r‖ / ‖v‖ between 1 and ``reach``,
-    on the scale θ = (√ω, arcsin √μ), where a Bernoulli mean has the same variance everywhere.
+    on the scale θ = (√ω, arcsin √μ), where a Bernoulli mean has the same variance everywhere, and
+    that of each feature (``Variable.angles``).
     α = 1 is θ₂, the plain step. O(k·d).
     """
     origin, once, twice = first.angles, second.angles, third.angles
@@ -221,7 +284,10 @@ def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple
     norm = float(np.linalg.norm(change))
     length = min(max(float(np.linalg.norm(velocity)) / norm, 1.0), reach) if norm > 0 else 1.0
     target = origin + 2 * length * velocity + length**2 * change
-    k = first.n_components
+    k, d = first.means.shape
     weights = np.maximum(target[:k], 0.0) ** 2
-    means = np.sin(np.clip(target[k:], 0, np.pi / 2)) ** 2
-    return length, Mixture(weights / weights.sum(), np.clip(means.reshape(k, -1), EDGE, 1 - EDGE))
+    means = np.sin(np.clip(target[k : k + k * d], 0, np.pi / 2)) ** 2
+    means = np.clip(means.reshape(k, d), EDGE, 1 - EDGE)
+    own = target[k + k * d :].reshape(k, width(first.variables))
+    parameters = mapped(first.variables, lambda v, part, _: v.from_angles(part), own)
+    return length, Mixture(weights / weights.sum(), means, first.variables, parameters)

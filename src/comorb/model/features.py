@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
+
+import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats
@@ -25,6 +27,25 @@ class Feature:
     levels: tuple[str, ...] = ()
     transform: Transform = "none"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the feature as plain values."""
+        levels = list(self.levels)
+        return {"name": self.name, "kind": self.kind, "levels": levels, "transform": self.transform}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Feature:
+        """Return the feature of plain values; `ValueError` for what makes none."""
+        name, kind, levels = plain["name"], plain["kind"], plain["levels"]
+        transform = plain["transform"]
+        texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
+        if not isinstance(name, str) or not texts or len(set(levels)) < len(levels):
+            raise ValueError("a feature needs a name, and levels that are different texts")
+        if kind not in get_args(Kind) or transform not in get_args(Transform):
+            raise ValueError(f"{name!r} is of a kind or has a transform that is not known")
+        if transform != "none" and kind != "number":
+            raise ValueError(f"{name!r} has a transform but is no number")
+        return cls(name, kind, tuple(levels), transform)
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
@@ -40,3 +61,17 @@ class FeatureTable:
                 f"expected a column of values for each of {len(self.features)} features, got an "
                 f"array of shape {self.values.shape}"
             )
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns as people write them, by name: levels as texts, None for gaps."""
+        return {
+            feature.name: _written(feature, column)
+            for feature, column in zip(self.features, self.values.T, strict=True)
+        }
+
+
+def _written(feature: Feature, values: Floats) -> Any:
+    if not feature.levels:
+        return values
+    texts = np.array([*feature.levels, None], dtype=object)
+    return texts[np.where(np.isnan(values), len(feature.levels), values).astype(np.int64)]

@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 from scipy import linalg, sparse
 
+from comorb.model import traits
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, map_reduce, map_tasks, rounded, taken
 from comorb.model.em import Stopping, em, expect
@@ -63,7 +64,9 @@ def information_share(model: Mixture, blocks: Blocks, executor: Executor | None 
         edge = _at_the_edge(model, rows.weight)
         if edge:
             half = np.full(model.n_columns, 0.5)
-            model = em(rows, model, Prior(half, half), FROM_THE_EDGE, executor).model
+            pseudo = traits.pseudo(model.variables, 0.5, rows.weight)
+            prior = Prior(half, half, model.variables, pseudo)
+            model = em(rows, model, prior, FROM_THE_EDGE, executor).model
         pairs = map_reduce(partial(_pairs, model, rows.weight), rows, executor)
         share = _sandwiched(model, pairs)
         if share is None and edge:
@@ -168,10 +171,10 @@ def _bootstrapped(model: Mixture, blocks: Blocks, executor: Executor | None) -> 
     first = prevalence(blocks, executor)
     rows = thinned(blocks, first, ROWS, executor)
     sums = expect(model, rows, executor).sums
-    strength = learn_strength(sums, first, rows.weight)
+    strength = learn_strength(sums, first, rows.weight, rows.variables)
     keys = (chances(rows, first, executor) * 2.0**53).astype(np.uint64)
     whole = np.concatenate([_weights(load()) for load in rows.loaders])
-    prior = Prior.around(first, strength, rows.weight)
+    prior = Prior.around(first, strength, rows.weight, rows.variables)
 
     def refitted(repeat: int) -> Floats:
         turn = mixed(np.array([repeat], dtype=np.uint64))[0]

@@ -242,28 +242,28 @@ def add_to_columns(indptr: Ints, indices: Indices, terms: Keys, sums: Keys) -> N
 
 
 @jit
+def add_logits(indptr: Ints, indices: Indices, logits: Floats, totals: Floats) -> None:
+    """Add Σ_{i in x} logit μ_ij of each row to ``totals`` (n, k). O(nnz·k)."""
+    for n in range(indptr.size - 1):
+        total = totals[n]
+        for p in range(indptr[n], indptr[n + 1]):
+            for j in range(total.size):
+                total[j] += logits[np.uint32(indices[p]), j]
+
+
+@jit
 def add_contrasts(
-    indptr: Ints,
-    indices: Indices,
-    weights: Floats,
-    logits: Floats,
-    posterior: Floats,
-    snap: float,
-    sums: Floats,
+    totals: Floats, weights: Floats, posterior: Floats, snap: float, sums: Floats
 ) -> None:
     """Add Σₙ w·r_j·L_jl, Σₙ w·r_j·L_jl² and Σₙ w·r_j·r_l to ``sums`` (3, k, k).
 
-    L_jl = Σ_{i in x} logit μ_ij − logit μ_il: the log-ratio of two clusters, but for what all
-    rows share. O(nnz·k + N·k²).
+    L_jl = total_j − total_l of the row: the log-ratio of two clusters, but for what all rows
+    share. O(N·k²).
     """
-    k = logits.shape[1]
-    total = np.empty(k)
-    for n in range(indptr.size - 1):
+    k = totals.shape[1]
+    for n in range(totals.shape[0]):
         w = weights[n] if weights.size else 1.0
-        total[:] = 0.0
-        for p in range(indptr[n], indptr[n + 1]):
-            for j in range(k):
-                total[j] += logits[np.uint32(indices[p]), j]
+        total = totals[n]
         for j in range(k):
             r = w * posterior[n, j]
             for m in range(k):

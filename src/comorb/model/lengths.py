@@ -42,16 +42,16 @@ def lengths(model: Mixture, blocks: Blocks, executor: Executor | None = None) ->
     Σ_j n_j (m_j − m)² / Σ_n (length_n − m)², with memberships by posterior; and for each cluster
     1 − Σ_i KL(μ_ij ‖ p_i m_j / m) / Σ_i KL(μ_ij ‖ p_i).
     """
-    sums = expect(model, blocks, executor).sums
-    sizes = np.maximum(sums[-1], 1e-12)
-    by_cluster = np.array([float(exact_sum(column)) for column in sums[:-1].T])
+    expected = expect(model, blocks, executor)
+    sizes = np.maximum(expected.sums[-1], 1e-12)
+    by_cluster = np.array([float(exact_sum(column)) for column in expected.carriers.T])
     overall = by_cluster.sum() / blocks.weight
-    bound = blocks.weight * blocks.n_columns**2
+    bound = blocks.weight * max(blocks.n_columns, 1) ** 2
     squares = float(map_reduce(partial(_squares, bound), blocks, executor))
     variance = squares - blocks.weight * overall**2
     means = by_cluster / sizes
     between = float(np.sum(sizes * (means - overall) ** 2))
-    p = sums[:-1].sum(axis=1) / blocks.weight
+    p = expected.carriers.sum(axis=1) / blocks.weight
     scaled = p * (means / max(overall, EDGE))[:, None]
     plain = _divergence(model.means, np.broadcast_to(p, scaled.shape))
     left = _divergence(model.means, scaled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -12,9 +12,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from comorb.errors import InputError
-from comorb.model import kernels
+from comorb.model import feature_kernels, kernels, traits
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Rows, exact_sum
+from comorb.model.features import FeatureTable
+from comorb.model.kinds.variable import Variable
 
 EDGE = 1e-9  # a fitted probability stays this far inside (0, 1)
 
@@ -29,6 +31,10 @@ class Mixture:
         ω, the share of each cluster: not negative, with sum 1.
     means : ndarray of shape (k, d)
         Mᵀ, the probability of each code in each cluster, in [0, 1].
+    variables : tuple of Variable
+        The features beside the codes, none by default.
+    parameters : ndarray of shape (k, m)
+        Theirs in each cluster, as the model sees them; ``described`` has them in people's units.
 
     Examples
     --------
@@ -39,6 +45,8 @@ class Mixture:
 
     weights: Floats
     means: Floats
+    variables: tuple[Variable, ...] = ()
+    parameters: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
         """Refuse what is not a mixture."""
@@ -61,6 +69,25 @@ class Mixture:
             )
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "means", means)
+        object.__setattr__(self, "parameters", self._checked_parameters())
+
+    def _checked_parameters(self) -> Floats:
+        """Return the parameters of the features, or refuse what are none."""
+        shape = (self.weights.size, traits.width(self.variables))
+        parameters = np.ascontiguousarray(self.parameters, dtype=np.float64)
+        if not self.variables and not parameters.size:
+            return np.empty(shape)
+        if parameters.shape != shape:
+            raise InputError(
+                f"expected parameters of shape {shape} for {len(self.variables)} features, got "
+                f"{parameters.shape}"
+            )
+        for variable, own in traits.by_parameters(self.variables):
+            if wanted := variable.checked(parameters[:, own]):
+                raise InputError(
+                    f"expected the feature {variable.feature.name!r} to have {wanted}, got others"
+                )
+        return parameters
 
     @property
     def n_components(self) -> int:
@@ -73,9 +100,17 @@ class Mixture:
         return int(self.means.shape[1])
 
     @property
+    def n_parameters(self) -> int:
+        """How many free numbers the mixture has."""
+        k, d = self.means.shape
+        return int(k - 1 + k * (d + traits.n_free(self.variables)))
+
+    @property
     def key(self) -> bytes:
         """A digest of the parameters, to the last bit."""
-        return sha256(self.weights.tobytes() + self.means.tobytes()).digest()
+        numbers = [self.weights, self.means, self.parameters]
+        influences = [variable.influence for variable in self.variables]
+        return sha256(b"".join(map(np.ndarray.tobytes, [*numbers, np.array(influences)]))).digest()
 
     @cached_property
     def logs(self) -> tuple[Floats, Floats]:
@@ -84,27 +119,55 @@ class Mixture:
         return np.log(inside), np.log1p(-inside)
 
     @cached_property
+    def natural(self) -> Floats:
+        """The table of the features' log-densities, (s, k)."""
+        return traits.natural(self.variables, self.parameters)
+
+    @cached_property
     def angles(self) -> Floats:
-        """√ω and arcsin √μ in one vector: a scale on which a mean's variance is the same."""
-        return np.concatenate([np.sqrt(self.weights), np.arcsin(np.sqrt(self.means)).ravel()])
+        """√ω, arcsin √μ and the features' in one vector: scales of even variance."""
+        angles = np.arcsin(np.sqrt(self.means)).ravel(), self.trait_angles.ravel()
+        return np.concatenate([np.sqrt(self.weights), *angles])
+
+    @property
+    def trait_angles(self) -> Floats:
+        """The features' parameters on scales of even variance, (k, m)."""
+        return traits.mapped(self.variables, lambda v, part, _: v.angles(part), self.parameters)
 
     def tables(self) -> tuple[Floats, Floats]:
-        """Return what a row's log-density is added up from: ``base`` (k,), ``logits`` (d, k).
+        """Return what a row's log-density is added up from: ``base`` (k,), ``logits`` (d + s, k).
 
         log ωⱼ + Σᵢ log(1 − μᵢⱼ), and log(μᵢⱼ / (1 − μᵢⱼ)), with μ kept inside (0, 1). The sum
-        over columns does not depend on their order. O(k·d).
+        over columns does not depend on their order. Below the codes' logits are the tables of the
+        features' s statistics. O(k·d).
         """
         present, absent = self.logs
         shares = np.full(self.n_components, kernels.NEVER)
         np.log(self.weights, out=shares, where=self.weights > 0)
-        return shares + exact_sum(absent, axis=1), np.ascontiguousarray((present - absent).T)
+        logits = np.ascontiguousarray((present - absent).T)
+        if self.variables:
+            logits = np.concatenate([logits, self.natural])
+        return shares + exact_sum(absent, axis=1), logits
 
     def posterior(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return P(Y = j | x) (n, k) and log P(x) (n,) for each row of a block: paper eq. 1."""
         base, logits = self.tables()
         n = rows.indptr.size - 1
         out, log_density = np.empty((n, self.n_components)), np.empty(n)
-        kernels.posterior(rows.indptr, rows.indices, base, logits, out, log_density)
+        if not self.variables:
+            kernels.posterior(rows.indptr, rows.indices, base, logits, out, log_density)
+            return out, log_density
+        if rows.values.shape != (n, len(self.variables)):
+            raise InputError(
+                f"expected the values of {len(self.variables)} features for each of {n} rows, got "
+                f"an array of shape {rows.values.shape}; prepare them with prepared_for"
+            )
+        plan = traits.plan_for(self.variables, _tops(self.variables, rows.values))
+        d = self.n_columns
+        tables = (base, logits[:d], *plan.tables(logits[d:]))
+        feature_kernels.posterior_of(
+            (rows.indptr, rows.indices, rows.values), plan.walk, tables, out, log_density
+        )
         return out, log_density
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> tuple[sparse.csr_array, Ints]:
@@ -113,6 +176,36 @@ class Mixture:
         labels = rng.choice(self.n_components, size=n, p=self.weights / self.weights.sum())
         return draw(labels, self.means, rng), labels
 
+    def sample_features(self, labels: Ints, seed: int | np.random.Generator = 0) -> FeatureTable:
+        """Draw the features of records whose clusters are known, as people write them."""
+        rng = np.random.default_rng(seed)
+        values = np.empty((labels.size, len(self.variables)))
+        for at, (variable, own) in enumerate(traits.by_parameters(self.variables)):
+            for cluster in range(self.n_components):
+                rows = np.flatnonzero(labels == cluster)
+                values[rows, at] = variable.drawn(self.parameters[cluster, own], rng, rows.size)
+        return FeatureTable(tuple(variable.feature for variable in self.variables), values)
+
+    def described(self) -> dict[str, dict[str, Floats]]:
+        """Return the features' parameters in people's units: by feature, by name, (k,) each."""
+        return {
+            variable.feature.name: variable.described(self.parameters[:, own])
+            for variable, own in traits.by_parameters(self.variables)
+        }
+
+    def with_features(self, variables: tuple[Variable, ...], parameters: Floats) -> Mixture:
+        """Return the clusters with other features."""
+        return Mixture(self.weights, self.means, variables, parameters)
+
+    def at(self, clusters: Any) -> Mixture:
+        """Return some of the clusters, in some order; their weights must add up to 1."""
+        return Mixture(
+            self.weights[clusters],
+            self.means[clusters],
+            self.variables,
+            self.parameters[clusters],
+        )
+
     def ordered(self) -> Mixture:
         """Return the same mixture, largest cluster first; ties are broken by content.
 
@@ -120,11 +213,20 @@ class Mixture:
         change, then by the means as they stand.
         """
         keys = [
-            (-weight, *np.sort(-row), *-row)
-            for weight, row in zip(self.weights, self.means, strict=True)
+            (-weight, *np.sort(-row), *-row, *np.sort(own), *own)
+            for weight, row, own in zip(self.weights, self.means, self.parameters, strict=True)
         ]
-        order = sorted(range(self.n_components), key=keys.__getitem__)
-        return Mixture(self.weights[order], self.means[order])
+        return self.at(sorted(range(self.n_components), key=keys.__getitem__))
+
+
+def _tops(variables: tuple[Variable, ...], values: Floats) -> tuple[int, ...]:
+    """Return how many values each variable has at least, where rows hold more than it knew."""
+    tops = [0] * len(variables)
+    for at, variable in enumerate(variables):
+        if variable.n_values is not None and values.size:
+            most = np.fmax.reduce(values[:, at], initial=0.0)
+            tops[at] = int(most) + 1 if most >= variable.n_values else 0
+    return tuple(tops) if any(tops) else ()
 
 
 def draw(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_array:
@@ -143,9 +245,9 @@ def draw(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_ar
         for rows, count in zip(members, column, strict=True)
         if count
     ]
-    ends = np.cumsum(counts.sum(axis=0))
+    ends = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     width = np.int32 if ends[-1] < 2**31 else np.int64
-    indptr: npt.NDArray[Any] = np.concatenate([[0], ends]).astype(width)
+    indptr: npt.NDArray[Any] = ends.astype(width)
     indices = np.concatenate([np.empty(0, np.int32), *picked])
     ones = np.ones(indices.size, dtype=np.uint8)
     shape = (labels.size, d)

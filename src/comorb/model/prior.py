@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from comorb.model import traits
 from comorb.model.arrays import Floats
 from comorb.model.blocks import exact_sum
+from comorb.model.kinds.variable import Variable
 from comorb.model.mixture import Mixture
 
 GOLDEN = (np.sqrt(5) - 1) / 2
@@ -17,13 +19,24 @@ LOG_STRENGTHS = (-5.0, 5.0)
 
 @dataclass(frozen=True)
 class Prior:
-    """A Beta prior on each code's means, as pseudo-counts of carriers and of non-carriers."""
+    """A Beta prior on each code's means, as pseudo-counts of carriers and of non-carriers.
+
+    That of the features is ``pseudo`` (s,): statistics of records that are not there.
+    """
 
     present: Floats
     absent: Floats
+    variables: tuple[Variable, ...] = ()
+    pseudo: Floats = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def around(cls, first: Floats, strength: float, weight: float) -> Prior:
+    def around(
+        cls,
+        first: Floats,
+        strength: float,
+        weight: float,
+        variables: tuple[Variable, ...] = (),
+    ) -> Prior:
         """Centre the prior on the overall prevalence p: α / (1 − p) and α / p pseudo-counts.
 
         Then log-odds scatter over the clusters with variance about 1 / α, the same for common
@@ -32,25 +45,37 @@ class Prior:
         """
         edge = 0.5 / (weight + 1)
         p = np.clip(first, edge, 1 - edge)
-        return cls(strength / (1 - p), strength / p)
+        pseudo = traits.pseudo(variables, strength, weight)
+        return cls(strength / (1 - p), strength / p, variables, pseudo)
 
     def log_density(self, model: Mixture) -> float:
         """Return Σ_ji a_i log μ_ji + b_i log(1 − μ_ji), the prior up to a constant. O(k·d)."""
         present, absent = model.logs
-        return float(exact_sum(self.present * present + self.absent * absent))
+        density = float(exact_sum(self.present * present + self.absent * absent))
+        if self.variables:
+            density += float(exact_sum(self.pseudo[:, None] * model.natural))
+        return density
 
     def log_marginal(self, sums: Floats) -> float:
         """Return Σ_ji log B(c + a, n − c + b) − log B(a, b): the means integrated out. O(k·d).
 
-        ``sums`` is (d + 1, k): the carriers c of each code in each cluster, and last the sizes n.
+        ``sums`` is (d + 1, k): the carriers c of each code in each cluster, and last the sizes n;
+        above these the statistics of the features, where there are any.
         """
-        carriers, sizes = sums[:-1].T, sums[-1][:, None]
+        d = self.present.size
+        carriers, sizes = sums[:d].T, sums[-1][:, None]
         terms = betaln(carriers + self.present, sizes - carriers + self.absent)
         terms -= betaln(self.present, self.absent)
-        return float(np.sort(terms.ravel()).sum())
+        total = float(np.sort(terms.ravel()).sum())
+        if self.variables:
+            own = traits.log_marginal(self.variables, sums[d:-1], self.pseudo)
+            total += float(np.sort(own.ravel()).sum())
+        return total
 
 
-def learn_strength(sums: Floats, first: Floats, weight: float) -> float:
+def learn_strength(
+    sums: Floats, first: Floats, weight: float, variables: tuple[Variable, ...] = ()
+) -> float:
     """Return the α that makes the E-step's sums most probable: empirical Bayes.
 
     A golden-section search of ``Prior.log_marginal`` over log α in [−5, 5], to 5%. O(k·d).
@@ -58,7 +83,8 @@ def learn_strength(sums: Floats, first: Floats, weight: float) -> float:
     low, high = LOG_STRENGTHS
 
     def value(log_strength: float) -> float:
-        return Prior.around(first, float(np.exp(log_strength)), weight).log_marginal(sums)
+        prior = Prior.around(first, float(np.exp(log_strength)), weight, variables)
+        return prior.log_marginal(sums)
 
     left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_left, at_right = value(left), value(right)

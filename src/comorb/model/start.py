@@ -9,6 +9,7 @@ from math import ceil
 
 import numpy as np
 
+from comorb.model import traits
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.blocks import Blocks, map_tasks
 from comorb.model.decompose import asvtd, diagonals, repaired, widest_gap
@@ -28,6 +29,7 @@ from comorb.model.moments import moments
 from comorb.model.prior import Prior, evidence, learn_strength
 from comorb.model.thinning import column_keys, distinct, thinned
 from comorb.model.threads import single_threaded
+from comorb.model.views import binarised, carried, codes_alone
 
 EXCESS = (1.0, 2.0)  # of the clusters asked for: where the ways down begin
 MOST = 64  # where they begin at most: joint diagonalisation costs its cube
@@ -71,7 +73,11 @@ class Court:
         """The prior of EM; None for plain maximum likelihood."""
         if self.strength == 0:
             return None
-        return Prior.around(self.first, self.strength, self.blocks.weight)
+        return self.around(self.strength)
+
+    def around(self, strength: float) -> Prior:
+        """Return the prior of a strength."""
+        return Prior.around(self.first, strength, self.blocks.weight, self.blocks.variables)
 
     def run(self, model: Mixture, stopping: Stopping) -> EMResult:
         """Take EM steps."""
@@ -116,9 +122,10 @@ class Court:
         merged until there are as many as before. EM follows.
         """
         grown = self.run(doubled, GROW)
-        around = Prior.around(self.first, self.strength or FIRST_STRENGTH, self.blocks.weight)
+        around = self.around(self.strength or FIRST_STRENGTH)
         sums = merged_down(grown.expected.sums, result.model.n_components, around)
-        moved = self.run(maximise(Expected(sums, 0.0, 0.0), self.prior), HEAT)
+        merged = Expected(sums, 0.0, 0.0, self.blocks.variables)
+        moved = self.run(maximise(merged, self.prior), HEAT)
         return max(result, moved, key=self.value)
 
     def filled(self, result: EMResult, keys: Keys) -> EMResult:
@@ -133,7 +140,8 @@ class Court:
 
     def learned(self, result: EMResult) -> Court:
         """Return this court with the strength that a fit makes most probable."""
-        alpha = learn_strength(result.expected.sums, self.first, self.blocks.weight)
+        sums, rows = result.expected.sums, self.blocks
+        alpha = learn_strength(sums, self.first, rows.weight, rows.variables)
         return replace(self, strength=alpha)
 
 
@@ -159,11 +167,12 @@ def best_start(
     ``first`` is M1, ``strength`` the prior's: None to learn it, 0 for none, when the likelihood
     is the judge.
     """
-    rows = int(max(ROWS, ROWS_A_CLUSTER * k) * np.clip(CODES / max(first.sum(), 1), 1, 2))
+    codes = first.sum() + len(blocks.variables)
+    rows = int(max(ROWS, ROWS_A_CLUSTER * k) * np.clip(CODES / max(codes, 1), 1, 2))
     jury = distinct(thinned(blocks, first, JURY * rows, executor), first, executor)
     middle = thinned(jury, first, LATER * rows, executor)
     small = thinned(middle, first, rows, executor)
-    keys = column_keys(small, first)
+    keys = np.concatenate([column_keys(small, first), traits.keys(blocks.variables)])
     court = Court(small, first, FIRST_STRENGTH if strength is None else strength)
     results = qualified(court, k, keys, executor)
     if strength is None:
@@ -183,13 +192,25 @@ def best_start(
     return Candidate(best.model, court.strength, court.value(best)[1])
 
 
+def paper_start(blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Mixture:
+    """Return Algorithm 2's start; with features that of zeros and ones in their place.
+
+    The latter on a part of the rows, in memory.
+    """
+    if not blocks.variables:
+        return asvtd(blocks, k, executor)
+    part = thinned(blocks, first, JURY * ROWS, executor)
+    view = binarised(part)
+    return carried(asvtd(view, k, executor), view, part, Court(part, first, 1.0).prior)
+
+
 def qualified(court: Court, k: int, keys: Keys, executor: Executor | None) -> list[EMResult]:
     """Return the starts after the first heat.
 
     Where two decompositions arrive at one end, clusters lie far apart and a few draws will do.
     """
     heat = partial(court.run, stopping=HEAT)
-    found = map_tasks(heat, decomposed(court.blocks, k, executor), executor)
+    found = map_tasks(heat, placed(court, k, executor), executor)
     arrived = [result for result in found if result.converged]
     agreed = len(arrived) > len(court.ranked(arrived, len(arrived)))
     draws = drawn(court.blocks, k, court.first, keys)
@@ -215,17 +236,33 @@ def moved(
     return court.ranked([*better, *results[MOVERS:]], KEPT[1])
 
 
+def placed(court: Court, k: int, executor: Executor | None) -> list[Mixture]:
+    """Return the starts by decomposition: of the codes, and of features as zeros and ones too."""
+    blocks = court.blocks
+    if not blocks.variables:
+        return decomposed(blocks, k, executor) or [asvtd(blocks, k, executor)]
+    views = [binarised(blocks)]
+    if blocks.n_columns >= k:
+        views.append(codes_alone(blocks))
+    around = court.around(court.strength or FIRST_STRENGTH)
+    return [
+        carried(model, view, blocks, around)
+        for view in views
+        for model in decomposed(view, k, executor)
+    ]
+
+
 def decomposed(blocks: Blocks, k: int, executor: Executor | None) -> list[Mixture]:
     """Return the paper's start, and the ends of the ways down from k and 2k clusters.
 
-    All come from the same moments. With less rank than clusters there is the paper's alone.
+    All come from the same moments. With less rank than clusters there is none.
     """
     found = moments(blocks, executor)
     most = min(blocks.n_columns, blocks.n_rows, max(k, MOST))
     counts = sorted({min(ceil(k * excess), most) for excess in EXCESS})
     slices = whitened_slices(blocks, found, counts[-1], executor)
     if slices.shape[1] < k:
-        return [asvtd(blocks, k, executor)]
+        return []
     own = slices[:, :k, :k]
     prior = Prior.around(found.first, FIRST_STRENGTH, blocks.weight)
 
@@ -241,8 +278,8 @@ def decomposed(blocks: Blocks, k: int, executor: Executor | None) -> list[Mixtur
 
 def drawn(blocks: Blocks, k: int, first: Floats, keys: Keys) -> list[Mixture]:
     """Return starts drawn by hash, more of them where the rows are few."""
-    ones = max(float(first.sum()), 1.0) * blocks.n_rows
+    ones = max(float(first.sum()) + len(blocks.variables), 1.0) * blocks.n_rows
     fewest, most = DRAWN[0] + k, DRAWN[1]
     count = max(fewest, min(most, int(WORK / (ones * k * 2 * HEAT.max_iter))))
     least = 0.5 / (blocks.weight + 1)
-    return [scattered(first, k, keys, turn, least) for turn in range(count)]
+    return [scattered(first, k, keys, turn, least, blocks.variables) for turn in range(count)]

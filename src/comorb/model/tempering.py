@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 from scipy.optimize import brentq
 
-from comorb.model import kernels
+from comorb.model import kernels, traits
 from comorb.model.arrays import Floats
-from comorb.model.blocks import Blocks, Rows, map_reduce, snap_for
+from comorb.model.blocks import Blocks, Rows, map_reduce, rounded, snap_for
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.thinning import thinned
@@ -37,11 +37,11 @@ def temperature(model: Mixture, blocks: Blocks, executor: Executor | None = None
     """Return τ in (0, 1]: how much evidence the codes of a record hold, of what the model thinks.
 
     L_jl = log P(x | j) / P(x | l) has the variance Σ_i μ_ij(1 − μ_ij)(logit μ_ij − logit μ_il)²
-    in cluster j when codes are independent there; where they come in bundles it is larger, and
-    posteriors are too sure. τ is the expected over the actual variance, where the actual one is
-    that by posteriors tempered with τ: those of the model put a record that is far out on the
-    other cluster's side, and so hide a part of it. Some ten passes, O(N·k²), over a part of
-    the rows.
+    in cluster j, and that of the features, when all are independent there; where codes come in
+    bundles it is larger, and posteriors are too sure. τ is the expected over the actual variance,
+    where the actual one is that by posteriors tempered with τ: those of the model put a record
+    that is far out on the other cluster's side, and so hide a part of it. Some ten passes,
+    O(N·k²), over a part of the rows.
     """
     if model.n_components == 1:
         return 1.0
@@ -79,11 +79,36 @@ def _expected_share(model: Mixture, rows: Blocks, tau: float) -> float:
     logits = present - absent
     spread = model.means * (1 - model.means)
     expected = np.einsum("ji,jli->jl", spread, (logits[:, None] - logits[None]) ** 2)
+    if model.variables:
+        expected = expected + _of_features(model, rows)
     told = (expected > 0) & (between > 0)
-    if not told.any():
-        return 1.0
     ratio = np.divide(actual, expected, out=np.ones_like(actual), where=told)
-    return float(between[told].sum() / (between * ratio)[told].sum())
+    varied = float((between * ratio)[told].sum())
+    return float(between[told].sum()) / varied if varied > 0 else 1.0
+
+
+def _of_features(model: Mixture, rows: Blocks) -> Floats:
+    """Return the variance of L_jl that the features add in cluster j, (k, k).
+
+    With a share o of a feature's values there: o·Var(L) + o(1 − o)·E(L)².
+    """
+    shares = map_reduce(partial(_observed, rows.weight), rows) / rows.weight
+    total = np.zeros((model.n_components, model.n_components))
+    owned = zip(traits.by_parameters(model.variables), shares, strict=True)
+    for (variable, own), share in owned:
+        parameters = model.parameters[:, own]
+        table = variable.influence * variable.natural(parameters)
+        contrast = table[:, :, None] - table[:, None, :]
+        mean = np.einsum("sj,sjl->jl", variable.expectation(parameters), contrast)
+        spread = variable.contrast_variance(parameters, contrast)
+        total += share * spread + share * (1 - share) * mean**2
+    return total
+
+
+def _observed(weight: float, rows: Rows) -> Floats:
+    """Return Σ w of the rows that have a value, (p,)."""
+    weights = rows.weights if rows.weights.size else np.ones(rows.indptr.size - 1)
+    return np.asarray(rounded(weights[:, None] * ~np.isnan(rows.values), weight).sum(axis=0))
 
 
 def _contrasts(model: Mixture, tau: float, snap: float, rows: Rows) -> Contrasts:
@@ -91,5 +116,13 @@ def _contrasts(model: Mixture, tau: float, snap: float, rows: Rows) -> Contrasts
     posterior = tempered(model.posterior(rows)[0], tau)
     _, logits = model.tables()
     sums = np.zeros((3, k, k))
-    kernels.add_contrasts(rows.indptr, rows.indices, rows.weights, logits, posterior, snap, sums)
+    totals = np.zeros((rows.indptr.size - 1, k))
+    kernels.add_logits(rows.indptr, rows.indices, logits[: model.n_columns], totals)
+    if model.variables:
+        for (variable, own), values in zip(
+            traits.by_sums(model.variables), rows.values.T, strict=True
+        ):
+            table = logits[model.n_columns :][own]
+            totals += np.einsum("ns,sk->nk", traits.statistics(variable, values), table)
+    kernels.add_contrasts(totals, rows.weights, posterior, snap, sums)
     return Contrasts(sums)

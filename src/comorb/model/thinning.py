@@ -14,6 +14,7 @@ import numpy.typing as npt
 from comorb.model import kernels
 from comorb.model.arrays import Floats, Indices, Ints, Keys
 from comorb.model.blocks import Blocks, Rows, from_csr, map_blocks, taken
+from comorb.model.prepared import Prepared
 
 LEAST_BITS, MOST_BITS = 10, 22
 
@@ -42,7 +43,8 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     share = np.minimum(rows.weights * scale, 1.0)
     rows = rows._replace(weights=rows.weights / share).at(np.flatnonzero(rows.chances < share))
     indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
-    return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights)
+    seen = Prepared(blocks.variables, rows.values)
+    return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights, features=seen)
 
 
 def distinct(blocks: Blocks, first: Floats, executor: Executor | None) -> Blocks:
@@ -51,7 +53,8 @@ def distinct(blocks: Blocks, first: Floats, executor: Executor | None) -> Blocks
     rows = _gathered(parts, blocks.n_rows)
     rows = rows.at(np.flatnonzero(rows.weights > 0))
     indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
-    return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights)
+    seen = Prepared(blocks.variables, rows.values)
+    return from_csr(indptr, rows.indices, blocks.n_columns, rows.weights, features=seen)
 
 
 def column_keys(blocks: Blocks, first: Floats) -> Keys:
@@ -91,13 +94,17 @@ def chances(blocks: Blocks, first: Floats, executor: Executor | None) -> Floats:
 
 
 class _Weighed(NamedTuple):
-    """Different rows: their identity, chance in [0, 1), weight, and number and places of ones."""
+    """Different rows: their identity, chance in [0, 1), weight, number and places of ones.
+
+    And the values of their features, (n, p).
+    """
 
     patterns: Keys
     chances: Floats
     weights: Floats
     lengths: Ints
     indices: Indices
+    values: Floats
 
     def at(self, places: Ints) -> _Weighed:
         """Return the rows at some places (sorted)."""
@@ -105,7 +112,12 @@ class _Weighed(NamedTuple):
         keep[places] = True
         ones = self.indices[np.repeat(keep, self.lengths)]
         return _Weighed(
-            self.patterns[keep], self.chances[keep], self.weights[keep], self.lengths[keep], ones
+            self.patterns[keep],
+            self.chances[keep],
+            self.weights[keep],
+            self.lengths[keep],
+            ones,
+            self.values[keep],
         )
 
     def collapsed(self) -> _Weighed:
@@ -118,10 +130,14 @@ class _Weighed(NamedTuple):
 
 @dataclass(frozen=True)
 class _Hashed:
-    """The hashes of the columns: ``names`` tell rows apart, ``common`` give them their chance."""
+    """The hashes of the columns: ``names`` tell rows apart, ``common`` give them their chance.
+
+    ``features`` (2, p) are the same of the features: their places, and what they are like.
+    """
 
     names: Keys
     common: Keys
+    features: Keys
     shift: int
 
     @classmethod
@@ -130,22 +146,31 @@ class _Hashed:
         return cls(
             kernels.mixed(np.arange(blocks.n_columns, dtype=np.uint64)),
             kernels.mixed(np.round(first * blocks.weight).astype(np.uint64)),
+            np.array(
+                [
+                    kernels.mixed(~np.arange(len(blocks.variables), dtype=np.uint64)),
+                    np.array([variable.key for variable in blocks.variables], dtype=np.uint64),
+                ]
+            ),
             64 - bits,
         )
 
     def keys(self, rows: Rows) -> tuple[Keys, Keys, Floats]:
         """Return the identity of each row of a block, how common its codes are, and its weight."""
         weights = rows.weights if rows.weights.size else np.ones(rows.indptr.size - 1)
+        return self._added(rows, self.names, 0), self._added(rows, self.common, 1), weights
+
+    def _added(self, rows: Rows, keys: Keys, of: int) -> Keys:
+        """Return the sum of the keys of each row's codes and of its features."""
         with np.errstate(over="ignore"):  # modulo 2⁶⁴, also where the loop is not compiled
-            patterns, common = (
-                kernels.row_keys(rows.indptr, rows.indices, keys)
-                for keys in (self.names, self.common)
-            )
-        return patterns, common, weights
+            sums = kernels.row_keys(rows.indptr, rows.indices, keys)
+            if self.features.size:
+                sums += _value_keys(rows.values, self.features[of])
+        return sums
 
     def weigh(self, rows: Rows) -> tuple[npt.NDArray[np.int64], Floats]:
         """Return the buckets of a block's rows, each once, and the weight in each."""
-        patterns = kernels.row_keys(rows.indptr, rows.indices, self.names)
+        patterns = self._added(rows, self.names, 0)
         buckets, inverse = np.unique(self._buckets(patterns), return_inverse=True)
         weights = rows.weights if rows.weights.size else None
         return buckets, np.bincount(inverse, weights=weights).astype(np.float64)
@@ -154,18 +179,30 @@ class _Hashed:
         """Return the different rows of a block, with their weights."""
         patterns, common, weights = self.keys(rows)
         chances = kernels.mixed(common) / 2.0**64
-        return _Weighed(patterns, chances, weights, np.diff(rows.indptr), rows.indices).collapsed()
+        return self._whole(rows, patterns, chances, weights).collapsed()
 
     def pick(self, bounds: Floats, rows: Rows) -> _Weighed:
         """Return the rows of a block whose chance is below the bound of their bucket."""
         patterns, common, weights = self.keys(rows)
         chances = kernels.mixed(common) / 2.0**64
-        whole = _Weighed(patterns, chances, weights, np.diff(rows.indptr), rows.indices)
+        whole = self._whole(rows, patterns, chances, weights)
         passed = np.flatnonzero(chances < bounds[self._buckets(patterns)])
         return whole.at(passed).collapsed()
 
+    def _whole(self, rows: Rows, patterns: Keys, chances: Floats, weights: Floats) -> _Weighed:
+        values = rows.values if self.features.size else np.empty((patterns.size, 0))
+        lengths = np.diff(rows.indptr)
+        return _Weighed(patterns, chances, weights, lengths, rows.indices, values)
+
     def _buckets(self, patterns: Keys) -> npt.NDArray[np.int64]:
         return (kernels.mixed(patterns) >> np.uint64(self.shift)).astype(np.int64)
+
+
+def _value_keys(values: Floats, keys: Keys) -> Keys:
+    """Return the sum, over the features of each row, of a hash of the feature and its value."""
+    known = np.where(np.isnan(values), np.nan, values + 0.0)  # one bit pattern of NaN and of zero
+    hashes = kernels.mixed((known.view(np.uint64) + keys).ravel()).reshape(values.shape)
+    return np.asarray(hashes.sum(axis=1, dtype=np.uint64))
 
 
 def _gathered(parts: Iterable[_Weighed], least: int) -> _Weighed:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,10 @@ import pyarrow.parquet as pq
 from comorb.engines import blockfile
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
+from comorb.model.features import Feature, FeatureTable
+from comorb.model.kinds.variable import Variable
 from comorb.records.cohort import Cohort, as_matrix, part_ledger
+from comorb.records.featuring import Asked
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.storage import fingerprint_of, write_whole
 
@@ -46,7 +48,17 @@ def header_of(cohort: Cohort) -> dict[str, Any]:
         "least_codes": cohort.least_codes,
         "patient": cohort.patient,
         "ledger": cohort.ledger.to_dict(),
+        **({"asked": [asdict(one) for one in cohort.asked]} if cohort.asked else {}),
+        **feature_header(cohort.features.features if cohort.features else ()),
     }
+
+
+def feature_header(features: Sequence[Feature]) -> dict[str, Any]:
+    """Return what the metadata say of features; nothing where there are none."""
+    if not features:
+        return {}
+    plain = [one.to_dict() for one in features]
+    return {"version": blockfile.VERSION_WITH_FEATURES, "features": plain}
 
 
 def as_table(cohort: Cohort) -> pa.Table:
@@ -58,6 +70,7 @@ def as_table(cohort: Cohort) -> pa.Table:
     columns: dict[str, Any] = {blockfile.ID: cohort.ids, blockfile.CODES: lists}
     if cohort.weights is not None:
         columns[blockfile.WEIGHT] = pa.array(cohort.weights)
+    columns |= blockfile.feature_columns(cohort.features)
     columns |= {name: cohort.covariates[name] for name in cohort.covariates.column_names}
     return pa.table(columns)
 
@@ -80,7 +93,7 @@ def write_parts(
             rows += group.num_rows
             ones += pc.sum(pc.list_value_length(group[blockfile.CODES])).as_py() or 0
         counted = {"version": blockfile.VERSION, "records": rows, "ones": ones}
-        writer.add_key_value_metadata({blockfile.HEADER: json.dumps(counted | header()).encode()})
+        writer.add_key_value_metadata(blockfile.metadata(counted | header(), first.schema))
 
 
 def _regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -131,32 +144,42 @@ class CohortFile:
     records: int
     ones: int
     least_codes: int = 3
+    features: tuple[Feature, ...] = ()
+    asked: tuple[Asked, ...] = ()
     patient: str | None = None
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
         """Read what the metadata of a cohort file say; `StorageError` when it is none."""
         header = blockfile.describe(path)
+        try:
+            ledger = Ledger.from_dict(header["ledger"])
+        except (KeyError, TypeError, ValueError):
+            raise StorageError(
+                f"{Path(path).name} is damaged: its ledger is none. Write the cohort again."
+            ) from None
         return cls(
             Path(path),
             tuple(header["codes"]),
             tuple(header["names"]),
             header["system"],
             header["level"],
-            Ledger.from_dict(header["ledger"]),
+            ledger,
             tuple(header.get("left_out", ())),
             header["records"],
             header["ones"],
             header.get("least_codes", 3),
+            blockfile.features_of(header),
+            tuple(Asked(**one) for one in header.get("asked", ())),
             header.get("patient"),
         )
 
     def __len__(self) -> int:
         return self.records
 
-    def blocks(self) -> Blocks:
-        """Return the row groups as blocks."""
-        return blockfile.open_blocks(self.path)
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the row groups as blocks; see `Cohort.blocks`."""
+        return blockfile.open_blocks(self.path, variables=variables)
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block."""
@@ -171,8 +194,8 @@ class CohortFile:
         return self.load(self.step(most)), self.step(most)
 
     def digest(self) -> str:
-        """Return a hash of the records' codes and weights, as that of `Cohort.digest`."""
-        return fingerprint_of(map(self._rows, range(self._groups)), self.codes)
+        """Return a hash of what a model learns from, as that of `Cohort.digest`."""
+        return fingerprint_of(map(self._rows, range(self._groups)), self.codes, self.features)
 
     def load(self, step: int = 1) -> Cohort:
         """Read every ``step``-th record into memory."""
@@ -203,6 +226,7 @@ class CohortFile:
 
     def _cohort(self, table: pa.Table, indptr: Any, indices: Any, ledger: Ledger) -> Cohort:
         own = {blockfile.ID, blockfile.CODES, blockfile.WEIGHT} & set(table.column_names)
+        own |= {name for name in table.column_names if name.startswith(blockfile.FEATURE)}
         return Cohort(
             as_matrix(indptr, indices, len(self.codes)),
             table[blockfile.ID].combine_chunks(),
@@ -215,8 +239,19 @@ class CohortFile:
             table[blockfile.WEIGHT].to_numpy() if blockfile.WEIGHT in own else None,
             self.left_out,
             self.least_codes,
+            features=self._features(table),
+            asked=self._asked(),
             patient=self.patient,
         )
+
+    def _asked(self) -> tuple[Asked, ...]:
+        """Return what becomes features again where rules are applied: items, and those there."""
+        items = {one.name for one in self.asked}
+        own = [Asked(one.name, one.kind, one.transform) for one in self.features]
+        return (*(one for one in own if one.name not in items), *self.asked)
+
+    def _features(self, table: pa.Table) -> FeatureTable | None:
+        return blockfile.features_in(table, self.features) if self.features else None
 
     @property
     def _groups(self) -> int:
@@ -229,4 +264,7 @@ class CohortFile:
             if blockfile.WEIGHT in table.column_names
             else np.empty(0)
         )
-        return Rows(*blockfile.ones_of(table), weights)
+        ones = blockfile.ones_of(table)
+        if not self.features:
+            return Rows(*ones, weights)
+        return Rows(*ones, weights, blockfile.features_in(table, self.features).values)

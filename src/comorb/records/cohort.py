@@ -19,7 +19,18 @@ from scipy.sparse import csr_array
 from comorb.errors import EmptyCohortError, InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
 from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
+from comorb.model.features import FeatureTable
+from comorb.model.kinds.variable import Variable
+from comorb.model.prepared import Prepared, prepared_for
 from comorb.records.codes.systems import systems_by_kind
+from comorb.records.featuring import (
+    AnyAsked,
+    Asked,
+    column_of,
+    decide_all,
+    feature_table,
+    holding,
+)
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
@@ -56,6 +67,11 @@ class Cohort:
     gone : tuple of str
         Codes of records that rules left out and of none that is left: to ask for one matches
         nothing, and is no mistake.
+    features : FeatureTable, optional
+        What the model learns from beside the codes: covariates of a kind each, NaN where missing.
+    asked : tuple of Asked
+        Covariates that become features whatever a preparation asks for: items of a table that
+        are more than yes and no.
     patient : str, optional
         The covariate with the ids of patients, where a record is a visit.
     """
@@ -72,6 +88,8 @@ class Cohort:
     left_out: tuple[str, ...] = ()
     least_codes: int = 3
     gone: tuple[str, ...] = ()
+    features: FeatureTable | None = None
+    asked: tuple[Asked, ...] = ()
     patient: str | None = None
 
     def __post_init__(self) -> None:
@@ -82,6 +100,7 @@ class Cohort:
             "names": (len(self.names), d),
             "weights": (n if self.weights is None else len(self.weights), n),
             "covariates": (self.covariates.num_rows if self.covariates.num_columns else n, n),
+            "features": (n if self.features is None else len(self.features.values), n),
             "the ledger's records": (self.ledger.left("records") or 0, n),
             "the ledger's features": (self.ledger.left("features") or 0, d),
         }
@@ -97,8 +116,9 @@ class Cohort:
 
     def __repr__(self) -> str:
         """Say how large the cohort is, and nothing about its patients."""
+        more = f" and {len(self.features.features)} features" if self.features else ""
         return (
-            f"<Cohort: {len(self):,} records × {len(self.codes):,} codes, "
+            f"<Cohort: {len(self):,} records × {len(self.codes):,} codes{more}, "
             f"{self.system} {self.level}>"
         )
 
@@ -212,13 +232,42 @@ class Cohort:
             for value in sorted(pc.unique(column).to_pylist(), key=lambda v: (v is None, v or ""))
         }
 
+    def with_features(self, *asked: AnyAsked) -> Cohort:
+        """Return the cohort with covariates as features beside its codes, in place of others.
+
+        What is asked for is decided by the values of these records; a `Feature` of a model is
+        taken as it is, and of its unknown levels nothing is known. The ledger says what came of it.
+        """
+        if not asked:
+            return self
+        features, notes = decide_all(asked, [holding(one, self.covariates) for one in asked])
+        if not features:
+            return replace(self, features=None, ledger=self.ledger.noted(*notes))
+        table = feature_table(features, self.covariates, len(self))
+        return replace(self, features=table, ledger=self.ledger.noted(*notes))
+
+    def check_features(self, *names: str) -> None:
+        """Refuse features that are no covariate of any record."""
+        for name in names:
+            column_of(name, self.covariates)
+
     def counts(self) -> Ints:
         """Return how many records have each code."""
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
 
-    def blocks(self) -> Blocks:
-        """Return the rows in blocks, for passes over them."""
-        return from_csr(self.matrix.indptr, self.matrix.indices, len(self.codes), self.weights)
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the rows in blocks, for passes over them.
+
+        Features are as ``variables`` of a model see them, or learned from these records.
+        """
+        features: FeatureTable | Prepared | None = self.features
+        if variables is not None:
+            nothing = FeatureTable((), np.empty((len(self), 0)))
+            features = prepared_for(variables, self.features or nothing)
+        matrix = self.matrix
+        return from_csr(
+            matrix.indptr, matrix.indices, len(self.codes), self.weights, features=features
+        )
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block, which begins with the row ``start``."""
@@ -242,8 +291,8 @@ class Cohort:
         return self, 1
 
     def digest(self) -> str:
-        """Return a hash of the records' codes and weights; their order and ids don't enter."""
-        return fingerprint(self.matrix, self.codes, self.weights)
+        """Return a hash of the records' codes, weights and features, in any order of them."""
+        return fingerprint(self.matrix, self.codes, self.weights, self.features)
 
     def _matching(self, codes: tuple[str, ...]) -> Mask:
         if not all(isinstance(code, str) for code in codes):
@@ -311,6 +360,9 @@ class Cohort:
             ids=self.ids.take(pa.array(rows)),
             covariates=self.covariates.take(pa.array(rows)),
             weights=None if self.weights is None else self.weights[rows],
+            features=None
+            if self.features is None
+            else replace(self.features, values=self.features.values[rows]),
             ledger=self.ledger.add("records", rule, len(self), len(rows)),
         )
 

@@ -11,14 +11,17 @@ from functools import partial
 from typing import Any
 
 from comorb.errors import EmptyCohortError, RecordsError
+from comorb.model.features import Feature
 from comorb.records.beside import COVARIATES, Beside, arranged, table_of
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.own_map import CodeMap
 from comorb.records.codes.systems import systems_by_kind
 from comorb.records.cohort import Cohort, Interval, Period
+from comorb.records.featuring import AnyAsked, Asked, written
 from comorb.records.joining import open_joining
 from comorb.records.layouts.dating import dated
 from comorb.records.layouts.description import LISTS, Layout
+from comorb.records.layouts.names import present_name
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.readers import open_columns, plan_reading
 from comorb.records.layouts.roles import LEAST, ColumnRole, column_roles
@@ -51,6 +54,9 @@ class Preparation:
     ``kinds`` are tables of the records' source that are read together, such as 'diagnosis' and
     'drug'; ``layouts`` are those of sources that are read beside the records, by their kinds. A
     ``system`` such as 'icd9cm drug:atc' is that of the records, and of a kind beside them.
+
+    ``features`` are covariates that the model learns from beside the codes; a kind that isn't said
+    is recognised in the records that are kept. Those of a fitted model are taken as they are.
     """
 
     table: str | None = None
@@ -71,6 +77,7 @@ class Preparation:
     scores: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     layouts: tuple[tuple[str, Layout], ...] = ()
+    features: tuple[AnyAsked, ...] = ()
 
     @property
     def coding(self) -> Coding:
@@ -132,7 +139,7 @@ class Preparation:
         return plan_reading(
             opened,
             table,
-            self.layout,
+            replace(self.layout, features=tuple(one.name for one in self.features)),
             self.unit,
             whole=whole,
             keep_empty=self.at_least == 0,
@@ -150,6 +157,7 @@ class Preparation:
         Asked of all records first, so that what is refused tells nothing of those that are kept.
         """
         cohort.check_codes(*self.having, *self.without, *self.drop_codes)
+        cohort.check_features(*(one.name for one in self.asked(cohort)))
         with suppress(EmptyCohortError):
             cohort.where(age=self.age, sex=self.sex or None, dates=self.dates)
 
@@ -164,17 +172,28 @@ class Preparation:
         return cohort.at_least(least) if least > min(cohort.least_codes, 1) else cohort
 
     def drop(self, cohort: Cohort) -> Cohort:
-        """Leave out the codes that the rules name, and keep every record."""
+        """Leave out the codes that the rules name, keep every record, and make the features."""
         if self.drop_codes:
             cohort = cohort.drop_codes(*self.drop_codes)
         if self.drop_rare > 1:
             cohort = cohort.drop_rare(self.drop_rare)
-        if not cohort.codes:
+        if not (cohort.codes or cohort.features or self.asked(cohort)):
             raise RecordsError("No code is left of those that the records have; leave out fewer.")
-        return cohort
+        return self.featured(cohort)
+
+    def asked(self, cohort: Cohort) -> tuple[AnyAsked, ...]:
+        """Return the features to make of a cohort: those asked for, and items that need it."""
+        names = cohort.covariates.column_names
+        own = [replace(one, name=present_name(one.name, names)) for one in self.features]
+        said = {one.name for one in own}
+        return (*own, *(one for one in cohort.asked if one.name not in said))
+
+    def featured(self, cohort: Cohort) -> Cohort:
+        """Make the features of a cohort."""
+        return cohort.with_features(*self.asked(cohort))
 
     def apply(self, cohort: Cohort) -> Cohort:
-        """Check, select and drop."""
+        """Check, select, drop, and make the features."""
         self.check(cohort)
         return self.drop(self.select(cohort))
 
@@ -183,18 +202,22 @@ class Preparation:
         return self.apply(self.read(source, memory))
 
     def for_new_records(
-        self, system: str, reading: Preparation | None = None, every: bool = False
+        self,
+        system: str,
+        reading: Preparation | None = None,
+        every: bool = False,
+        features: Sequence[Feature] = (),
     ) -> Preparation:
         """Return how to prepare new records for a model of this preparation.
 
         They are in the model's coding systems, whatever they look like, unless its features are
         those of several; they need no weights and no scores and keep all their codes. ``reading``
         says in which table and layout they are, when it isn't the same; ``every`` keeps also the
-        records that the rules would leave out.
+        records that the rules would leave out; ``features`` are those of the model.
         """
         same = reading or self
         chosen = Preparation(at_least=0) if every else self
-        layouts = tuple(one for one in self.layouts if one[0] not in COVARIATES)
+        layouts = tuple(one for one in self.layouts if features or one[0] not in COVARIATES)
         systems = systems_by_kind(system)
         own = systems.pop("", "")
         shared = "+" in own or "common" in self.level or self.code_map is not None
@@ -213,7 +236,8 @@ class Preparation:
             drop_rare=0,
             code_map=self.code_map,
             chronic=self.chronic,
-            scores=(),
+            scores=tuple(one for one in self.scores if one in {each.name for each in features}),
+            features=tuple(features),
         )
 
     def words(self) -> list[str]:
@@ -242,6 +266,7 @@ class Preparation:
             ("--level", self.level if self.level != ("category",) else []),
             ("--map", [self.code_map.file] if self.code_map else []),
             ("--score", self.scores),
+            ("--feature", [written(one) for one in self.features]),
             ("--having", self.having),
             ("--without", self.without),
             ("--where", [f"{name}={rule}" for name, rule in where.items() if rule]),
@@ -255,6 +280,11 @@ class Preparation:
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the default, as plain lists and dictionaries, for JSON."""
         plain, usual = asdict(self), asdict(Preparation())
+        plain["features"] = [
+            {key: value for key, value in asdict(one).items() if value is not None}
+            for one in self.features
+        ]
+        usual["features"] = []
         plain["layout"] = {key: value for key, value in plain["layout"].items() if value}
         usual["layout"] = {}
         plain["layouts"] = {
@@ -274,6 +304,7 @@ class Preparation:
         given["layouts"] = tuple(
             (kind, _layout(own)) for kind, own in plain.get("layouts", {}).items()
         )
+        given["features"] = tuple(map(_feature, plain.get("features", ())))
         if "code_map" in plain:
             given["code_map"] = CodeMap.from_dict(plain["code_map"])
         return replace(cls(), **given)
@@ -286,6 +317,15 @@ def _columns(layout: Layout) -> list[str]:
     columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
     pairs = [*columns.items(), *((role, name) for role in LISTS for name in getattr(layout, role))]
     return [f"{role}={name}" for role, name in pairs if name]
+
+
+def _feature(plain: dict[str, Any] | str) -> AnyAsked:
+    """Return what is asked for, in a word or not, or a feature of a model, which has levels."""
+    if isinstance(plain, str):
+        return Asked.parse(plain)
+    if "levels" not in plain:
+        return Asked(**plain)
+    return Feature(**plain | {"levels": tuple(plain["levels"])})
 
 
 def _layout(plain: dict[str, Any]) -> Layout:

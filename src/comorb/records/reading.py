@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from comorb.records.beside import MAIN
 from comorb.records.codes.own_map import CodeMap, opened_map
 from comorb.records.cohort import Cohort
+from comorb.records.featuring import as_asked
 from comorb.records.layouts.description import Layout
 from comorb.records.layouts.roles import LEAST, ColumnRole
 from comorb.records.ledger import Ledger
@@ -56,6 +57,7 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
     code_map: CodeMap | str | Path | None = None,
     chronic: bool = False,
     scores: str | Sequence[str] = (),
+    features: Mapping[str, str] | Sequence[str] = (),
     memory: str | None = None,
 ) -> Cohort:
     """Read records into a cohort.
@@ -82,6 +84,11 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
         Whether codes of chronic conditions alone become features.
     scores : str or sequence of str
         'charlson', 'charlson2011' and 'elixhauser' become covariates, from the full codes.
+    features : mapping or sequence of str
+        Covariates that the model learns from beside the codes, each with its kind, as in
+        ``{"age": "number", "sex": "category"}``, or by name alone: 'binary', 'category', 'count'
+        or 'number', which may be 'number:log' or 'number:rank'. Kinds that aren't said are
+        recognised and noted in the ledger.
     memory : str, optional
         The most that DuckDB may hold, such as '2GB', before it uses the disk.
 
@@ -103,7 +110,8 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
     ('250', '428')
     """
     preparation = _preparation(kinds, table, layout, unit, system, level, code_map, chronic, scores)
-    return preparation.read(source, memory)
+    preparation = replace(preparation, features=as_asked(features))
+    return preparation.featured(preparation.read(source, memory))
 
 
 def inspect_records(  # noqa: PLR0913 - one parameter for each option
@@ -118,6 +126,7 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
     code_map: CodeMap | str | Path | None = None,
     chronic: bool = False,
     scores: str | Sequence[str] = (),
+    features: Mapping[str, str] | Sequence[str] = (),
     memory: str | None = None,
 ) -> Inspection:
     """Say what `read_records` would make of a source; the parameters are the same.
@@ -128,8 +137,9 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
         The layout, what each column is, the coding system, counts and problems.
     """
     preparation = _preparation(kinds, table, layout, unit, system, level, code_map, chronic, scores)
+    preparation = replace(preparation, features=as_asked(features))
     read = preparation.open(source, memory, LEAST)
-    cohort = read.cohort
+    cohort = preparation.featured(read.cohort)
     counts = cohort.counts()
     top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
     return Inspection(

@@ -10,12 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from comorb.engines.blockfile import CODES, ones_of, read_group
+from comorb.engines.blockfile import CODES, feature_columns, ones_of, read_group
 from comorb.errors import EmptyCohortError, RecordsError
-from comorb.model.arrays import Mask
 from comorb.model.blocks import moved_ones
-from comorb.records.archive import as_table, header_of, write_parts
+from comorb.model.features import Feature
+from comorb.records.archive import (
+    as_table,
+    feature_header,
+    header_of,
+    write_parts,
+)
 from comorb.records.cohort import Cohort, new_places
+from comorb.records.featuring import AnyAsked, Holding, decide_all, feature_table, holding
 from comorb.records.ledger import Ledger
 from comorb.records.parts import open_parts
 from comorb.records.preparation import Preparation
@@ -40,10 +46,10 @@ def write_cohort(
         with open_parts(source, preparation, memory) as parts:
             tables = (whole.table(preparation.select(part)) for part in parts)
             write_parts(tables, draft, whole.finish)
-        if whole.kept.all():
+        if whole.kept.all() and not whole.features:
             draft.replace(path)
         else:
-            write_parts(_without(draft, whole.kept), path, lambda: whole.header)
+            write_parts(_finished(draft, whole), path, lambda: whole.header)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -58,6 +64,9 @@ class _Whole:
         self.preparation = preparation
         self.ledger = Ledger()
         self.schema: pa.Schema | None = None
+        self.asked: tuple[AnyAsked, ...] = ()
+        self.held: list[Holding] = []
+        self.features: tuple[Feature, ...] = ()
 
     def table(self, part: Cohort) -> pa.Table:
         """Count a part and return its rows, with the columns and types of the first part."""
@@ -66,13 +75,17 @@ class _Whole:
         table = as_table(part)
         if self.schema is None:
             self.schema, self.counts = table.schema, np.zeros_like(part.counts())
+            self.asked = self.preparation.asked(part)
+            self.held = [Holding()] * len(self.asked)
         self.counts += part.counts()
+        found = [holding(one, part.covariates) for one in self.asked]
+        self.held = [one + more for one, more in zip(self.held, found, strict=True)]
         for name in set(self.schema.names) - set(table.column_names):
             table = table.append_column(name, pa.nulls(len(part), self.schema.field(name).type))
         return table.select(self.schema.names).cast(self.schema)
 
     def finish(self) -> dict[str, Any]:
-        """Decide which codes stay, and return what the metadata of the file say."""
+        """Decide which codes stay and what features are, and return what the metadata say."""
         drop_codes, drop_rare = self.preparation.drop_codes, self.preparation.drop_rare
         self.kept = self.counts > 0
         ledger = self.ledger.open("features", "read", len(self.kept))
@@ -87,7 +100,9 @@ class _Whole:
             ledger = ledger.add("features", rule, before, int(self.kept.sum()))
         if not ledger.left("records"):
             raise EmptyCohortError("No record is left after the rules; ask for less.")
-        if not self.kept.any():
+        self.features, notes = decide_all(self.asked, self.held)
+        ledger = ledger.noted(*notes)
+        if not self.kept.any() and not self.features:
             raise RecordsError("No code is left of those that the records have; leave out fewer.")
         codes, names = np.array(self.last.codes), np.array(self.last.names)
         self.header = header_of(self.last) | {
@@ -95,14 +110,18 @@ class _Whole:
             "names": names[self.kept].tolist(),
             "left_out": sorted(codes[(self.counts > 0) & ~self.kept].tolist()),
             "ledger": ledger.to_dict(),
+            **feature_header(self.features),
         }
         return self.header
 
 
-def _without(draft: Path, kept: Mask) -> Iterator[pa.Table]:
-    """Yield the rows of a block file without the codes that don't stay."""
+def _finished(draft: Path, whole: _Whole) -> Iterator[pa.Table]:
+    """Yield the rows of a block file without the codes that don't stay, and with the features."""
     for number in range(pq.read_metadata(draft).num_row_groups):
         table = read_group(draft, number)
-        ones = moved_ones(*ones_of(table), new_places(kept))
+        ones = moved_ones(*ones_of(table), new_places(whole.kept))
         lists = pa.LargeListArray.from_arrays(*map(pa.array, ones))
-        yield table.set_column(table.column_names.index(CODES), CODES, lists)
+        columns = dict(zip(table.column_names, table.columns, strict=True)) | {CODES: lists}
+        if whole.features:
+            columns |= feature_columns(feature_table(whole.features, table, len(table)))
+        yield pa.table(columns)

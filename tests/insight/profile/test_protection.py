@@ -17,11 +17,12 @@ from comorb.errors import InputError
 from comorb.insight.profile.assignment import assign
 from comorb.insight.profile.cells import count_cells
 from comorb.insight.profile.contents import Cells
+from comorb.insight.profile.feature_models import told_model
 from comorb.insight.profile.keys import keys_of, record_keys
 from comorb.insight.profile.noise import MOST, protected_counts
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from comorb.insight.profile.protection import LEAST, told_model
+from comorb.insight.profile.protection import LEAST
 from comorb.model.mixture import Mixture
 from comorb.records.cohort import Cohort
 from comorb.records.datasets import heart_failure

@@ -19,7 +19,8 @@ def planted(cohort: Cohort) -> Assignment:
     x = cohort.matrix.toarray().astype(bool)
     labels = (x[:, 2] | ~x[:, 3]).astype(np.int64)
     even = np.full(len(cohort), 0.9)
-    return Assignment(labels, even, even, even, np.bincount(labels).astype(float))
+    sizes = np.bincount(labels).astype(float)
+    return Assignment(labels, even, even, even, sizes, np.diag(sizes))
 
 
 def shuffled(cohort: Cohort, order: np.ndarray) -> Cohort:

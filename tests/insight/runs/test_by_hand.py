@@ -1,13 +1,15 @@
 """By hand: clusters merged, records moved."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from comorb.errors import InputError, RecordsError
 from comorb.insight.profile.assignment import assign
-from comorb.insight.runs.by_hand import Revision, grouped, merged, moved_records
+from comorb.insight.runs.by_hand import Revision, grouped, merged, moved_records, row_of
 from comorb.insight.runs.folder import RunFolder, load_profile, rename
 from comorb.insight.runs.run import Request, run
 from comorb.records.datasets import tertiary
@@ -87,6 +89,17 @@ def test_a_moved_record_is_in_its_new_cluster_and_the_others_stay(before, tmp_pa
     assert again.k == 4
     with after.moved.open(newline="") as file:
         assert list(csv.reader(file)) == [[record, str(number)]]
+
+
+def test_an_id_is_found_as_a_spreadsheet_shows_it_and_kept_as_it_is(before, tmp_path):
+    cohort = tertiary()
+    ids = [f"-{i}a" for i in range(len(cohort) - 2)] + ["'-9a", "'x"]
+    cohort = replace(cohort, ids=pa.array(ids))
+    assert row_of(cohort, "-7a") == row_of(cohort, "'-7a") == 7
+    assert row_of(cohort, "'-9a") == len(cohort) - 2
+    assert row_of(cohort, "'x") == len(cohort) - 1
+    Revision(before, cohort).move("'-7a", 1, tmp_path / "moved")
+    assert moved_records(RunFolder(tmp_path / "moved")) == {"-7a": 1}
 
 
 def test_a_record_that_is_not_there_is_not_named(before, tmp_path):

@@ -105,8 +105,10 @@ def test_long_names_are_wrapped_and_not_cut(full: Profile) -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_outcomes_stand_with_their_intervals(full: Profile, place: int) -> None:
     died = next(outcome for outcome in full.outcomes if outcome.name == "died")
-    values = died.estimate[0, place], died.low[0, place], died.high[0, place]
-    expected = "{:.1f}% ({:.1f}–{:.1f})".format(*(100 * value for value in values))
+    shown = died.corrected
+    values = shown.estimate[0, place], shown.low[0, place], shown.high[0, place]
+    mark = "*" * died.differs(0, place)
+    expected = f"{{:.1f}}%{mark} ({{:.1f}}–{{:.1f}})".format(*(100 * value for value in values))
     found = [text for figure in pdf._outcomes(full) for text in texts(figure)]
     assert expected in found
     assert "Died" in found

@@ -42,7 +42,9 @@ def test_every_reader_is_registered_by_its_kind():
 def test_yes_and_no_are_read_as_flags_and_something_else_is_refused():
     table = pa.table({"id": ["a", "b"], "CHF": ["yes", "no"], "COPD": ["No", "no"]})
     assert sets(read_records(table, system="opaque")) == {"a": {"CHF"}, "b": set()}
-    rows = pa.table({"id": ["a", "b"], "CHF": ["1", "0"], "COPD": ["1", "2"]})
+    stages = [str(stage) for stage in range(1, 10)]
+    ids = [f"p{stage}" for stage in stages]
+    rows = pa.table({"id": ids, "CHF": ["1", "0", "1"] * 3, "COPD": stages})
     layout = Layout("binary", codes=("CHF", "COPD"))
     message = "row 2: the column 'COPD' of a binary layout holds something other than 0 and 1"
     with pytest.raises(RecordsError, match=message):

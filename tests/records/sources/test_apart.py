@@ -3,8 +3,9 @@ import sys
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.sources import apart
+from comorb.records.sources import apart, limits
 from comorb.records.sources.apart import read_text_columns, run_apart, write_text_columns
+from comorb.records.sources.limits import Limits
 
 
 def echo(*texts):
@@ -65,9 +66,19 @@ def test_a_reader_has_so_much_memory(file):
         run_apart(swell, "the file is damaged", file)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits on memory there")
+def test_a_limit_on_memory_is_that_of_a_reader_too(file):
+    limits.impose(Limits(memory=2_000_000_000))
+    try:
+        with pytest.raises(RecordsError, match=r"needs more than 2\.0 GB of memory to be read"):
+            run_apart(swell, "the file is damaged", file)
+    finally:
+        limits.impose(Limits())
+
+
 def test_columns_go_through_a_file(tmp_path):
     parts = [[["a", None], ["1", "2"]], [["b"], [None]]]
-    write_text_columns(str(tmp_path / "out"), ["x", "y"], parts)
+    write_text_columns(str(tmp_path / "out"), ["x", "y"], parts, "the file")
     assert read_text_columns(tmp_path / "out").to_pydict() == {
         "x": ["a", None, "b"],
         "y": ["1", "2", None],

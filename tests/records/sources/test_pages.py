@@ -9,7 +9,7 @@ import pytest
 from comorb.errors import RecordsError
 from comorb.records.reading import read_records
 from comorb.records.sources.duck import OpenedSource, connect
-from comorb.records.sources.pages import _has_checksums
+from comorb.records.sources.pages import _walk
 from tests.records.helpers import sets
 from tests.records.sources.test_delta import Lake
 
@@ -106,4 +106,4 @@ def test_lists_and_structures_and_no_rows(tmp_path):
         source = OpenedSource("files", connection)
         for name, table, carries in (("a", lists, True), ("b", lists.slice(0, 0), False)):
             pq.write_table(table, tmp_path / name, write_page_checksum=True)
-            assert _has_checksums(source, tmp_path / name) is carries
+            assert _walk(source, tmp_path / name).summed is carries

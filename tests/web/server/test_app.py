@@ -2,7 +2,7 @@
 
 import stat
 
-from comorb.web.server.app import _clean
+from comorb.web.server.app import TEMPORARY, _clean
 from comorb.web.server.store import Store
 
 
@@ -15,7 +15,8 @@ def test_what_a_killed_server_left_half_done_is_removed(tmp_path):
     half = store.add("data", "ana", {"kind": "upload"})["id"]
     refused = store.add("data", "ana", {"kind": "upload", "refused": {"error": "why"}})["id"]
     run, data = tmp_path / "runs" / kept["runs"], tmp_path / "data" / kept["data"]
-    for folder in (run / "assign-0a", data / "maps" / "0123456789ab", tmp_path / "runs" / "none"):
+    lost = (tmp_path / "runs" / "none", tmp_path / TEMPORARY / "0123456789ab")
+    for folder in (run / "assign-0a", data / "maps" / "0123456789ab", *lost):
         folder.mkdir(parents=True)
         (folder / "records.csv").write_text("MARKER")
     whole = [run / "profile.json", data / "records.csv", data / "maps" / "0123456789abcdef" / "m"]

@@ -2,14 +2,17 @@
 
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
 from comorb.insight.profile.keys import FILE
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import Errand
+from comorb.web.server.refusals import RefusedError
 from comorb.web.server.store import Store
 from comorb.web.worker import messages
+from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.process import TaskError
 
 BODY = {
@@ -51,8 +54,8 @@ def test_a_run_that_was_not_done_is_taken_up_and_its_time_is_foreseen(tmp_path):
     assert "were deleted" in jobs.progress(lost)["message"]
     assert jobs.progress("none")["state"] == "gone"
     for view in ("full", "protected"):
-        jobs.document(keys[0], view).unlink()
-        assert jobs.document(keys[0], view).exists()
+        jobs.document(keys[0], view, Errand("ana")).unlink()
+        assert jobs.document(keys[0], view, Errand("ana")).exists()
     jobs.close()
     store.close()
 
@@ -74,4 +77,45 @@ def test_the_secret_is_made_at_the_start_and_one_that_is_damaged_is_told_when_ne
     with pytest.raises(TaskError, match="is damaged; put back the file"):
         again.read(messages.CountProtected(data, {}, str(tmp_path), 11), Errand("ana"))
     again.close()
+    store.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory isn't told here")
+def test_a_fit_that_needs_more_memory_than_it_may_have_ends_with_a_sentence_and_the_next_is_done(
+    tmp_path,
+):
+    store = Store(tmp_path)
+    store.add("data", "*", DATA, "built")
+    large = store.add("runs", "ana", BODY | {"state": "queued"})["id"]
+    jobs = Jobs(store, 11, bounds=Bounds(resident=50_000_000))
+    jobs.start()
+    ended(jobs, large)
+    assert "takes more than 0.05 GB of memory" in jobs.progress(large)["message"]
+    jobs._fits._bounds = Bounds()
+    small = store.add("runs", "ana", BODY | {"state": "queued"})["id"]
+    jobs.put(small)
+    ended(jobs, small)
+    assert jobs.progress(small)["state"] == "done"
+    jobs.close()
+    store.close()
+
+
+def ended(jobs: Jobs, key: str) -> None:
+    for _ in range(1200):
+        if jobs.progress(key)["state"] not in ("queued", "running"):
+            return
+        time.sleep(0.05)
+    raise AssertionError("it still runs")
+
+
+def test_a_user_with_many_runs_waiting_is_refused_and_another_is_not(tmp_path):
+    store = Store(tmp_path)
+    jobs = Jobs(store, 11)
+    for state in ("queued",) * 19 + ("running", "done"):
+        store.add("runs", "ana", BODY | {"state": state})
+    with pytest.raises(RefusedError, match="20 runs waiting, which is the most") as refused:
+        jobs.check_queue("ana")
+    assert refused.value.status == 429
+    jobs.check_queue("bea")
+    jobs.close()
     store.close()

@@ -7,10 +7,13 @@ import time
 from contextlib import suppress
 
 import pytest
+from starlette.concurrency import run_in_threadpool
 
+from comorb.records.sources.limits import Limits
 from comorb.web.server import readers as module
-from comorb.web.server.readers import Errand, Readers, while_there
+from comorb.web.server.readers import Errand, Readers, followed
 from comorb.web.server.refusals import RefusedError
+from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.messages import Data, Understand
 from comorb.web.worker.process import StoppedError, TaskError
 
@@ -18,7 +21,7 @@ from comorb.web.worker.process import StoppedError, TaskError
 class Slow:
     """A worker whose tasks take as long as they say, unless it is stopped."""
 
-    def __init__(self, memory=0):
+    def __init__(self, bounds=None):
         self._stopped = threading.Event()
         self.stops = 0
 
@@ -96,26 +99,58 @@ def test_who_left_stops_only_what_is_done_for_them(readers):
 
 
 class Visitor:
-    """A request whose client leaves at once, or never."""
+    """A request without a body whose client leaves at once, or never."""
 
     def __init__(self, leaves: bool):
-        self._leaves = leaves
+        self._leaves, self._came = leaves, False
 
-    async def is_disconnected(self) -> bool:
-        return self._leaves
+    async def receive(self) -> dict:
+        if not self._came:
+            self._came = True
+            return {"type": "http.request", "body": b""}
+        if not self._leaves:
+            await asyncio.sleep(60)
+        return {"type": "http.disconnect"}
+
+
+async def visit(visitor: Visitor, errand: Errand, readers: Readers, seconds: float) -> float:
+    async with followed(visitor, errand):
+        return await run_in_threadpool(read, readers, errand, seconds)
 
 
 def test_work_is_stopped_when_its_client_leaves(readers):
     errand, started = Errand("ana"), time.monotonic()
     with pytest.raises(StoppedError):
-        asyncio.run(while_there(Visitor(True), errand, read, readers, errand, 60))
+        asyncio.run(visit(Visitor(True), errand, readers, 60))
     assert time.monotonic() - started < 5
 
 
 def test_work_is_done_for_a_client_that_stays(readers):
     errand = Errand("ana")
-    told = asyncio.run(while_there(Visitor(False), errand, read, readers, errand, 0.6))
-    assert told == 0.6
+    assert asyncio.run(visit(Visitor(False), errand, readers, 0.3)) == 0.3
+
+
+def test_too_many_that_ask_at_once_are_told_so(readers, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_OF_ALL", 3)
+    slow = [Errand(name) for name in ("ana", "bea", "eva")]
+    threads = [begin(readers, errand, 60)[0] for errand in slow]
+    with pytest.raises(RefusedError, match="Too many ask at the moment") as refused:
+        read(readers, Errand("ida"), 0)
+    assert refused.value.status == 503
+    for errand, thread in zip(slow, threads, strict=True):
+        errand.leave()
+        thread.join(5)
+    assert read(readers, Errand("ida"), 0) == 0
+
+
+def test_changes_are_made_one_after_the_other_by_whoever_has_a_reader(readers):
+    lock, order = threading.Lock(), []
+    first = threading.Thread(target=lambda: order.append(readers.ask(0.3, Errand("ana"), lock)))
+    first.start()
+    time.sleep(0.1)
+    order.append(readers.ask(0, Errand("bea"), lock))
+    first.join(5)
+    assert order == [0.3, 0]
 
 
 def test_a_task_that_takes_too_long_is_stopped_and_told(monkeypatch):
@@ -140,7 +175,7 @@ def test_a_small_file_that_becomes_a_huge_table_is_refused_and_the_next_is_read(
         for _ in range(300):
             file.write(lines)
     small.write_bytes(b"id,dx1,dx2,dx3\n" + b"".join(lines.splitlines(keepends=True)[:100]))
-    readers = Readers(memory=4 << 30)
+    readers = Readers(Bounds(memory=4 << 30))
     try:
         with pytest.raises(
             TaskError, match=r"not enough memory|bomb\.csv\.gz can't be read to its end"
@@ -154,3 +189,18 @@ def test_a_small_file_that_becomes_a_huge_table_is_refused_and_the_next_is_read(
 
 def understand(file, folder) -> Understand:
     return Understand(Data(str(file), "upload", str(folder), {}, "t"), 11)
+
+
+def test_a_file_beyond_a_limit_is_refused_by_name_and_the_next_is_read(tmp_path):
+    bomb, small = tmp_path / "bomb.csv.gz", tmp_path / "small.csv"
+    bomb.write_bytes(gzip.compress(b"id,dx1,dx2\n" + b"1,4280,25000\n" * 200_000))
+    small.write_bytes(b"id,dx1,dx2\n" + b"".join(b"%d,4280,25000\n" % i for i in range(50)))
+    bounds = Bounds(limits=Limits(expanded=1_000_000), folder=str(tmp_path / "temporary"))
+    readers = Readers(bounds)
+    try:
+        with pytest.raises(TaskError, match=r"bomb\.csv\.gz unpacks to more than 0\.001 GB"):
+            readers.ask(understand(bomb, tmp_path), Errand("ana"))
+        assert readers.ask(understand(small, tmp_path), Errand("ana"))["records"] == 50
+    finally:
+        readers.close()
+    assert list((tmp_path / "temporary").iterdir()) == []

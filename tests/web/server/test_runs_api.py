@@ -284,6 +284,7 @@ def test_new_records_are_assigned_for_exporters(client, run, records):
         ("assignments.parquet", b"PAR1"),
         ("profile.csv", b'"cluster","name","code"'),
         ("profile.json", b'{"format":"comorb-profile"'),
+        ("outcomes.csv", b'"cluster","outcome","value","estimate","low","high","naive"'),
         ("report.html", b"<!doctype html>"),
         ("report.pdf", b"%PDF"),
         ("frequency.svg", b"<?xml"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.messages import Data, ListCodes, ShowProfile
 from comorb.web.worker.process import StoppedError, TaskError, Worker, _terminate, _work
 
@@ -80,7 +81,7 @@ def test_a_machine_without_niceness_has_workers_too(monkeypatch):
     monkeypatch.delattr(os, "nice", raising=False)
     ours, theirs = multiprocessing.Pipe()
     ours.close()
-    assert _work(theirs, 5) is None
+    assert _work(theirs, 5, Bounds()) is None
 
 
 def _start_another(pipe):

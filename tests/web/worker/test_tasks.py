@@ -1,8 +1,10 @@
 """Tasks, in this process: what a message asks for is done, in full or protected."""
 
 import stat
+from dataclasses import replace
 
 import pytest
+from pyarrow.csv import write_csv
 
 from comorb.errors import InputError, RecordsError
 from comorb.insight.profile.keys import FILE, HOME, own_secret
@@ -12,6 +14,7 @@ from comorb.insight.runs.progress import Progress
 from comorb.web.worker import cohorts, messages
 from comorb.web.worker.documents import document
 from comorb.web.worker.tasks import do
+from tests.insight.mixed import mixed_table
 
 DATA = messages.Data("tertiary", "builtin", "", {}, "Tertiary")
 
@@ -149,3 +152,73 @@ def test_a_home_that_keeps_no_secret_leaves_it_to_the_workspace(tmp_path, monkey
     kept = cohorts.secret_of(str(tmp_path / "here"))
     cohorts.secret_of.cache_clear()
     assert cohorts.secret_of(str(tmp_path / "here")) == kept
+
+
+@pytest.fixture(scope="module")
+def featured(tmp_path_factory, workspace):
+    """A run of records with features, and what asked for it."""
+    place = tmp_path_factory.mktemp("features")
+    write_csv(mixed_table()[0], place / "visits.csv")
+    data = messages.Data(str(place / "visits.csv"), "upload", str(place), {}, "visits")
+    rules = {"at_least": 1, "features": ["age", "sex", "visits=count", "hba1c"]}
+    asked = messages.MakeRun(data, rules, 3, "Visits", str(place / "run"), workspace, 11)
+    do(asked, silent)
+    return place / "run", asked
+
+
+def test_a_run_by_features_says_so_in_its_command_and_shows_them(featured):
+    path, _ = featured
+    profile = load_profile(path)
+    assert [one.name for one in profile.features] == ["age", "sex", "visits", "hba1c"]
+    assert [outcome.name for outcome in profile.outcomes] == ["died"]
+    assert profile.source.command == (
+        "comorb fit visits.csv -k 3 --feature age --feature sex --feature visits=count "
+        "--feature hba1c --at-least 1"
+    )
+    told = shown(path)
+    assert [one.name for one in told.features] == ["age", "sex", "visits", "hba1c"]
+    assert all(one.model is None for one in told.features)
+
+
+@pytest.mark.parametrize("least", [0, 11])
+def test_a_record_is_explained_by_its_features(featured, least):
+    path, asked = featured
+    told = do(messages.ExplainCodes(str(path), least, ["585", "age=85", "sex=female"]), silent)
+    assert [one["code"] for one in told["codes"]] == ["585", "age=85", "sex=female"]
+    assert [one["label"] for one in told["codes"]] == ["Chronic kidney disease", "", ""]
+    assert sum(told["posterior"]) == pytest.approx(1)
+    whole = do(messages.ExplainRecord(asked, "r0000"), silent)
+    assert {"age", "sex", "visits", "hba1c"} >= {
+        one["code"].partition("=")[0] for one in whole["codes"] if "=" in one["code"]
+    }
+    assert any("=" in one["code"] for one in whole["codes"])
+
+
+def test_a_run_by_features_is_measured_and_merged(featured, tmp_path):
+    path, asked = featured
+    assert min(do(messages.MeasureStability(asked), silent)) > 0.7
+    merge = replace(asked, folder=str(tmp_path / "merged"), parent=str(path), merge=[1, 2])
+    assert do(merge, silent)["clusters"] == 2
+    assert load_profile(tmp_path / "merged").features
+
+
+def test_a_feature_that_can_not_be_one_is_refused(featured):
+    _, asked = featured
+    for features, message in (
+        (["nothing"], "No column 'nothing' is there to be a feature"),
+        (["age=colour"], "Expected a feature as NAME, NAME=KIND"),
+        (["sex=count"], "The column 'sex' holds texts"),
+    ):
+        with pytest.raises(RecordsError, match=message):
+            do(replace(asked, rules=asked.rules | {"features": features}), silent)
+
+
+def test_items_with_gaps_are_understood_and_clustered(tmp_path, workspace):
+    levels = ["never", "at times", "often"]
+    rows = [f"{levels[row % 3]},{levels[row % 3 if row % 7 else 1]},{row % 4}" for row in range(90)]
+    (tmp_path / "items.csv").write_text("\n".join(["smokes,drinks,walks", *rows]))
+    data = messages.Data(str(tmp_path / "items.csv"), "upload", str(tmp_path), {}, "items")
+    about = do(messages.Understand(data, 11), silent)
+    assert (about["features"], about["items"]) == (0, ["smokes", "drinks", "walks"])
+    asked = messages.MakeRun(data, {}, 3, "Items", str(tmp_path / "run"), workspace, 11)
+    assert do(asked, silent)["clusters"] == 3

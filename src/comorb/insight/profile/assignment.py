@@ -26,6 +26,7 @@ class Assignment:
     margin: Floats  # by how much that exceeds the second highest
     entropy: Floats  # −Σ p log p / log k: 0 for a sure record, 1 for one that could be anywhere
     soft: Floats  # (k,): the summed, weighted probabilities of each cluster
+    table: Floats  # (k, k): the tempered ones of each cluster (down) over the records of each label
 
     def every(self, step: int, first: int = 0) -> Assignment:
         """Return the assignment of each ``step``-th record; ``soft`` shrinks in proportion."""
@@ -36,6 +37,7 @@ class Assignment:
             self.margin[chosen],
             self.entropy[chosen],
             self.soft / step,
+            self.table / step,
         )
 
 
@@ -56,7 +58,11 @@ def assign(
     united = None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
     with workers(n_jobs) as executor:
         parts = list(
-            map_blocks(partial(assign_rows, model, united, temperature), cohort.blocks(), executor)
+            map_blocks(
+                partial(assign_rows, model, united, temperature),
+                cohort.blocks(model.variables),
+                executor,
+            )
         )
     k = model.n_components if united is None else united.shape[1]
     nothing = np.empty((0, k))
@@ -89,6 +95,7 @@ def joined(parts: Sequence[Assignment]) -> Assignment:
         np.concatenate([part.margin for part in parts]),
         np.concatenate([part.entropy for part in parts]),
         np.sum([part.soft for part in parts], axis=0),
+        np.sum([part.table for part in parts], axis=0),
     )
 
 
@@ -99,6 +106,9 @@ def _judge(posterior: Floats, cooler: Floats, weights: Floats) -> Assignment:
     top = cooler[np.arange(n), labels]
     second = np.partition(cooler, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
     entropy = -np.sum(cooler * np.log(np.maximum(cooler, 1e-300)), axis=1)
-    soft = posterior.T @ (weights if weights.size else np.ones(n))
+    mass = weights if weights.size else np.ones(n)
+    table = (cooler * mass[:, None]).T @ np.equal.outer(labels, np.arange(k))
     margin = np.maximum(top - second, 0)
-    return Assignment(labels, top, margin, entropy / max(np.log(k), 1e-300), soft)
+    return Assignment(
+        labels, top, margin, entropy / max(np.log(k), 1e-300), posterior.T @ mass, table
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from comorb.errors import StorageError
-from comorb.insight.profile.contents import Cells, OutcomeCells
+from comorb.insight.profile.contents import Cells, Outcome, OutcomeCells
 from comorb.insight.profile.further import plain_keys, with_keys
 from comorb.model.arrays import Ints, Keys
 from comorb.records.cohort import Cohort
@@ -57,6 +57,7 @@ def encode(profile: Profile) -> str | None:
         "of": profile.source.digest,
         **_texts(profile.cells),
         "outcomes": [_texts(one.cells) for one in profile.outcomes if one.cells],
+        "features": [_texts(one.summary.cells) for one in profile.features if one.summary.cells],
         "parts": plain_keys(profile),
     }
     return json.dumps(plain, separators=(",", ":"), allow_nan=False)
@@ -72,8 +73,12 @@ def attach(profile: Profile, text: str) -> Profile:
             raise ValueError("of")
         k, d = profile.counts.shape
         outcomes = tuple(
-            replace(one, cells=_of_outcome(keys, len(one.counts), k + 1))
+            _with_keys(one, keys, k + 1)
             for one, keys in zip(profile.outcomes, plain["outcomes"], strict=True)
+        )
+        features = tuple(
+            replace(one, summary=_with_keys(one.summary, keys, k + 1))
+            for one, keys in zip(profile.features, plain.get("features", ()), strict=True)
         )
         pairs = _keys(plain["pairs"], len(profile.caveats.pairs))
         cells = Cells(_keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs)
@@ -82,7 +87,11 @@ def attach(profile: Profile, text: str) -> Profile:
         raise StorageError(
             f"these are not the keys of this profile ({error}); make both again"
         ) from None
-    return replace(profile, cells=cells, outcomes=outcomes)
+    return replace(profile, cells=cells, outcomes=outcomes, features=features)
+
+
+def _with_keys(one: Outcome, plain: dict[str, Any], width: int) -> Outcome:
+    return replace(one, cells=_of_outcome(plain, len(one.counts), width))
 
 
 def _of_outcome(plain: dict[str, Any], values: int, width: int) -> OutcomeCells:

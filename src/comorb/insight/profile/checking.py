@@ -10,6 +10,7 @@ import numpy as np
 
 from comorb.insight.profile.contents import Caveats, Pair
 from comorb.model.arrays import Floats
+from comorb.model.balance import balance
 from comorb.model.blocks import Blocks, Rows, map_reduce, rounded
 from comorb.model.confidence import intervals, residuals
 from comorb.model.lengths import lengths
@@ -30,6 +31,7 @@ class Check:
     high: Floats
     lengths: Floats  # (k,): the mean number of codes in a record of each cluster
     of_length: Floats  # (k,): how much of what sets the cluster apart is that number
+    influence: tuple[float, ...] = ()  # the share of each feature in what sets clusters apart
 
 
 def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Check:
@@ -43,7 +45,7 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     found = lengths(model, blocks, executor)
     low, high = intervals(model, blocks, executor=executor, records=records)
     worst, share = [], blocks.n_rows / blocks.weight
-    if blocks.n_columns <= DENSE_COLUMNS:
+    if 0 < blocks.n_columns <= DENSE_COLUMNS:
         worst = residuals(model, moments(blocks, executor), LOOKED_AT)
     pairs = [
         Pair(one.first, one.second, round(one.observed * share), round(one.expected * share, 1))
@@ -52,11 +54,12 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     ]
     caveats = Caveats(
         temperature=round(temperature(model, blocks, executor), 6),
-        length=round(found.overall, 3),
-        explained_by_length=round(found.explained, 6),
+        length=round(found.overall, 3) if blocks.n_columns else None,
+        explained_by_length=round(found.explained, 6) if blocks.n_columns else None,
         pairs=tuple(pairs[:PAIRS]),
     )
-    return Check(caveats, low, high, found.means, found.of_profile)
+    influence = balance(model, blocks, executor)[1] if model.variables else ()
+    return Check(caveats, low, high, found.means, found.of_profile, influence)
 
 
 def _squares(bound: float, rows: Rows) -> Floats:

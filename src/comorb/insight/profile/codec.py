@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from comorb.errors import StorageError
+from comorb.insight.profile import feature_codec
 from comorb.insight.profile.contents import (
     Caveats,
     Cluster,
+    Corrected,
     Heatmap,
     Outcome,
     Pair,
@@ -28,11 +32,13 @@ from comorb.records.ledger import Line
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
+T = TypeVar("T")
 FORMAT, VERSION = "comorb-profile", 2
 _SEAL = ',"seal":"'  # the last field: SHA-256 of all that stands before it
 ARRAYS = (
     *("counts", "prevalence", "totals", "overall", "low", "high", "weights", "means", "expected"),
 )
+FIGURES = ("estimate", "low", "high")
 WHOLE = ("counts", "totals", "known")
 
 
@@ -52,6 +58,7 @@ def encode(profile: Profile) -> str:
         "heatmap": asdict(profile.heatmap),
         "caveats": asdict(profile.caveats),
         "ranks": profile.ranks,
+        **feature_codec.encode(profile.features, _outcome),
         **plain_parts(profile),
     }
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
@@ -83,7 +90,7 @@ def decode(text: str) -> dict[str, Any]:
         raise StorageError("the profile was altered after it was made; make it again")
     try:
         return _fields(plain)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(
             f"the profile is damaged: {error.args[0] if error.args else error!r} is missing or "
             "of the wrong shape; make it again"
@@ -92,10 +99,10 @@ def decode(text: str) -> dict[str, Any]:
 
 def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     source = {key: value for key, value in plain["source"].items() if key != "system_title"}
-    source["lines"] = tuple(Line(**line) for line in source["lines"])
+    source["lines"] = tuple(_typed(Line(**line)) for line in source["lines"])
     source["notes"] = tuple(source["notes"])
     clusters = tuple(
-        Cluster(**{"number": place, **cluster})
+        _typed(Cluster(**{"number": place, **cluster}))
         for place, cluster in enumerate(plain["clusters"], 1)
     )
     if any(one.number >= two.number for one, two in pairwise(clusters)):
@@ -106,13 +113,13 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     if "low" not in plain:
         plain |= _wilson(plain, clusters)
     cells = plain["heatmap"]
-    drawn = Heatmap(
-        tuple(cells["columns"]), tuple(cells["lines"]), cells["per_line"], cells["bits"]
+    drawn = _typed(
+        Heatmap(tuple(cells["columns"]), tuple(cells["lines"]), cells["per_line"], cells["bits"])
     )
     if drawn.rows().shape[0] != sum(drawn.lines) or len(drawn.lines) != k:
         raise ValueError("heatmap")
     return {
-        "source": Provenance(**source),
+        "source": _typed(Provenance(**source)),
         "min_cell": int(plain["min_cell"]),
         **{key: _strings(plain, key, d) for key in ("codes", "names", "labels")},
         "clusters": clusters,
@@ -121,6 +128,9 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
         "heatmap": drawn,
         "caveats": _caveats(plain.get("caveats", {})),
         "ranks": _ranks(plain.get("ranks", ()), k, d),
+        "features": feature_codec.decode(
+            plain.get("features", ()), partial(_read_outcome, width=k + 1), k, d
+        ),
         **read_parts(plain, k, d),
     }
 
@@ -133,8 +143,9 @@ def _wilson(plain: dict[str, Any], clusters: tuple[Cluster, ...]) -> dict[str, A
 
 
 def _caveats(plain: dict[str, Any]) -> Caveats:
-    pairs = tuple(Pair(**pair) for pair in plain.get("pairs", ()))
-    return Caveats(**plain | {"pairs": pairs})
+    pairs = tuple(_typed(Pair(**pair)) for pair in plain.get("pairs", ()))
+    taken = tuple(tuple(map(float, row)) for row in plain.get("classification", ()))
+    return _typed(Caveats(**plain | {"pairs": pairs, "classification": taken}))
 
 
 def _ranks(plain: Any, k: int, d: int) -> tuple[tuple[tuple[int, ...], ...], ...]:
@@ -157,16 +168,43 @@ def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
     known, counts, *figures = (_array(plain, key, shape) for key, shape in shapes.items())
     estimate, low, high = figures
     name, kind, values = plain["name"], plain["kind"], tuple(plain["values"])
-    return Outcome(name, kind, values, known, counts, estimate, low, high)
+    better, told = None, plain.get("corrected")
+    if told is not None:
+        better = Corrected(*(_array(told, key, (v, width)) for key in FIGURES))
+    outcome = Outcome(name, kind, values, known, counts, estimate, low, high, corrected=better)
+    return _typed(outcome, ("name", "kind", "values"))
+
+
+def _typed(made: T, names: tuple[str, ...] = ()) -> T:
+    """Return an object of plain values, all or some of them, that are of the types they should."""
+    for name, hint in get_type_hints(type(made)).items():
+        if (not names or name in names) and not _fits(getattr(made, name), hint):
+            raise TypeError(name)
+    return made
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(one, get_args(hint)[0]) for one in value)
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_args(hint):
+        return any(_fits(value, one) for one in get_args(hint))
+    if hint is float:
+        return type(value) in (int, float) and isfinite(value)
+    return type(value) is hint
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
     texts = {"name": outcome.name, "kind": outcome.kind, "values": outcome.values}
-    arrays = ("known", "counts", "estimate", "low", "high")
-    return {**texts, **{name: _plain(outcome, name) for name in arrays}}
+    arrays = ("known", "counts", *FIGURES)
+    better = outcome.corrected
+    corrected = None if better is None else {name: _plain(better, name) for name in FIGURES}
+    own = {name: _plain(outcome, name) for name in arrays}
+    return {**texts, **own, "corrected": corrected}
 
 
-def _plain(holder: Profile | Outcome, name: str) -> Any:
+def _plain(holder: Profile | Outcome | Corrected, name: str) -> Any:
     values: Floats = getattr(holder, name)
     hidden = np.isnan(values)
     numbers = np.where(hidden, 0, values)
@@ -177,7 +215,7 @@ def _plain(holder: Profile | Outcome, name: str) -> Any:
 
 def _array(plain: dict[str, Any], key: str, shape: tuple[int, ...]) -> Floats:
     values = np.array(plain[key], dtype=np.float64).reshape((0, shape[-1]) if 0 in shape else -1)
-    if values.size != int(np.prod(shape)):
+    if values.size != int(np.prod(shape)) or np.isinf(values).any():
         raise ValueError(key)
     return values.reshape(shape)
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from comorb.model.arrays import Floats, Keys, Mask
+from comorb.model.features import Feature, Kind
 from comorb.records.ledger import Line
 
 
@@ -72,11 +73,26 @@ class Caveats:
     length: float | None = None  # the mean number of codes in a record
     explained_by_length: float | None = None  # share of that number's variance between clusters
     pairs: tuple[Pair, ...] = ()  # the least expected first
+    classification: tuple[tuple[float, ...], ...] = ()  # how often a record of a cluster (a row)
+    # is taken for one of each; outcomes are corrected by it
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """An outcome as it would be if every record were in its own cluster: (v, k + 1) each."""
+
+    estimate: Floats
+    low: Floats
+    high: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A covariate per cluster, and over all records in the last column; NaN isn't told."""
+    """A covariate per cluster, and over all records in the last column; NaN isn't told.
+
+    Its own figures are those of the records taken for each cluster; ``corrected`` has them with
+    BCH weights, where that can be done, and medians as they are.
+    """
 
     name: str
     kind: Literal["number", "share"]
@@ -87,6 +103,42 @@ class Outcome:
     low: Floats
     high: Floats
     cells: OutcomeCells | None = None
+    corrected: Corrected | None = None
+
+    @property
+    def shown(self) -> Outcome | Corrected:
+        """The figures to show: corrected ones, where there are any."""
+        return self.corrected or self
+
+    def differs(self, value: int, place: int) -> bool:
+        """Tell whether the naive estimate lies outside the interval of the corrected one."""
+        if self.corrected is None:
+            return False
+        naive, shown = self.estimate[value, place], self.corrected
+        return bool(naive < shown.low[value, place] or naive > shown.high[value, place])
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureProfile:
+    """A feature that the clusters were found by, beside the codes."""
+
+    name: str
+    kind: Kind
+    columns: tuple[int, ...]  # its levels, or the parts of its numbers, as places in ``codes``
+    edges: tuple[float, ...]  # the upper ends of the parts of a number but the last
+    influence: float  # its share of what sets the clusters apart; that of the codes is the rest
+    summary: Outcome  # means or shares per cluster, and how many records have a value
+    model: FeatureModel | None = None  # what explains a record by it; None where it is protected
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureModel:
+    """A feature in the model: what it is, what is known of it over all, and of each cluster."""
+
+    feature: Feature
+    tempered: float  # what its evidence is multiplied by
+    facts: tuple[float, ...]
+    parameters: Floats  # (k, m)
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,3 +57,11 @@ def median(values: Floats, weights: Floats) -> tuple[float, float, float]:
     places = np.minimum(np.searchsorted(heaped, levels * (1 - 1e-12)), values.size - 1)
     centre, low, high = values[order][places].astype(float)
     return float(centre), float(low), float(high)
+
+
+def nine_digits(values: Floats) -> Floats:
+    """Round to nine significant digits, as many as the JSON of a profile has."""
+    with np.errstate(divide="ignore"):
+        places = np.where(values > 0, np.floor(np.log10(np.abs(values))), 0)
+    scale = 10.0 ** (8 - places)
+    return np.asarray(np.round(values * scale) / scale)

@@ -64,18 +64,25 @@ def shorten(text: str, width: int) -> str:
 
 
 def automatic_names(
-    ranked: Mapping[int, Sequence[int]], codes: Sequence[str], labels: Sequence[str], system: str
+    ranked: Mapping[int, Sequence[int]],
+    codes: Sequence[str],
+    labels: Sequence[str],
+    system: str,
+    signs: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Name each cluster after its two most relevant diseases, and no two alike.
 
     ``ranked`` has the codes of each cluster, by its number, from the most relevant on. Symptoms,
-    statuses and codes of other kinds, such as drugs, are used when a cluster has too few diseases;
+    statuses, codes of other kinds, such as drugs, and then signs of features are used when a
+    cluster has too few diseases;
     a disease that repeats a word of the first, such as kidney, makes room for the next.
     """
     names: list[str] = []
     for number, order in ranked.items():
-        diseases = [i for i in order if not _is_circumstance(codes[i], system)]
-        queue = [labels[i] for i in [*diseases, *(i for i in order if i not in diseases)]]
+        own = [i for i in order if codes[i] not in signs]
+        diseases = [i for i in own if not _is_circumstance(codes[i], system)]
+        others = [i for i in own if i not in diseases]
+        queue = [labels[i] for i in [*diseases, *others, *(i for i in order if i not in own)]]
         picks: list[str] = []
         for text in queue:
             if len(picks) >= 2 and _joined(picks) not in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +11,12 @@ import pyarrow.compute as pc
 
 from comorb.errors import InputError
 from comorb.insight.profile.contents import Outcome, OutcomeCells
+from comorb.insight.profile.corrected import correct, corrected_mean, corrected_shares
 from comorb.insight.profile.intervals import effective, mean, median, wilson
 from comorb.model.arrays import Floats, Ints, Keys, Mask
-from comorb.records.layouts.names import is_label, role_of
-from comorb.records.layouts.roles import FEW
+from comorb.model.relating.classification import Classification
+from comorb.records.layouts.columns import FEW
+from comorb.records.layouts.names import is_label, present_name
 from comorb.records.values import yes_no
 
 OTHER = "other"
@@ -26,6 +29,7 @@ def summarise(
     weights: Floats,
     wanted: Sequence[str] | None = None,
     keys: Keys | None = None,
+    classification: Classification | None = None,
 ) -> tuple[Outcome, ...]:
     """Return each covariate that can be summed up, per cluster and over all records.
 
@@ -33,10 +37,10 @@ def summarise(
     different values get shares. Of labels such as hospitals with more values, the most common ones
     and the others do; other texts of more values, and dates, are left out. A column
     that got the name of its role, such as los, is found by its own name, too. With the ``keys`` of
-    the records, outcomes can be protected.
+    the records, outcomes can be protected; with their ``classification`` they are corrected.
     """
     if wanted is not None:
-        wanted = [_present_name(name, table.column_names) for name in wanted]
+        wanted = [present_name(name, table.column_names) for name in wanted]
     missing = set(wanted or ()) - set(table.column_names)
     if missing:
         have = ", ".join(table.column_names) or "none"
@@ -46,22 +50,23 @@ def summarise(
         )
     groups = [*(labels == c for c in range(k)), np.ones(labels.size, dtype=bool)]
     names = table.column_names if wanted is None else wanted
-    outcomes = (_outcome(name, table[name], groups, weights, keys) for name in names)
+    records = Records(labels, groups, weights, keys, classification)
+    outcomes = (_outcome(name, table[name], records) for name in names)
     return tuple(outcome for outcome in outcomes if outcome is not None)
 
 
-def _present_name(name: str, names: Sequence[str]) -> str:
-    role = role_of(name)
-    return role if role and name not in names and role in names else name
+@dataclass(frozen=True, eq=False)
+class Records:
+    """What is known of the records that outcomes are summed over."""
+
+    labels: Ints
+    groups: list[Mask]  # the records of each cluster, and all of them
+    weights: Floats
+    keys: Keys | None
+    classification: Classification | None
 
 
-def _outcome(
-    name: str,
-    column: pa.ChunkedArray,
-    groups: list[Mask],
-    weights: Floats,
-    keys: Keys | None,
-) -> Outcome | None:
+def _outcome(name: str, column: pa.ChunkedArray, records: Records) -> Outcome | None:
     kind = column.type
     whole, text = pa.types.is_integer(kind), pa.types.is_string(kind) or pa.types.is_boolean(kind)
     text = text or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)
@@ -70,7 +75,8 @@ def _outcome(
     if not (number or text) or not known.any():
         return None
     if text or (whole and len(pc.unique(column.drop_null())) <= FEW):
-        return _shares(name, column, known, groups, weights, keys)
+        return _shares(name, column, known, records)
+    groups, weights, keys = records.groups, records.weights, records.keys
     values = pc.cast(column, pa.float64()).to_numpy().astype(np.float64)
     known &= np.isfinite(values)
     figures = np.full((3, 2, len(groups)), np.nan)
@@ -90,17 +96,14 @@ def _outcome(
         cells = OutcomeCells(sums, none.astype(np.uint64), np.round(reach, 9))
     estimate, low, high = np.round(figures, 6)
     measures = ("mean", "median")
-    return Outcome(name, "number", measures, counted, none, estimate, low, high, cells)
+    own = np.where(known, values, np.nan)
+    related = correct(own, (), records.labels, weights, records.classification)
+    better = corrected_mean(related, figures[:, 1], figures[:, 0, -1])
+    return Outcome(name, "number", measures, counted, none, estimate, low, high, cells, better)
 
 
-def _shares(
-    name: str,
-    column: pa.ChunkedArray,
-    known: Mask,
-    groups: list[Mask],
-    weights: Floats,
-    keys: Keys | None,
-) -> Outcome | None:
+def _shares(name: str, column: pa.ChunkedArray, known: Mask, records: Records) -> Outcome | None:
+    groups, weights, keys = records.groups, records.weights, records.keys
     plain = pc.cast(column, pa.string())
     kinds = sorted(pc.unique(plain.drop_null()).to_pylist(), key=_as_sorted)
     if len(kinds) > FEW:
@@ -125,7 +128,13 @@ def _shares(
         each = np.array([_sums(keys, codes == v, groups) for v in range(len(shown))])
         cells = OutcomeCells(_sums(keys, known, groups), each, np.zeros(len(groups)))
     estimate, low, high = np.round(figures, 6)
-    return Outcome(name, "share", tuple(shown), counted, counts, estimate, low, high, cells)
+    places = np.where(known, np.where(np.isin(codes, range(len(shown))), codes, len(shown)), np.nan)
+    kinds = [*shown, "" if len(shown) == len(kinds) else OTHER]
+    every = tuple(kinds[: len(shown) + bool(kinds[-1])])
+    related = correct(places, every, records.labels, weights, records.classification)
+    better = corrected_shares(related, figures[:, :, -1], len(shown))
+    values = tuple(shown)
+    return Outcome(name, "share", values, counted, counts, estimate, low, high, cells, better)
 
 
 def _with_others(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:

@@ -14,18 +14,19 @@ from comorb.insight.profile.contents import (
     Caveats,
     Cells,
     Cluster,
+    FeatureProfile,
     Heatmap,
     Outcome,
     Provenance,
 )
 from comorb.insight.profile.explain import Explanation, explain
+from comorb.insight.profile.feature_models import full_model, given_values, told_model
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
 from comorb.insight.profile.rules import RuleList
 from comorb.insight.profile.slices import Slices
 from comorb.model.arrays import Floats, Ints
-from comorb.model.mixture import Mixture
 from comorb.model.tempering import tempered
 from comorb.records.codes.features import featurise
 from comorb.records.codes.system import LEVELS
@@ -46,7 +47,7 @@ class Profile:
     source : Provenance
         What was clustered, and how.
     codes, names, labels : tuple of str
-        Each code, its title, and its short name.
+        Each code, its title, and its short name; behind the codes are the signs of the features.
     clusters : tuple of Cluster
         Names, sizes, confidence and stability.
     counts : ndarray of shape (k, d)
@@ -103,6 +104,7 @@ class Profile:
     cells: Cells | None = None
     min_cell: int = 0
     ranks: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    features: tuple[FeatureProfile, ...] = ()
     burden: Burden | None = None
     slices: tuple[Slices, ...] = ()
     rules: tuple[RuleList, ...] = ()
@@ -147,6 +149,19 @@ class Profile:
         """The codes that every record has, as places in ``codes``: they tell nothing apart."""
         return tuple(np.flatnonzero(self.totals == self.source.records).tolist())
 
+    @property
+    def n_codes(self) -> int:
+        """How many of ``codes`` are codes: the others are signs of features."""
+        return min(
+            (place for one in self.features for place in one.columns), default=len(self.codes)
+        )
+
+    @property
+    def influence(self) -> dict[str, float]:
+        """The shares of 'codes' and of each feature in what sets the clusters apart."""
+        own = {one.name: one.influence for one in self.features}
+        return {"codes": max(1 - sum(own.values()), 0.0), **own}
+
     def overall_intervals(self) -> tuple[Floats, Floats]:
         """Return the ends of the 95% interval of each overall prevalence, (d,) each."""
         return wilson(self.overall, np.array(self.source.effective))
@@ -154,9 +169,11 @@ class Profile:
     def common(self, n: int = 20) -> Ints:
         """Return the n most frequent codes, as places in ``codes``, without universal ones.
 
-        These are the rows of the paper's disease-frequency chart.
+        These are the rows of the paper's disease-frequency chart; signs of features are among them
+        where there are no codes.
         """
-        order = np.argsort(-np.nan_to_num(self.overall), kind="stable")
+        among = self.overall[: self.n_codes or None]
+        order = np.argsort(-np.nan_to_num(among), kind="stable")
         shown = [i for i in order if self.overall[i] > 0 and i not in self.universal]
         return np.array(shown[:n], dtype=np.int64)
 
@@ -182,7 +199,8 @@ class Profile:
         Returns
         -------
         ndarray of int
-            Without universal codes and those that are not told.
+            Without universal codes and those that are not told. A sign of a feature, of which
+            every record has one, is there where it is surely more common than over all.
         """
         if not 0 <= cluster < self.k:
             raise InputError(f"expected a cluster from 0 to {self.k - 1}, got {cluster}")
@@ -194,13 +212,15 @@ class Profile:
         low = self.low[cluster]
         scores[list(self.universal)] = np.nan
         scores[~((low >= floor) & (self.counts[cluster] >= FEWEST))] = np.nan
+        scores[self.n_codes :][low[self.n_codes :] <= self.overall[self.n_codes :]] = np.nan
         order = np.argsort(-scores, kind="stable")
         return np.asarray(order[: min(n, int(np.sum(~np.isnan(scores))))])
 
     def automatic_names(self) -> tuple[str, ...]:
         """Return a name for each cluster, made from its most relevant diseases."""
         ranked = {n: self.top(j, NAMING, 30).tolist() for j, n in enumerate(self.numbers)}
-        return automatic_names(ranked, self.codes, self.labels, self.source.system)
+        signs = self.codes[self.n_codes :]
+        return automatic_names(ranked, self.codes, self.labels, self.source.system, signs)
 
     def renamed(self, names: Mapping[int, str]) -> Profile:
         """Return the profile with other names for some clusters, counted from 0."""
@@ -249,21 +269,19 @@ class Profile:
     def explain(self, codes: Sequence[str]) -> Explanation:
         """Explain the posterior of a record with these codes, written as in the records.
 
+        A feature is given as ``age=82`` or ``sex=female``; one that isn't given is missing.
         The posterior is tempered, as the confidence of the clusters is. That of a protected
         profile is by the model that its counts give, to the nearest 5%.
         """
         levels = self.source.level.split("+")
         features: Mapping[str, tuple[str, ...]] = {}
         own = systems_by_kind(self.source.system).get("")
+        values, codes = given_values(self, codes)
         if own in SYSTEMS and set(levels) <= set(LEVELS):
             features = featurise(codes, own, levels).of
         given = [feature for code in codes for feature in features.get(code) or (code,)]
-        model = (
-            protection.told_model(self)
-            if self.min_cell
-            else Mixture(self.weights / self.weights.sum(), self.means)
-        )
-        explained = explain(model, self.codes, given)
+        model = told_model(self) if self.min_cell else full_model(self)
+        explained = explain(model, self.codes[: self.n_codes], given, values)
         posterior = tempered(explained.posterior[None], self.caveats.temperature)[0]
         if self.min_cell:
             posterior = np.round(20 * posterior) / 20

@@ -14,18 +14,19 @@ from comorb.insight.profile.assignment import Assignment, assign, check_codes
 from comorb.insight.profile.cells import count_cells
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
+from comorb.insight.profile.corrected import classification_of, classification_rows
 from comorb.insight.profile.gathering import Gathering, gathered
-from comorb.insight.profile.intervals import effective
+from comorb.insight.profile.intervals import effective, nine_digits
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.rules import RuleList, learn_rules
+from comorb.insight.profile.signs import outcomes_beside, with_signs
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.mixture import Mixture
 from comorb.model.threads import workers
 from comorb.records.cohort import Cohort
-from comorb.storage import fingerprint
 
 
 def profile(  # noqa: PLR0913 - what goes with the data is given by name
@@ -80,9 +81,12 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)
-    summaries = summarise(cohort.covariates, assigned.labels, k, weights, outcomes, keys)
+    wanted = outcomes_beside(cohort, outcomes)
+    sorted_out = classification_of(assigned.table)
+    summaries = summarise(cohort.covariates, assigned.labels, k, weights, wanted, keys, sorted_out)
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
+    made, cohort = with_signs(made, cohort, model, assigned.labels, weights, keys)
     made = _checked(made, cohort, assigned, check, keys)
     gathering = gathering or gathered(cohort, assigned.labels, k, secret, outcomes)
     made = _used(made, gathering, cohort, learn_rules(cohort, assigned, k, keys))
@@ -91,7 +95,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
 
 def _check(model: Mixture, cohort: Cohort) -> Check:
     with workers(-1) as executor:
-        return check_model(model, cohort.blocks(), executor)
+        return check_model(model, cohort.blocks(model.variables), executor)
 
 
 def _used(
@@ -106,8 +110,16 @@ def _checked(
     made: Profile, cohort: Cohort, assigned: Assignment, check: Check, keys: Keys | None
 ) -> Profile:
     """Return the profile with its heat-map, names, intervals, caveats and keys."""
-    low, high = np.minimum(check.low, made.prevalence), np.maximum(check.high, made.prevalence)
-    made = replace(made, low=_digits(low), high=_digits(high), caveats=check.caveats)
+    d = made.n_codes
+    low = np.hstack([np.minimum(check.low, made.prevalence[:, :d]), made.low[:, d:]])
+    high = np.hstack([np.maximum(check.high, made.prevalence[:, :d]), made.high[:, d:]])
+    features = tuple(
+        replace(one, influence=round(share, 6))
+        for one, share in zip(made.features, check.influence, strict=True)
+    )
+    made = replace(made, low=nine_digits(low), high=nine_digits(high), features=features)
+    caveats = replace(check.caveats, classification=classification_rows(assigned.table))
+    made = replace(made, caveats=caveats)
     columns = made.common(heatmap.COLUMNS)
     drawn = heatmap.heatmap(cohort.matrix, assigned.labels, assigned.top, columns, made.k)
     made = replace(made, heatmap=drawn)
@@ -143,14 +155,14 @@ def _counted(
         ),
         clusters=clusters,
         counts=counts,
-        prevalence=_digits(sums / np.maximum(mass, 1e-300)[:, None]),
+        prevalence=nine_digits(sums / np.maximum(mass, 1e-300)[:, None]),
         totals=counts.sum(axis=0),
-        overall=_digits(sums.sum(axis=0) / weights.sum()),
+        overall=nine_digits(sums.sum(axis=0) / weights.sum()),
         low=np.zeros_like(counts),
         high=np.ones_like(counts),
-        weights=_digits(model.weights),
-        means=_digits(model.means),
-        expected=_digits(model.weights @ model.means),
+        weights=nine_digits(model.weights),
+        means=nine_digits(model.means),
+        expected=nine_digits(model.weights @ model.means),
         outcomes=outcomes,
         heatmap=Heatmap((), (0,) * k, 1, ""),
         caveats=Caveats(),
@@ -196,13 +208,5 @@ def _provenance(
         reason=reason,
         command=command,
         version=__version__,
-        digest=fingerprint(cohort.matrix, cohort.codes, cohort.weights),
+        digest=cohort.digest(),
     )
-
-
-def _digits(values: Floats) -> Floats:
-    """Round to nine significant digits, as many as the JSON has."""
-    with np.errstate(divide="ignore"):
-        places = np.where(values > 0, np.floor(np.log10(np.abs(values))), 0)
-    scale = 10.0 ** (8 - places)
-    return np.asarray(np.round(values * scale) / scale)

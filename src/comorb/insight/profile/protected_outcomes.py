@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from comorb.insight.profile.contents import Outcome, OutcomeCells
+from comorb.insight.profile.contents import Corrected, Outcome, OutcomeCells
+from comorb.insight.profile.corrected import corrected_again
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.noise import digits, noise, parts_of, shares_of
 from comorb.insight.profile.outcomes import OTHER
 from comorb.model.arrays import Floats, Keys
+from comorb.model.relating.classification import SINGULAR
 
 TOTALS = np.uint64(0x5851F42D4C957F2D)  # sets the noise of totals apart from that of counts
 
@@ -34,7 +36,35 @@ def protect_outcome(
         low=digits(np.clip(full.low + moved, 0, shares)),
         high=digits(np.clip(full.high + moved, shares, 1)),
         cells=None,
+        corrected=None,
     )
+
+
+def protect_corrected(full: Outcome, made: Outcome, shares: Floats, taken: Floats) -> Outcome:
+    """Return a protected outcome with corrected figures, made of what is told of it and no more.
+
+    ``shares`` is that of each cluster for one of its records, as told; ``taken`` how often records
+    are taken for another cluster's. Where a cluster's figure isn't told, none is corrected.
+    """
+    k = len(made.known) - 1
+    naive, rows = made.estimate[:, :k], slice(None) if made.kind == "share" else slice(0, 1)
+    hidden = np.isnan(naive[rows]) | np.isnan(made.known[:k])
+    if full.corrected is None or taken.shape != (k, k) or hidden.any():
+        return replace(made, corrected=None)
+    if np.linalg.cond(taken) > SINGULAR or not (made.known[:k] > 0).all():
+        return replace(made, corrected=None)
+    half = np.nan_to_num(made.high - made.low)[rows, :k] / 2
+    known = made.known[:k]
+    means, wide = corrected_again(naive[rows], half, known, shares * known, taken)
+    figures = [made.estimate.copy(), made.low.copy(), made.high.copy()]
+    for place, own in enumerate((means, means - wide, means + wide)):
+        if made.kind == "share":
+            own = digits(np.clip(own, 0, 1))
+        else:
+            step = _steps(wide, means)
+            own = np.round(np.round(own / step) * step, 6)
+        figures[place][rows, :k] = own
+    return replace(made, corrected=Corrected(*figures))
 
 
 def _united(full: Outcome, keys: Keys, least: int) -> tuple[Outcome, Keys]:
@@ -83,6 +113,7 @@ def _with_noise(full: Outcome, cells: OutcomeCells, known: Floats) -> Outcome:
         low=told(full.low),
         high=told(full.high),
         cells=None,
+        corrected=None,
     )
 
 

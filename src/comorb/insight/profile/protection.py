@@ -15,9 +15,17 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.insight.profile import heatmap
-from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Pair, Provenance
+from comorb.insight.profile.contents import (
+    Caveats,
+    Cluster,
+    FeatureProfile,
+    Heatmap,
+    Outcome,
+    Pair,
+    Provenance,
+)
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
-from comorb.insight.profile.protected_outcomes import protect_outcome
+from comorb.insight.profile.protected_outcomes import protect_corrected, protect_outcome
 from comorb.insight.profile.protected_parts import (
     protect_burden,
     protect_rules,
@@ -25,7 +33,6 @@ from comorb.insight.profile.protected_parts import (
 )
 from comorb.insight.profile.rough import rough_lines, rough_notes
 from comorb.model.arrays import Floats, Keys, Mask
-from comorb.model.mixture import Mixture
 
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
@@ -76,18 +83,20 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         weights=_weights(full, changed(told, sizes)[:-1]),
         means=shares[:-1],
         expected=shares[-1],
-        outcomes=tuple(_outcome(one, sizes, told, least) for one in full.outcomes),
+        outcomes=tuple(_corrected(one, sizes, told, least, full) for one in full.outcomes),
         heatmap=_heatmap(full, counts[:-1], told[:-1], least),
-        caveats=_caveats(full, full.cells.pairs, least),
+        caveats=_caveats(full, full.cells.pairs, told[:-1], least),
         ranks=tuple(
             tuple(_ranked(full, j, lam, ~np.isnan(counts[j])) for j in range(full.k))
             for lam in LAMBDAS
         ),
         cells=None,
         min_cell=least,
+        features=tuple(_feature(one, sizes, told, least) for one in full.features),
         burden=None if full.burden is None else protect_burden(full.burden, least),
         slices=tuple(protect_slices(one, least) for one in full.slices),
         rules=tuple(protect_rules(one, least) for one in full.rules),
+        **_texts(full, least),
     )
 
 
@@ -102,10 +111,50 @@ def _weights(full: Profile, ratio: Floats) -> Floats:
     return digits(weights / np.nansum(weights))
 
 
-def _outcome(full: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
-    if full.cells is None:
+def _outcome(outcome: Outcome, sizes: Floats, told: Floats, least: int) -> Outcome:
+    if outcome.cells is None:
         raise InputError("this outcome was counted without keys; fit the clusters again")
-    return protect_outcome(full, full.cells, sizes, told, least)
+    return protect_outcome(outcome, outcome.cells, sizes, told, least)
+
+
+def _corrected(outcome: Outcome, sizes: Floats, told: Floats, least: int, full: Profile) -> Outcome:
+    """Return a protected outcome, corrected by what is told of the clusters."""
+    made = _outcome(outcome, sizes, told, least)
+    shares = _weights(full, changed(told, sizes)[:-1])
+    taken = np.array(_classification(full, told[:-1]))
+    each = shares / np.where(told[:-1] > 0, told[:-1], np.nan)
+    return protect_corrected(outcome, made, each, taken)
+
+
+def _classification(full: Profile, told: Floats) -> tuple[tuple[float, ...], ...]:
+    """Return how often records are taken for another cluster's, in two digits; none of hidden ones.
+
+    Rows add up to 1 again.
+    """
+    taken = np.array(full.caveats.classification)
+    if not taken.size or np.isnan(told).any():
+        return ()
+    rough = np.round(taken, 2)
+    np.fill_diagonal(rough, 0)
+    np.fill_diagonal(rough, 1 - rough.sum(axis=1))
+    return tuple(tuple(row) for row in np.round(rough, 2).tolist())
+
+
+def _texts(full: Profile, least: int) -> dict[str, tuple[str, ...]]:
+    """Return codes and names in which levels of few records are not told, as these name them."""
+    texts = {key: list(getattr(full, key)) for key in ("codes", "names", "labels")}
+    for one in full.features:
+        rare = [place for place in one.columns if full.totals[place] < least]
+        for number, place in enumerate(rare, 1):
+            for key, sign in (("codes", "="), ("names", ": "), ("labels", ": ")):
+                texts[key][place] = f"{one.name}{sign}few {number}"
+    return {key: tuple(own) for key, own in texts.items()}
+
+
+def _feature(full: FeatureProfile, sizes: Floats, told: Floats, least: int) -> FeatureProfile:
+    """Return a feature with protected means and shares, and without what the model knows of it."""
+    summary = _outcome(full.summary, sizes, told, least)
+    return replace(full, influence=round(full.influence, 2), summary=summary, model=None)
 
 
 def _cluster(cluster: Cluster, told: float, of_all: float) -> Cluster:
@@ -158,7 +207,7 @@ def _heatmap(full: Profile, counts: Floats, told: Floats, least: int) -> Heatmap
     return heatmap.masked(heatmap.thin(full.heatmap, times, lines), np.isnan(counts))
 
 
-def _caveats(full: Profile, keys: Keys, least: int) -> Caveats:
+def _caveats(full: Profile, keys: Keys, sizes: Floats, least: int) -> Caveats:
     """Return what is left unexplained; of weighted records no pairs, as these tell no count."""
     caveats = full.caveats
     pairs = caveats.pairs if full.source.weight is None else ()
@@ -174,19 +223,5 @@ def _caveats(full: Profile, keys: Keys, least: int) -> Caveats:
             for pair, number in zip(pairs, told, strict=True)
             if not np.isnan(number)
         ),
+        classification=_classification(full, sizes),
     )
-
-
-def told_model(shown: Profile) -> Mixture:
-    """Return the mixture that the counts of a protected profile give.
-
-    A count that is not told stands in the middle of what it may be, a cluster of which nothing is
-    told has the shares of all records.
-    """
-    sizes = np.array([float(cluster.size or 0) for cluster in shown.clusters])[:, None]
-    middle = np.minimum((shown.min_cell - 1) / 2, sizes / 2)
-    overall = np.where(np.isnan(shown.totals), middle.max(), shown.totals) / shown.source.records
-    counts = np.where(np.isnan(shown.counts), middle, shown.counts)
-    means = np.where(sizes > 0, (counts + 0.5) / (sizes + 1), overall)
-    weights = np.nan_to_num(shown.weights, nan=1 / shown.source.records)
-    return Mixture(weights / weights.sum(), np.clip(means, 0, 1))

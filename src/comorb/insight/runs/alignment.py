@@ -34,11 +34,11 @@ def align(
     """Return the model's column of each code of a cohort, or −1, and the codes it doesn't know.
 
     The most common of these come first; those that the model has ``left_out`` on purpose aren't
-    among them.
+    among them. A model without codes has its features.
     """
     column = {code: place for place, code in enumerate(codes)}
     place = np.array([column.get(code, -1) for code in cohort.codes], dtype=np.int32)
-    if not (place >= 0).any():
+    if not (place >= 0).any() and codes:
         raise RecordsError(
             f"The model knows none of the {len(cohort.codes):,} codes of these records "
             f"({cohort.system}, {cohort.level}); are they of the same coding system?"
@@ -59,7 +59,7 @@ def aligned(place: Indices, width: int, rows: Rows) -> Rows:
         matrix = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, width))
         matrix.sort_indices()
         indices = matrix.indices.astype(np.int32)
-    return Rows(indptr, indices, rows.weights)
+    return Rows(indptr, indices, rows.weights, rows.values)
 
 
 def _carriers(width: int, rows: Rows) -> Ints:

@@ -63,7 +63,8 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
     check_export(Path(path), force)
     saved = load_run_model(model)
     fitted = Preparation.from_dict(saved.preparation)
-    asked = fitted.for_new_records(saved.system, reading, every)
+    features = [variable.feature for variable in saved.mixture.variables]
+    asked = fitted.for_new_records(saved.system, reading, every, features)
     with (
         open_engine(engine or "threads") as executor,
         open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
@@ -95,7 +96,7 @@ def assigned_blocks(
     """Yield the ids and the clusters of the records of each block; see `align` for ``place``."""
     start = 0
     assigned = map_blocks(
-        partial(_assigned, mixture, temperature, place), cohort.blocks(), executor
+        partial(_assigned, mixture, temperature, place), cohort.blocks(mixture.variables), executor
     )
     for number, part in enumerate(assigned):
         yield cohort.ids_of(number, start, part.labels.size), part

@@ -25,7 +25,9 @@ from comorb.insight.runs.assign import assignment_rows, temperature_of
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names
 from comorb.model.mixture import Mixture
+from comorb.model.traits import by_parameters
 from comorb.records.cohort import Cohort
+from comorb.records.export import without_apostrophes
 from comorb.storage import SavedModel, load_model, save_model
 
 
@@ -67,6 +69,7 @@ class Revision:
     def move(self, record: str, number: int, directory: str | Path) -> Profile:
         """Write the run in which one record, by its id, is in the cluster of a number."""
         earlier, model = load_profile(self.before.path), load_model(self.before.model)
+        record = self.cohort.ids[row_of(self.cohort, record)].as_py()
         moves = moved_records(self.before) | {record: number}
         fitted = load_model(self._fitted)
         tau = temperature_of(fitted)
@@ -133,12 +136,19 @@ def grouped(groups: Sequence[int], pair: tuple[int, int]) -> tuple[int, ...]:
 def merged(mixture: Mixture, groups: Sequence[int]) -> Mixture:
     """Return the mixture with one cluster for each group, in the order of their numbers.
 
-    Its weight is the sum, its means the weighted average, over the clusters of the group.
+    Its weight is the sum, its means the weighted average, over the clusters of the group; so are
+    the statistics of features.
     """
     numbers = sorted(set(groups))
     mass = np.equal.outer(groups, numbers) * mixture.weights[:, None]
     weights = mass.sum(axis=0)
-    return Mixture(weights / weights.sum(), (mass / weights).T @ mixture.means)
+    means = (mass / weights).T @ mixture.means
+    parameters = [
+        variable.fitted(variable.expectation(mixture.parameters[:, own]) @ mass)
+        for variable, own in by_parameters(mixture.variables)
+    ]
+    beside = np.hstack([np.empty((len(numbers), 0)), *parameters])
+    return Mixture(weights / weights.sum(), means, mixture.variables, beside)
 
 
 def moved_records(folder: RunFolder) -> dict[str, int]:
@@ -150,8 +160,12 @@ def moved_records(folder: RunFolder) -> dict[str, int]:
 
 
 def row_of(cohort: Cohort, record: str) -> int:
-    """Return the row of the record with an id."""
-    places = np.flatnonzero(pc.equal(cohort.ids, pa.scalar(record)).to_numpy(zero_copy_only=False))
-    if not places.size:
+    """Return the row of the record with an id, also as a .csv file of assignments has it."""
+    written = without_apostrophes(pa.chunked_array([[record]], pa.string()))[0].as_py()
+    for name in (record, written):
+        same = pc.equal(cohort.ids, pa.scalar(name)).to_numpy(zero_copy_only=False)
+        if (places := np.flatnonzero(same)).size:
+            break
+    else:
         raise RecordsError("No record of this run has that id; copy it from its assignments.")
     return int(places[0])

@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -18,11 +17,13 @@ import pyarrow as pa
 from comorb.errors import RecordsError, StorageError
 from comorb.insight.runs.progress import Progress, Tell, silent
 from comorb.model.blocks import Blocks
+from comorb.model.kinds.variable import Variable
 from comorb.records.archive import CohortFile, load_cohort
 from comorb.records.beside import main_and_beside
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
+from comorb.records.sources.spill import temporary_folder
 from comorb.records.streaming import write_cohort
 
 COHORT, JOURNAL, STAMP = "cohort.parquet", "journal", "records.json"
@@ -57,8 +58,8 @@ class AnyCohort(Protocol):
 
     def __len__(self) -> int: ...
 
-    def blocks(self) -> Blocks:
-        """Return the rows in blocks."""
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the rows in blocks, their features as the variables of a model see them."""
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block, which begins with the row ``start``."""
@@ -110,7 +111,7 @@ def open_cohort(
             "Read it in memory, or apply the rules to the records that it was made of."
         )
     else:
-        kept = TemporaryDirectory(prefix="comorb-") if folder is None else nullcontext(folder)
+        kept = temporary_folder() if folder is None else nullcontext(str(folder))
         with kept as place:
             path = Path(place) / COHORT
             if not path.exists():

@@ -13,12 +13,19 @@ import pyarrow.csv as pa_csv
 from comorb import storage
 from comorb.errors import StorageError
 from comorb.insight.profile import cells
+from comorb.insight.profile.corrected import outcome_rows
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
 from comorb.records.export import export, without_apostrophes
 
 PROFILE, KEYS = "profile.json", "keys.json"
+_FIGURES = ("estimate", "low", "high", "naive")
+OUTCOME_ROWS = pa.schema(
+    [("cluster", pa.int64()), ("outcome", pa.string()), ("value", pa.string())]
+    + [(name, pa.float64()) for name in _FIGURES]
+    + [("corrected", pa.bool_()), ("differs", pa.bool_())]
+)
 
 
 class RunFolder:
@@ -35,6 +42,7 @@ class RunFolder:
         self.profile = self.path / PROFILE
         self.keys = self.path / KEYS  # what protecting the profile takes
         self.report = self.path / "report.html"
+        self.outcomes = self.path / "outcomes.csv"  # corrected outcomes, naive ones beside them
 
     @classmethod
     @contextmanager
@@ -53,6 +61,8 @@ class RunFolder:
         storage.write_text(text, self.profile)
         if (keys := cells.encode(profile)) is not None:
             storage.write_text(keys, self.keys)
+        if profile.outcomes:
+            export([outcome_batch(profile)], self.outcomes, force=True)
         page = report(profile.protected(protected)) if protected else report(profile, text)
         storage.write_text(page, self.report)
 
@@ -62,6 +72,11 @@ class RunFolder:
         options = pa_csv.ConvertOptions(column_types=types)
         table = pa_csv.read_csv(self.assignments, convert_options=options)
         return table.set_column(0, "id", without_apostrophes(table["id"]))
+
+
+def outcome_batch(profile: Profile) -> pa.RecordBatch:
+    """Return the outcomes of a profile as rows of a table: corrected, with naive ones beside."""
+    return pa.RecordBatch.from_pylist(outcome_rows(profile), OUTCOME_ROWS)
 
 
 def load_run_model(run: str | Path) -> storage.SavedModel:
@@ -93,7 +108,8 @@ def _check_same_run(folder: RunFolder, profile: Profile) -> None:
         return
     model = storage.load_model(folder.model)
     whole = model.run.get("records") == profile.source.records
-    if (model.codes, model.numbers) != (profile.codes, profile.numbers) or (
+    codes = profile.codes[: profile.n_codes]
+    if (model.codes, model.numbers) != (codes, profile.numbers) or (
         whole and model.data_hash != profile.source.digest
     ):
         raise StorageError(f"it is of another run than {folder.model.name} beside it; fit again")

@@ -43,7 +43,7 @@ def arrange(
     free = (number for number in count(1) if number not in used)
     chosen = [kept[place] if place in kept else next(free) for place in range(mixture.n_components)]
     order = np.argsort(chosen)
-    return Mixture(mixture.weights[order], mixture.means[order]), tuple(sorted(chosen))
+    return mixture.at(order), tuple(sorted(chosen))
 
 
 def kept_names(profile: Profile, earlier: Sequence[Profile]) -> dict[int, str]:

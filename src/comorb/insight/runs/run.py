@@ -189,7 +189,8 @@ def find(
     mixture, numbers = fitted.mixture_, tuple(range(1, fitted.weights_.size + 1))
     if request.earlier:
         mixture, numbers = arrange(mixture, cohort.codes, request.earlier)
-    check = check_model(mixture, blocks, executor)
+    seen = replace(cohort.blocks(mixture.variables), journal=blocks.journal)
+    check = check_model(mixture, seen, executor)
     facts["temperature"] = check.caveats.temperature
     facts |= density_facts(mixture, blocks, executor)
     if passes is not None:
@@ -224,6 +225,7 @@ def make_profile(
                 repeats=request.repeats,
                 sample_weight=sample.weights,
                 labels=assigned.labels,
+                features=sample.features,
             )
             if clusters.choice is not None:
                 shares = clusters.mixture.weights.tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,15 @@ from comorb.model import kernels
 from comorb.model.agreement import adjusted_rand, jaccard
 from comorb.model.arrays import Floats, Ints, Mask
 from comorb.model.binary import binary_csr, check_places
-from comorb.model.blocks import from_csr
+from comorb.model.blocks import Blocks, from_csr
 from comorb.model.choose import hard_labels
-from comorb.model.estimator import BernoulliMixture
+from comorb.model.features import FeatureTable
+from comorb.model.latent_class import LatentClassModel
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
+from comorb.model.prepared import Prepared, prepared_for
 from comorb.model.thinning import chances
+from comorb.model.threads import workers
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ def stability(
     repeats: int = 3,
     sample_weight: Floats | None = None,
     labels: Ints | None = None,
+    features: FeatureTable | None = None,
 ) -> Stability:
     """Fit overlapping parts of the records and compare what comes out.
 
@@ -57,6 +61,8 @@ def stability(
         How many records each row stands for.
     labels : ndarray of int, shape (n,), optional
         The cluster of each record, when it is known already.
+    features : FeatureTable, optional
+        What the model was fitted to beside the codes.
 
     Returns
     -------
@@ -64,8 +70,8 @@ def stability(
         The agreement of the parts, and how well each cluster of the whole is found again.
     """
     check_places(X)
-    matrix = binary_csr(X)
-    n, k = matrix.shape[0], model.n_components
+    rows = _Records(binary_csr(X), sample_weight, features)
+    n, k = rows.matrix.shape[0], model.n_components
     if not 0.5 < share < 1 or repeats < 1:
         raise InputError(
             f"expected a share between 0.5 and 1 and at least one repeat, "
@@ -76,14 +82,14 @@ def stability(
             f"two parts of {share:.0%} of {n} records share about {n * (2 * share - 1):.0f}, too "
             f"few to compare {k} clusters; use more records, a larger share or fewer clusters"
         )
-    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], sample_weight)
+    blocks = rows.seen_by(model)
     whole = hard_labels(model, blocks) if labels is None else labels
     drawn = (chances(blocks, prevalence(blocks), None) * 2.0**53).astype(np.uint64)
     aris, overlaps = [], []
     for repeat in range(repeats):
         place = kernels.mixed(drawn + np.uint64(repeat)) / 2.0**64
         parts = [place < share, place >= 1 - share]
-        again = [_found_in(matrix, part, k, sample_weight) for part in parts]
+        again = [_found_in(rows, part, model) for part in parts]
         both = parts[0] & parts[1]
         aris.append(adjusted_rand(again[0][both], again[1][both]))
         overlaps += [
@@ -93,10 +99,42 @@ def stability(
     return Stability(float(np.mean(aris)), tuple(aris), tuple(float(mean) for mean in means))
 
 
-def _found_in(matrix: sparse.csr_array, part: Mask, k: int, sample_weight: Floats | None) -> Ints:
+@dataclass(frozen=True, eq=False)
+class _Records:
+    """Records in memory: their codes, weights and features."""
+
+    matrix: sparse.csr_array
+    weights: Floats | None
+    features: FeatureTable | None
+
+    def part(self, chosen: Mask) -> _Records:
+        """Return some of the records."""
+        weights = None if self.weights is None else np.asarray(self.weights)[chosen]
+        table = self.features
+        features = None if table is None else replace(table, values=table.values[chosen])
+        return _Records(self.matrix[chosen], weights, features)
+
+    def blocks(self, features: FeatureTable | Prepared | None) -> Blocks:
+        """Return the records in blocks, with features learned or prepared."""
+        matrix = self.matrix
+        return from_csr(
+            matrix.indptr, matrix.indices, matrix.shape[1], self.weights, features=features
+        )
+
+    def seen_by(self, model: Mixture) -> Blocks:
+        """Return the records in blocks, as a model sees their features."""
+        if self.features is None:
+            return self.blocks(None)
+        return self.blocks(prepared_for(model.variables, self.features))
+
+
+def _found_in(records: _Records, part: Mask, model: Mixture) -> Ints:
     """Return the cluster of every record in a fit on some of them."""
-    weights = None if sample_weight is None else np.asarray(sample_weight)[part]
-    with warnings.catch_warnings():
+    own = records.part(part)
+    influence = {one.feature.name: one.influence for one in model.variables}
+    with warnings.catch_warnings(), workers(-1) as executor:
         warnings.simplefilter("ignore", ComorbWarning)
-        fitted = BernoulliMixture(k).fit(matrix[part], sample_weight=weights)
-    return fitted.predict(matrix)
+        blocks = own.blocks(own.features)
+        fitted = LatentClassModel(model.n_components, influence=influence)
+        found = fitted.fit_blocks(blocks, executor).mixture_
+        return hard_labels(found, records.seen_by(found), executor)

@@ -52,7 +52,7 @@ def report_pdf(profile: Profile, path: str | Path | BinaryIO) -> None:
 
     metadata = {"Title": profile.source.title, "Creator": f"comorb {profile.source.version}"}
     with PdfPages(path, metadata={**metadata, "CreationDate": None}) as pages:
-        for printed in (_summary, _charts, _tables, _outcomes, _usage, _closing):
+        for printed in (_summary, _charts, _tables, _features, _outcomes, _usage, _closing):
             for figure in printed(profile):
                 pages.savefig(figure)
 
@@ -96,6 +96,7 @@ def _summary(profile: Profile) -> list[Figure]:
         "Number of clusters": [source.reason],
         "Data": _ledger(source.lines),
         "Notes": source.notes,
+        "What sets the clusters apart": influences(profile),
         "Counts": [_PROTECTED.format(profile.min_cell - 1) if profile.min_cell else _FULL],
     }
     height = _write(figure, blocks, height - 0.1)
@@ -221,17 +222,40 @@ def _measures(cluster: Cluster) -> list[str]:
     return [f"{cluster.size:,} records, {cluster.share:.1%}", ", ".join([*sure, *stable])]
 
 
+def _features(profile: Profile) -> list[Figure]:
+    """Return the means and shares of the features that the clusters were found by."""
+    summaries = [one.summary for one in profile.features]
+    return _figures(profile, summaries, "Other features (with 95% intervals)")
+
+
+def influences(profile: Profile) -> list[str]:
+    """Return the share of codes and features in what sets the clusters apart, as one line."""
+    parts = [
+        f"{name.replace('_', ' ')} {share:.0%}"
+        for name, share in profile.influence.items()
+        if name != "codes" or profile.n_codes
+    ]
+    return [", ".join(parts)] if profile.features else []
+
+
 def _outcomes(profile: Profile) -> list[Figure]:
-    """Return the outcomes of each cluster with their intervals, six to a page."""
+    """Return the outcomes of each cluster with their intervals."""
+    return _figures(profile, profile.outcomes, "Outcomes and patients (with 95% intervals)")
+
+
+def _figures(profile: Profile, outcomes: Sequence[Outcome], title: str) -> list[Figure]:
+    """Return estimates of each cluster with their intervals, six to a page."""
     every = [
         (outcome, v)
-        for outcome in profile.outcomes
+        for outcome in outcomes
         for v, estimates in enumerate(outcome.estimate)
         if not all(isnan(estimate) for estimate in estimates)
     ]
     figures = []
     for first in range(0, len(every), _FIGURES):
-        figure = _page("Outcomes and patients (with 95% intervals)")
+        figure = _page(title)
+        if any(outcome.corrected for outcome in outcomes):
+            figure.text(_LEFT, 0.05, page_texts("en")["outcomes.corrected"], fontsize=7.5)
         step = min(0.05, 0.8 / (profile.k + 1))
         rows = 2 if step > 0.035 else 1
         names = [*(named(cluster, 46, rows) for cluster in profile.clusters), ["All"]]
@@ -260,10 +284,12 @@ def _heading(outcome: Outcome, v: int) -> str:
 
 
 def _estimate(outcome: Outcome, v: int, place: int) -> str:
-    values = (outcome.estimate[v, place], outcome.low[v, place], outcome.high[v, place])
+    shown = outcome.shown
+    values = (shown.estimate[v, place], shown.low[v, place], shown.high[v, place])
     if isnan(values[0]):
         return "–"
     scale = 100 if outcome.kind == "share" else 1
     centre, low, high = (f"{scale * value:.1f}" for value in values)
     unit = "%" if outcome.kind == "share" else ""
-    return f"{centre}{unit}" if isnan(values[1]) else f"{centre}{unit} ({low}–{high})"
+    mark = "*" if outcome.differs(v, place) else ""
+    return f"{centre}{unit}{mark}" if isnan(values[1]) else f"{centre}{unit}{mark} ({low}–{high})"

@@ -215,12 +215,12 @@ def _rows(path: Path, content: bytes) -> list[list[str]]:
     lines = [line for line in text.splitlines() if line.strip()]
     counts = Counter(mark for mark in _DELIMITERS for line in lines[:1] if mark in line)
     mark = max(counts, key=lambda one: lines[0].count(one), default="")
-    if not mark:
+    rows = list(csv.reader(lines, delimiter=mark, quotechar=_quote(lines))) if mark else [[]]
+    if len(rows[0]) < 2:
         raise RecordsError(
             f"The map {path.name} has no two columns; write code, group and perhaps name between "
             "commas."
         )
-    rows = list(csv.reader(lines, delimiter=mark, quotechar=_quote(lines)))
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows[0]):
             raise RecordsError(

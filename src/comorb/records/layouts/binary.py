@@ -1,15 +1,19 @@
-"""Binary: a row is a record, with a column of yes and no for each item."""
+"""Binary: a row is a record, with a column of yes and no, or of few values, for each item."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
-from comorb.records.layouts.columns import Columns
+from comorb.model.features import Kind
+from comorb.records.featuring import Asked
+from comorb.records.layouts.columns import FEW, Columns
+from comorb.records.layouts.covariates import shown_names
 from comorb.records.layouts.description import Layout
 from comorb.records.layouts.neighbours import Cells
 from comorb.records.layouts.plan import Plan
@@ -18,29 +22,41 @@ from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, lite
 from comorb.records.values import is_missing, yes_no
 
 _AT_ONCE = 200
+_LEAST = 10  # rows that hold a level beside yes and no, at least, in a large table
 
 
 def _recognise(columns: Columns) -> Layout | None:
-    """Return the layout of a table without code columns and with several of yes and no."""
+    """Return the layout of a table without code columns and with several of yes and no.
+
+    Without either it is one of items when every column has few values, or when features are named.
+    """
     asked = columns.given.kind == "binary"
-    if not asked and (columns.codes or len(columns.flags) < 2):
+    if not asked and columns.codes:
         return None
-    return columns.layout("binary", columns.flags) if columns.flags else None
+    if asked or len(columns.flags) > 1:
+        items = columns.flags or columns.choices
+        return columns.layout("binary", items) if items or columns.given.features else None
+    if columns.given.features:
+        return columns.layout("binary", columns.flags)
+    return columns.layout("binary", columns.choices) if len(columns.choices) > 2 else None
 
 
 def settle_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
-    """Return the plan for a table in which each item is a yes or a no.
+    """Return the plan for a table in which each item is a yes or a no, or one of few values.
 
     Where items are written 1 and 2, 2 is a yes unless the layout says otherwise; where no item is
-    written as no, an empty cell is one. Both are noted. A table whose first ``cells`` are yes and
-    no is read as it is, and refused when an empty one turns up.
+    written as no, an empty cell is one. Both are noted. An item with empty cells beside a no, or
+    with several levels, becomes a feature: what is empty is missing there.
     """
     items = plan.layout.codes or ()
-    answers = {cell and yes_no(cell) for name in items for cell in cells[name]}
-    if plan.layout.yes is None and answers == {True, False}:
+    seen = {cell for name in items for cell in cells[name]}
+    answers = {cell and yes_no(cell) for cell in seen}
+    if not items:
+        return plan
+    if plan.layout.yes is None and answers == {True, False} and _all_in(source, plan, seen):
         return _noted(plan, [])
     texts = _texts(source, plan)
-    written = {_simple(text) for text in texts if not is_missing(text)}
+    written = {_simple(text) for held in texts.values() for text in held if not is_missing(text)}
     yes, notes = plan.layout.yes, []
     if yes is None and written == {"1", "2"}:
         yes = "2"
@@ -50,56 +66,115 @@ def settle_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
             f"{plan.table.label}: no item holds {yes!r}, which was said to stand for yes; say what "
             "does."
         )
-    meant = {text: _is_yes(text, yes) for text in texts if not is_missing(text)}
-    blank = [text for text in texts if is_missing(text)]
-    if blank and False not in meant.values():
-        meant |= dict.fromkeys(blank, False)
+    read = {name: _read_item(held, yes) for name, held in texts.items()}
+    if not any(item.no for item in read.values()) and any(item.blank for item in read.values()):
         notes.append("no item is written as no: empty cells were read as no")
     elif yes is None and written == {"1"}:
         notes.append("every item of every row is 1, which was read as yes; say what yes is if not")
+    else:
+        notes += [
+            f"the item {name!r} is yes or empty: empty cells were read as no"
+            for name, item in read.items()
+            if item.blank and item.kind is None
+        ]
     plan = replace(plan, layout=replace(plan.layout, yes=yes))
-    return _noted(replace(plan, table=_answered(source, plan, meant)), notes)
+    plan = replace(plan, table=_answered(source, plan, read))
+    return _noted(_with_features(plan, read), notes)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What the texts of an item mean; ``kind`` is that of the feature that it becomes, if any."""
+
+    yes: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
+    blank: tuple[str, ...] = ()
+    kind: Kind | None = None
+
+
+def _read_item(held: Mapping[str, int], yes: str | None) -> _Item:
+    """Tell what an item is by its texts, each with its number of rows."""
+    blank = tuple(text for text in held if is_missing(text))
+    meant = {text: _is_yes(text, yes) for text in held if text not in blank}
+    one, zero = (tuple(text for text in meant if meant[text] is way) for way in (True, False))
+    strange = [text for text in meant if meant[text] is None]
+    if strange:
+        least = min(_LEAST, sum(held.values()) // 100)
+        stray = bool(one and zero) and min(held[text] for text in strange) < least
+        if stray or len(meant) > FEW:
+            return _Item(one, zero)
+        return _Item(blank=blank, kind="category")
+    return _Item(one, zero, blank, "binary" if blank and zero else None)
+
+
+def _with_features(plan: Plan, read: Mapping[str, _Item]) -> Plan:
+    """Return the plan in which items that are more than yes and no are features."""
+    made = [name for name, item in read.items() if item.kind]
+    codes = tuple(name for name in plan.layout.codes or () if name not in made)
+    layout = replace(plan.layout, codes=codes)
+    labels = tuple(name for name in made if read[name].kind == "category")
+    layout = replace(layout, category=(*layout.category, *labels))
+    shown = shown_names(made, layout)
+    asked = tuple(Asked(shown[name], read[name].kind, told=False) for name in made)
+    return replace(plan, layout=layout, asked=asked)
 
 
 def _noted(plan: Plan, notes: list[str]) -> Plan:
     """Return the plan with notes, and one that names the items where most columns are others."""
     items = plan.layout.codes or ()
-    if 2 * len(items) < len(plan.table.columns) - len(plan.layout.named):
+    others = len(plan.table.columns) - len(plan.layout.named) - len(plan.asked)
+    if items and 2 * len(items) < others:
         shown = ", ".join(map(repr, items[:5])) + (" …" if len(items) > 5 else "")
         notes.append(f"{len(items):,} columns of yes and no were read as items ({shown})")
     return replace(plan, notes=(*plan.notes, *notes))
 
 
-def _texts(source: OpenedSource, plan: Plan) -> set[str]:
-    """Return the distinct texts of all items, '' for null."""
+def _some(plan: Plan) -> Iterator[tuple[Sequence[str], list[str]]]:
+    """Yield some items at a time, and how each is read as text, '' for null."""
     table, items = plan.table, plan.layout.codes or ()
-    found: set[str] = set()
     for start in range(0, len(items), _AT_ONCE):
         some = items[start : start + _AT_ONCE]
-        texts = (f"coalesce({as_text(name, table.columns[name])}, '')" for name in some)
-        picks = ", ".join(f"list(DISTINCT {text})" for text in texts)
-        (lists,) = source.rows(table, f"SELECT {picks} FROM {table.sql}")
-        found.update(*(texts or () for texts in lists))
+        yield some, [f"coalesce({as_text(name, table.columns[name])}, '')" for name in some]
+
+
+def _all_in(source: OpenedSource, plan: Plan, seen: Collection[str | None]) -> bool:
+    """Tell whether no item of any row holds another text than those seen."""
+    known = ", ".join(literal(text) for text in seen if text)
+    for _, texts in _some(plan):
+        picks = ", ".join(f"bool_and({text} IN ({known}))" for text in texts)
+        (flags,) = source.rows(plan.table, f"SELECT {picks} FROM {plan.table.sql}")
+        if not all(flags):
+            return False
+    return True
+
+
+def _texts(source: OpenedSource, plan: Plan) -> dict[str, dict[str, int]]:
+    """Return the distinct texts of each item, '' for null, with the rows that hold them."""
+    found: dict[str, dict[str, int]] = {}
+    for some, texts in _some(plan):
+        picks = ", ".join(f"histogram({text})" for text in texts)
+        (counts,) = source.rows(plan.table, f"SELECT {picks} FROM {plan.table.sql}")
+        found |= {name: dict(held or {}) for name, held in zip(some, counts, strict=True)}
     return found
 
 
-def _answered(source: OpenedSource, plan: Plan, meant: dict[str, bool | None]) -> SourceTable:
+def _answered(source: OpenedSource, plan: Plan, read: Mapping[str, _Item]) -> SourceTable:
     """Return the table with 1 and 0 for what is meant by a text, which else stays as it is."""
-    table, items = plan.table, plan.layout.codes or ()
-    answers = {
-        int(one): ", ".join(literal(text) for text, meaning in meant.items() if meaning is one)
-        for one in (True, False)
-        if one in meant.values()
-    }
+    table = plan.table
 
-    def answer(name: str) -> str:
+    def answer(name: str, item: _Item) -> str:
         text = as_text(name, table.columns[name])
-        cases = (
-            f"WHEN coalesce({text}, '') IN ({texts}) THEN '{one}'" for one, texts in answers.items()
+        empty = "NULL" if item.kind else "'0'"
+        texts: dict[str, tuple[str, ...]] = {"'1'": item.yes, "'0'": item.no}
+        texts[empty] = (*texts.get(empty, ()), *item.blank)
+        cases = "".join(
+            f" WHEN coalesce({text}, '') IN ({', '.join(map(literal, held))}) THEN {one}"
+            for one, held in texts.items()
+            if held
         )
-        return f"CASE {' '.join(cases)} ELSE {text} END"
+        return f"CASE{cases} ELSE {text} END" if cases else text
 
-    picks = ", ".join(f"{answer(name)} AS {quoted(name)}" for name in items)
+    picks = ", ".join(f"{answer(name, item)} AS {quoted(name)}" for name, item in read.items())
     sql = f"SELECT * REPLACE ({picks}) FROM {table.sql}"
     return source.view(table.label, sql, table.text)
 
@@ -135,15 +210,9 @@ def _refusal(
 ) -> RecordsError:
     """Return the error of an item that is neither a yes nor a no."""
     row = pc.index(column.indices, strange).as_py() + mentions.read + plan.table.first_row
-    where = f"{plan.table.label}, row {row:,}: "
-    if is_missing(column.dictionary[strange].as_py()):
-        return RecordsError(
-            f"{where}the item {name!r} is empty. Empty is missing, not no, and missing items can't "
-            "be read yet: leave out such columns or rows, or write 0 where it is a no."
-        )
     return RecordsError(
-        f"{where}the column {name!r} of a binary layout holds something other than 0 and 1; leave "
-        "it out of the code columns."
+        f"{plan.table.label}, row {row:,}: the column {name!r} of a binary layout holds something "
+        "other than 0 and 1; leave it out of the code columns."
     )
 
 

@@ -50,6 +50,7 @@ _DAY_VALUE = re.compile(
 )
 _WAYS = 60  # in which a visit ends, at most
 _WITH_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
+FEW = 8  # values of a text that is summed up, or of an item, at most
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Columns:
         self.check()
         if self.given.codes:
             return self.given.code_columns(self.names)
-        free = self._beside((), {})
+        free = self._free
         for candidates in (self._called_codes, self._plainly_called, self._looking_like_codes):
             held = [name for name in candidates(free) if _holds_codes(self.sample[name])]
             if any(self.sample[name] for name in held):
@@ -141,12 +142,25 @@ class Columns:
         self.check()
         if self.given.codes:
             return self.given.code_columns(self.names)
-        free = self._beside((), {})
+        free = self._free
         flags = [name for name in free if _are_flags(self.sample[name])]
         one_two = [name for name in free if _are_one_and_two(self.sample[name])]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
         return tuple(name for name in coded or flags if not NOT_ITEM.search(plain(name)))
+
+    @cached_property
+    def choices(self) -> tuple[str, ...]:
+        """The columns that hold one of few values each, when all do that may be items."""
+        taken = set(self.layout("binary", ()).roles.values())
+        free = [name for name in self._free if name not in taken]
+        some = [name for name in free if _are_choices(self.sample[name])]
+        return tuple(some) if len(some) == len(free) else ()
+
+    @cached_property
+    def _free(self) -> list[str]:
+        """The columns of which nothing is said."""
+        return [name for name in self._beside((), {}) if name not in self.given.features]
 
     @property
     def joined(self) -> bool:
@@ -279,6 +293,12 @@ def _are_flags(values: Sequence[str]) -> bool:
 
 def _are_one_and_two(values: Sequence[str]) -> bool:
     return {value.removesuffix(".0") for value in values} == {"1", "2"}
+
+
+def _are_choices(values: Sequence[str]) -> bool:
+    """Tell values of which there are few, each of them several times."""
+    different = {value.strip() for value in values}
+    return 2 <= len(different) <= FEW and len(different) * FEW <= len(values)
 
 
 def _are_numbers(values: Sequence[str]) -> bool:

@@ -43,6 +43,8 @@ class Layout:
         Covariates whose values are labels, or numbers, whatever they look like.
     ignored : tuple of str
         Columns that are left aside.
+    features : tuple of str
+        Covariates that become features of the model: no column of theirs holds codes.
     """
 
     kind: str | None = None
@@ -67,6 +69,7 @@ class Layout:
     category: tuple[str, ...] = ()
     number: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     @property
     def roles(self) -> dict[str, str]:

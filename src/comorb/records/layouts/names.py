@@ -258,3 +258,9 @@ def role_of(name: str) -> str | None:
     ('los', None)
     """
     return next((role for role, sure in ROLES.items() if first_match([name], sure)), None)
+
+
+def present_name(name: str, names: Sequence[str]) -> str:
+    """Return the name that a column goes by: that of its role, where it got that one."""
+    role = role_of(name)
+    return role if role and name not in names and role in names else name

@@ -12,6 +12,7 @@ from comorb.records.codes.editions import PROBABLY
 from comorb.records.codes.systems import PROCEDURES, edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
+from comorb.records.featuring import Asked
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import shown_names, weights_of
@@ -30,7 +31,8 @@ class Plan:
     what the source says of its codes; ``meanings`` are given where what the texts of covariates
     mean was decided before reading; ``notes`` are for the ledger; ``holds`` says what the codes
     are of when they aren't diagnoses. Records without a usable code are left out unless
-    ``keep_empty``. ``stored`` is the table with the columns and rows of its source.
+    ``keep_empty``. ``stored`` is the table with the columns and rows of its source; ``asked`` are
+    items that become features.
     """
 
     reader: Reader
@@ -45,6 +47,7 @@ class Plan:
     holds: str = ""
     keep_empty: bool = False
     stored: SourceTable | None = None
+    asked: tuple[Asked, ...] = ()
 
     @property
     def id_column(self) -> str | None:
@@ -131,6 +134,7 @@ class Plan:
             assembly.ledger.noted(*vocabulary.notes),
             weights,
             least_codes=self.reader.least_codes,
+            asked=self.asked,
             patient=self._patient(covariates.column_names),
         )
 
@@ -141,7 +145,8 @@ class Plan:
 
     def check_usable(self, assembly: Assembly) -> None:
         """Refuse a source without a usable code."""
-        if not len(assembly.ids) or not assembly.vocabulary.codes:
+        without = not assembly.vocabulary.codes and not (self.asked or self.layout.features)
+        if not len(assembly.ids) or without:
             columns = ", ".join(map(repr, (self.layout.codes or ())[:12]))
             raise RecordsError(
                 f"{self.table.label}: the columns {columns} hold no usable code of "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from comorb.records.layouts.columns import FEW
 from comorb.records.layouts.covariates import DAY, NUMBER, WHOLE, shown_names
 from comorb.records.layouts.description import COVARIATES, LISTS, VISITS, Layout
 from comorb.records.layouts.names import WEIGHT, plain
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal
 from comorb.records.values import MARKS
 
-FEW = 8  # values of a text that is summed up, at most
 LEAST = 11  # patients or records that have a value which is shown, at least
 _VALUES = 5
 _MANY = 100

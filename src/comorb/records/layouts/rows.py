@@ -68,6 +68,8 @@ class Mentions:
     def flat(self, names: tuple[str, ...]) -> tuple[Ints, Indices]:
         """Return the rows and raw codes of all mentions."""
         self.flatten(names)
+        if not self.blocks:
+            return np.zeros(0, np.int64), np.zeros(0, np.int32)
         rows, raws, _ = zip(*self.blocks, strict=True)
         return np.concatenate(rows), np.concatenate(raws)
 
@@ -159,6 +161,8 @@ def _count(mention: Mention, source: OpenedSource, plan: Plan) -> dict[Raw, int]
     mentions, layout = Mentions(), plan.layout
     total: Ints = np.zeros(0, dtype=np.int64)
     names = [*(layout.codes or ()), *([layout.version] if layout.version else [])]
+    if not names:
+        return {}
     sql = f"SELECT {_texts(plan, names)} FROM {plan.table.sql}"
     for batch in source.batches(plan.table, sql):
         mention(mentions, batch, plan)
@@ -176,7 +180,8 @@ def _scan(mention: Mention, source: OpenedSource, plan: Plan) -> tuple[Mentions,
     aside = {*codes, *layout.ignored}
     others = [name for name in table.columns if name not in aside]
     picks = [f"{as_read(name, table, layout)} AS {quoted(name)}" for name in others]
-    sql = f"SELECT {', '.join([_texts(plan, codes), *picks])} FROM {table.sql}"
+    texts = [_texts(plan, codes)] if codes else []
+    sql = f"SELECT {', '.join([*texts, *picks])} FROM {table.sql}"
     mentions, batches = Mentions(), []
     for batch in source.batches(table, sql):
         mention(mentions, batch, plan)

@@ -11,22 +11,26 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from comorb.errors import RecordsError
+from comorb.records.sources.limits import check_expanded, in_force
 
 Answer = dict[str, Any]
 _RUN = """
 import importlib, json, sys
-room, module, name, *arguments = sys.argv[1:]
+room, limits, module, name, *arguments = sys.argv[1:]
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (int(room), int(room)))
 except (ImportError, ValueError, OSError):
     pass
+from comorb.records.sources.limits import Limits, impose
+impose(Limits(*json.loads(limits)))
 print(json.dumps(getattr(importlib.import_module(module), name)(*arguments)))
 """
 # What a reader may use for a file of no size, and for each byte of it.
@@ -39,13 +43,14 @@ def run_apart(task: Callable[..., Answer], damaged: str, file: str, *arguments: 
 
     A refusal in the answer is raised here; when there is no answer, the file is ``damaged``.
     """
-    size = Path(file).stat().st_size
-    room = _BYTES + _BYTES_A_BYTE * size
+    size, limits = Path(file).stat().st_size, in_force()
+    room = min(_BYTES + _BYTES_A_BYTE * size, limits.memory or sys.maxsize)
     command = [
         sys.executable,
         "-c",
         _RUN,
         str(room),
+        json.dumps(astuple(limits)),
         task.__module__,
         task.__name__,
         file,
@@ -83,10 +88,14 @@ def read_text_columns(file: Path) -> pa.Table:
         return pa.ipc.open_stream(mapped).read_all()
 
 
-def write_text_columns(file: str, names: list[str], parts: Any) -> None:
+def write_text_columns(file: str, names: list[str], parts: Any, label: str) -> None:
     """Write parts of text columns, each a list of lists, to an Arrow file."""
     schema = pa.schema([(name, pa.string()) for name in names])
+    size = 0
     with pa.ipc.new_stream(file, schema) as out:
         for columns in parts:
             arrays = [pa.array(column, pa.string()) for column in columns]
-            out.write_batch(pa.record_batch(arrays, schema=schema))
+            batch = pa.record_batch(arrays, schema=schema)
+            size += batch.nbytes
+            check_expanded(label, size)
+            out.write_batch(batch)

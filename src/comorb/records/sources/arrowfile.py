@@ -11,9 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from comorb.errors import RecordsError
 from comorb.records.sources.apart import Answer, run_apart
 from comorb.records.sources.duck import OpenedSource, SourceTable, guarded
 from comorb.records.sources.frames import register_table
+from comorb.records.sources.limits import check_expanded, check_rows
 
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 
@@ -21,6 +23,7 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 def open_arrow(source: OpenedSource, file: Path) -> SourceTable:
     """Open an Arrow file or stream; it stays on the disk until it is read."""
     answer = run_apart(check_arrow, _refusal(file.name), str(file))
+    source.note(f"{file.name} may be damaged unseen: Arrow files have no checksums")
     if not answer["closed"]:
         source.note(f"{file.name} has no mark at its end, so records may be missing")
     return guarded(file.name, lambda: register_table(source, file.name, _table(file)))
@@ -31,12 +34,18 @@ def check_arrow(file: str) -> Answer:
     try:
         with pa.memory_map(file) as mapped:
             is_file = _is_file(mapped)
+            name, rows, size = Path(file).name, 0, 0
             for batch in _batches(mapped):
+                rows, size = rows + len(batch), size + batch.nbytes
+                check_rows(name, rows)
+                check_expanded(name, size)
                 batch.validate(full=True)
             if not is_file and mapped.size() > mapped.tell():
                 return {"refusal": _refusal(Path(file).name)}
             mapped.seek(max(0, mapped.size() - len(_END)))
             return {"closed": is_file or mapped.read() == _END}
+    except RecordsError as error:
+        return {"refusal": str(error)}
     except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, IndexError):
         return {"refusal": _refusal(Path(file).name)}
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from comorb.errors import RecordsError
 from comorb.records.sources.endings import table_name
+from comorb.records.sources.limits import check_columns, check_rows, in_force
 
 T = TypeVar("T")
 
@@ -38,13 +39,15 @@ _JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
 class SourceTable:
     """One table: what to call it, what to write after FROM, and its columns with their types.
 
-    Text is slow to read twice, and the first row of a text file is its header.
+    Text is slow to read twice, and the first row of a text file is its header; ``counted`` says
+    that its rows were held against the limit when it was looked through.
     """
 
     label: str
     sql: str
     columns: dict[str, str]
     text: bool = False
+    counted: bool = False
 
     @property
     def first_row(self) -> int:
@@ -120,8 +123,18 @@ class OpenedSource:
     def table(self, name: str) -> SourceTable:
         """Return a table by its name."""
         if name not in self.opened:
-            self.opened[name] = self.openers[name]()
+            table = self.openers[name]()
+            check_columns(table.label, len(table.columns))
+            self._check_rows(table)
+            self.opened[name] = table
         return self.opened[name]
+
+    def _check_rows(self, table: SourceTable) -> None:
+        most = in_force().rows
+        if most and not table.counted:
+            some = f"SELECT 1 FROM {table.sql} LIMIT {most + 1}"
+            ((rows,),) = self.rows(table, f"SELECT count(*) FROM ({some})")
+            check_rows(table.label, rows)
 
     def view(self, label: str, sql: str, text: bool = False) -> SourceTable:
         """Name a query, so that it can be read as a table."""
@@ -171,6 +184,8 @@ def literal(text: str) -> str:
 def connect(spill: str, memory: str | None) -> duckdb.DuckDBPyConnection:
     """Return a connection that installs nothing and spills to a folder when memory is short."""
     config: dict[str, Any] = {**_CONFIG, "temp_directory": spill}
+    if in_force().expanded:
+        config["max_temp_directory_size"] = f"{in_force().expanded}B"
     if memory is not None:
         config["memory_limit"] = memory
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quoted
+from comorb.records.sources.limits import check_columns
 
 
 def flatten(source: OpenedSource, table: SourceTable) -> SourceTable:
@@ -12,6 +13,7 @@ def flatten(source: OpenedSource, table: SourceTable) -> SourceTable:
         f"SELECT key FROM (SELECT unnest(json_keys(json)) AS key FROM {table.sql}) "
         "GROUP BY key ORDER BY key",
     )
+    check_columns(table.label, len(keys))
     columns = []
     for (key,) in keys:
         path = literal('$."' + key.replace('"', '\\"') + '"')

@@ -7,7 +7,6 @@ so that ids and codes never become numbers.
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -36,6 +35,7 @@ from comorb.records.sources.incoming import copy_reader
 from comorb.records.sources.pages import note_checksums
 from comorb.records.sources.parquet import open_parquet
 from comorb.records.sources.resources import add_resources, open_objects, types_at_start
+from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import unchanged
 from comorb.records.sources.statistical import KINDS, open_statistics
 from comorb.records.sources.textfile import open_text
@@ -52,7 +52,7 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource
     '2GB', before it uses the disk.
     """
     with ExitStack() as stack:
-        spill = stack.enter_context(tempfile.TemporaryDirectory(prefix="comorb-"))
+        spill = stack.enter_context(temporary_folder())
         connection = stack.enter_context(connect(spill, memory))
         folder = Path(spill).resolve() / "copies"
         if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.records.sources.duck import OpenedSource, SourceTable, guarded, literal
+from comorb.records.sources.limits import check_expanded, check_rows
 
 # Of the header of a page: its fields, and the kinds of page that hold values.
 _KIND, _SIZE, _CHECKSUM, _DATA, _DATA_2 = 1, 3, 4, 5, 8
@@ -23,6 +25,7 @@ _DATA_KINDS = {0: _DATA, 3: _DATA_2}
 _FOOTER = (
     *("row_group_id", "row_group_num_rows", "column_id", "path_in_schema", "type", "num_values"),
     *("data_page_offset", "dictionary_page_offset", "total_compressed_size"),
+    "total_uncompressed_size",
 )
 _LONGEST_TEXT, _DEEPEST = 1 << 24, 4
 
@@ -31,18 +34,33 @@ Fields = dict[int, Any]
 
 def note_checksums(source: OpenedSource, label: str, files: Sequence[Path]) -> None:
     """Refuse files that aren't as they were written; note those in which that can't be seen."""
-    bare = sum(not guarded(file.name, partial(_has_checksums, source, file)) for file in files)
+    bare = rows = size = 0
+    for file in files:
+        walked = guarded(file.name, partial(_walk, source, file))
+        bare, rows, size = bare + (not walked.summed), rows + walked.rows, size + walked.size
+        check_rows(label, rows)
+        check_expanded(label, size)
     if bare:
         which = "it has" if len(files) == 1 else f"{bare:,} of its {len(files):,} files have"
         source.note(f"{label} may be damaged unseen: {which} no checksums")
 
 
-def _has_checksums(source: OpenedSource, file: Path) -> bool:
-    """Walk all pages, and tell whether they carry checksums.
+@dataclass(frozen=True)
+class _Walked:
+    """What the pages of a file are: whether they carry checksums, its rows, its unpacked bytes."""
+
+    summed: bool
+    rows: int
+    size: int
+
+
+def _walk(source: OpenedSource, file: Path) -> _Walked:
+    """Walk all pages of a file.
 
     The footer is DuckDB's to read, as Arrow's reader of it may end the process.
     """
     metadata = pq.read_metadata(file)
+    size = 0
     groups: dict[int, int] = {}
     carried: dict[int, bool] = {}
     table = SourceTable(file.name, f"parquet_metadata({literal(str(file))})", {})
@@ -55,9 +73,10 @@ def _has_checksums(source: OpenedSource, file: Path) -> bool:
             _expect(chunk["type"] == column.physical_type)
             if not column.max_repetition_level:
                 _expect(chunk["num_values"] == chunk["row_group_num_rows"])
+            size += chunk["total_uncompressed_size"]
             _walk_chunk(stream, chunk, carried)
     _expect(sum(groups.values()) == metadata.num_rows)
-    return any(carried.values())
+    return _Walked(any(carried.values()), metadata.num_rows, size)
 
 
 def _path(written: str) -> str:

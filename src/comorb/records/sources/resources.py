@@ -14,7 +14,7 @@ from pathlib import Path
 from comorb.errors import RecordsError
 from comorb.records.sources.duck import OpenedSource, SourceTable, literal
 from comorb.records.sources.kinds import HEAD
-from comorb.records.sources.writing import compression_of, open_bytes
+from comorb.records.sources.writing import check_unpacked, compression_of, open_bytes
 
 # The types that are kept; a Bundle is mostly others (observations, claims, practitioners).
 TYPES = (
@@ -35,6 +35,8 @@ def types_at_start(file: Path) -> set[str]:
 def open_objects(source: OpenedSource, label: str, files: Sequence[Path]) -> SourceTable:
     """Open JSON files as one table with a column 'json': objects in lines, in a list, or one."""
     forms: dict[tuple[str, str], list[tuple[Path, int]]] = {}
+    for file in files:
+        check_unpacked(file)
     for file in (_without_mark(source, file) for file in files):
         form, packed, size = _form(file)
         forms.setdefault((form, packed), []).append((file, size))

@@ -16,6 +16,7 @@ from comorb.records.sources.cells import cell_text, number_text
 from comorb.records.sources.dialect import refuse_twice
 from comorb.records.sources.duck import OpenedSource, SourceTable
 from comorb.records.sources.frames import register_table
+from comorb.records.sources.limits import check_columns, check_rows
 
 KINDS = {
     "sas7bdat": ("SAS", "read_sas7bdat"),
@@ -85,6 +86,7 @@ def _written(file: str, read: Callable[..., tuple[Mapping[str, Any], Any]], out:
     if not names:
         raise RecordsError(f"{file} holds no columns; export it again.")
     refuse_twice(file, names)
+    check_columns(file, len(names))
     columns = [_Column.of(name, description) for name in names]
     rows = max(1000, _CELLS // len(names))
     counts: list[int] = []
@@ -93,9 +95,10 @@ def _written(file: str, read: Callable[..., tuple[Mapping[str, Any], Any]], out:
         while not counts or counts[-1] == rows:
             values, _ = read(row_limit=rows, row_offset=sum(counts))
             counts.append(len(values[names[0]]))
+            check_rows(file, sum(counts))
             yield [list(map(column.text, values[column.name])) for column in columns]
 
-    write_text_columns(out, names, parts())
+    write_text_columns(out, names, parts(), file)
     if not sum(counts):
         raise RecordsError(f"{file} holds a header and no rows; export it again.")
     if description.number_rows not in (None, -1, sum(counts)):

@@ -32,7 +32,8 @@ def open_text(source: OpenedSource, file: Path) -> SourceTable:
         "auto_detect = false, strict_mode = true)"
     )
     if not dialect.formulas:
-        return SourceTable(label, read, dict.fromkeys(dialect.columns, "VARCHAR"), text=True)
+        types = dict.fromkeys(dialect.columns, "VARCHAR")
+        return SourceTable(label, read, types, text=True, counted=True)
     cells = ", ".join(
         f"regexp_replace({quoted(name)}, '^=\"(.*)\"$', '\\1') AS {quoted(name)}"
         for name in dialect.columns

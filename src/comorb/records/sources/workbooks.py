@@ -5,6 +5,7 @@ A sheet is held in memory while it is read, in a process of its own.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ from comorb.records.sources.cells import cell_text, number_text
 from comorb.records.sources.dialect import column_names
 from comorb.records.sources.duck import OpenedSource, SourceTable
 from comorb.records.sources.frames import register_table
+from comorb.records.sources.limits import check_expanded
 from comorb.records.sources.number_formats import Shown, shown_zeros
 
 _ROWS = 20_000
@@ -30,6 +32,9 @@ def add_sheets(source: OpenedSource, file: Path, stem: str | None = None) -> Non
     if find_spec("python_calamine") is None:
         what = f"{file.name} is a spreadsheet, and its reader"
         raise RecordsError(not_installed(what, "excel", ", or save the sheet as CSV."))
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as parts:
+            check_expanded(file.name, sum(part.file_size for part in parts.infolist()))
     sheets = run_apart(list_sheets, _damaged(file.name), str(file))["sheets"]
     if not sheets:
         raise RecordsError(f"{file.name} holds no sheet with cells; export it again.")
@@ -58,6 +63,7 @@ def read_sheet(file: str, sheet: str, out: str) -> Answer:
 
     Numbers that are shown with all their zeros don't count.
     """
+    name = Path(file).name
 
     def read() -> Answer:
         cells = _load(file).get_sheet_by_name(sheet).to_python(skip_empty_area=False)
@@ -75,10 +81,10 @@ def read_sheet(file: str, sheet: str, out: str) -> Answer:
                     )
                 yield [_texts(column, start, c, shown) for c, column in enumerate(columns)]
 
-        write_text_columns(out, [str(place) for place in range(width)], parts())
+        write_text_columns(out, [str(place) for place in range(width)], parts(), name)
         return {"numbers": last}
 
-    return _answered(Path(file).name, read)
+    return _answered(name, read)
 
 
 def _load(file: str) -> Any:
@@ -95,6 +101,8 @@ def _answered(name: str, action: Callable[[], Answer]) -> Answer:
     """Return the answer of the reader; whatever it raises, a panic too, becomes a refusal."""
     try:
         return action()
+    except RecordsError as error:
+        return {"refusal": str(error)}
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

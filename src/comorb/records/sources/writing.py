@@ -17,9 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from comorb.errors import RecordsError
+from comorb.records.sources.limits import check_expanded, check_rows, in_force
 
 _CHUNK = 1 << 22
 _SAMPLE = 1 << 16
+_LONGEST_LINE = 1 << 26
 _C1 = bytes(range(0x80, 0xA0))
 _NOT_WINDOWS = b"\x81\x8d\x8f\x90\x9d"
 
@@ -71,6 +73,19 @@ def open_bytes(path: Path, compression: str) -> Iterator[Any]:
     raise RecordsError(message)
 
 
+def check_unpacked(path: Path) -> None:
+    """Refuse a file that unpacks to more than is read; it is looked through if it is packed."""
+    size, packed = path.stat().st_size, compression_of(path)
+    check_expanded(path.name, size)
+    if packed == "none" or not in_force().expanded:
+        return
+    with open_bytes(path, packed) as stream:
+        size = 0
+        while chunk := stream.read(_CHUNK):
+            size += len(chunk)
+            check_expanded(path.name, size)
+
+
 def look_through(path: Path, label: str | None = None) -> Writing:
     """Look a whole text file through and say how it is written."""
     name = label or path.name
@@ -85,10 +100,17 @@ def look_through(path: Path, label: str | None = None) -> Writing:
                 start = _head(chunk)
                 _refuse_binary(name, start)
             size += len(chunk)
+            check_expanded(name, size)
             block = rest + chunk
             end = (block.rfind(b"\n") + 1) or (block.rfind(b"\r", 0, -1) + 1)
             scan.look(block[:end])
             rest = block[end:]
+            check_rows(name, scan.lines - 1)
+            if len(rest) > _LONGEST_LINE:
+                raise RecordsError(
+                    f"{name} has a line of more than {_LONGEST_LINE >> 20} MB, so it is no table; "
+                    "export it again."
+                )
     scan.look(rest)
     if not size:
         raise RecordsError(f"{name} is empty; export it again.")

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 from comorb.errors import RecordsError
+from comorb.records.sources.limits import check_expanded
 
 _CHUNK = 1 << 22
 _SPARE = 1 << 28
@@ -46,6 +47,7 @@ def _check(name: str, members: list[zipfile.ZipInfo], folder: Path) -> None:
     if any(each.flag_bits & 1 for each in members):
         raise RecordsError(f"{name} is a zip archive with a password; unpack it and read that.")
     needed, free = sum(each.file_size for each in members), shutil.disk_usage(folder).free
+    check_expanded(name, needed)
     if needed + _SPARE > free:
         raise RecordsError(
             f"{name} unpacks to {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free in the "

@@ -9,11 +9,12 @@ import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Security
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -23,16 +24,20 @@ from starlette.staticfiles import StaticFiles
 
 from comorb import __version__
 from comorb.errors import InputError
+from comorb.records.sources.limits import Limits
 from comorb.web.server import data_api, pages, results_api, runs_api
 from comorb.web.server.access import Access
 from comorb.web.server.guard import Guard
 from comorb.web.server.jobs import Jobs
-from comorb.web.server.readers import Readers
+from comorb.web.server.readers import THREADS, Readers
 from comorb.web.server.refusals import RefusedError, answer, refuse
 from comorb.web.server.session import EVERYONE, WAYS_IN
 from comorb.web.server.store import Store
+from comorb.web.server.uploads import Uploads
+from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.process import StoppedError, TaskError
 
+TEMPORARY = "temporary"  # of the workspace, where workers write what they need for a while
 _LEFT = ("*/assign-*", "*/download-*", "*/shown-*.json", f"*/maps/{'?' * 12}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _BUILT_IN = {
@@ -52,6 +57,8 @@ class Settings:
     upload_limit: int = 500_000_000  # the most bytes of one upload
     read_memory: int = 0  # the most bytes of memory to read records with; 0 is without a limit
     read_seconds: float = 600  # the longest that records are read
+    limits: Limits = field(default_factory=Limits)  # of what is read
+    fit_memory: int = 0  # the most bytes of memory of a fit; 0 is without a limit
     proxies: tuple[str, ...] = ()  # addresses whose word on who asks, and by https, is taken
 
     def __post_init__(self) -> None:
@@ -64,12 +71,16 @@ class Settings:
 def create_app(settings: Settings) -> FastAPI:
     """Return the application; its state holds the settings, the store, access and jobs."""
     store = Store(settings.workspace)
-    readers = Readers(settings.read_memory, settings.read_seconds)
-    jobs = Jobs(store, settings.min_cell, readers)
+    temporary, limits = str(settings.workspace / TEMPORARY), settings.limits
+    reading = Bounds(memory=settings.read_memory, limits=limits, folder=temporary)
+    fitting = Bounds(resident=settings.fit_memory, limits=limits, folder=temporary)
+    readers = Readers(reading, settings.read_seconds)
+    jobs = Jobs(store, settings.min_cell, readers, fitting)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         before = os.umask(0o077)  # what is written is for this account alone, workers' files too
+        current_default_thread_limiter().total_tokens = THREADS
         _clean(store)
         _mount(store, settings.records)
         jobs.start()
@@ -87,7 +98,7 @@ def create_app(settings: Settings) -> FastAPI:
         openapi_url=None,  # pages.py has it, for those who are signed in
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
-    app.state.access = Access(store)
+    app.state.access, app.state.uploads = Access(store), Uploads()
     for router in (data_api.router, runs_api.router, results_api.router):
         app.include_router(router, dependencies=[Security(way) for way in WAYS_IN])
     app.include_router(pages.router)
@@ -126,6 +137,7 @@ def _clean(store: Store) -> None:
     for row in store.list("data"):
         if row["kind"] == "upload" and "about" not in row and not row.get("refused"):
             store.remove("data", row["id"])
+    shutil.rmtree(store.workspace / TEMPORARY, ignore_errors=True)
     for table in ("data", "runs"):
         folder = store.workspace / table
         lost = [path for path in folder.iterdir() if store.get(table, path.name) is None]

@@ -12,17 +12,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 from comorb.insight.profile.rough import rough
-from comorb.records.sources.endings import ENDINGS, ending_of, table_name
+from comorb.records.sources.endings import table_name
 from comorb.web.server.budget import question, questions_left, spend
 from comorb.web.server.jobs import Jobs
-from comorb.web.server.readers import Errand, while_there
+from comorb.web.server.readers import Errand, followed
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import counts_exactly, told_data
 from comorb.web.server.session import (
     EVERYONE,
     Analyst,
+    TheErrand,
     TheJobs,
     TheStore,
     Viewer,
@@ -30,6 +32,7 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
+from comorb.web.server.uploads import known_ending, receive
 from comorb.web.worker.messages import (
     CountCohort,
     CountProtected,
@@ -50,7 +53,10 @@ MapKey = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
 class Rules(BaseModel):
-    """Which records are kept, and which codes."""
+    """Which records are kept, which codes, and which columns beside them are features.
+
+    A feature is asked for as on the command line, such as 'age' or 'hba1c=number'.
+    """
 
     having: list[Code] = Field(default=[], max_length=200)
     without: list[Code] = Field(default=[], max_length=200)
@@ -64,6 +70,7 @@ class Rules(BaseModel):
     code_map: MapKey | None = None
     chronic: bool = False
     scores: list[Code] = Field(default=[], max_length=10)
+    features: list[Text] = Field(default=[], max_length=100)
 
 
 class Search(BaseModel):
@@ -131,9 +138,10 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
     body = {"kind": "upload", "title": table_name(Path(name).name)[:120]}
     row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
     try:
-        await receive(request, store.folder("data", row["id"]) / row["source"])
-        jobs, errand = request.app.state.jobs, Errand(user.name)
-        row = await while_there(request, errand, understood_or_refused, jobs, row, errand)
+        await receive(request, user.name, store.folder("data", row["id"]) / row["source"])
+        async with followed(request, Errand(user.name)) as errand:
+            jobs = request.app.state.jobs
+            row = await run_in_threadpool(understood_or_refused, jobs, row, errand)
     except BaseException:
         store.remove("data", row["id"])
         raise
@@ -142,7 +150,7 @@ async def upload(request: Request, user: Analyst, name: Text) -> Row:
 
 
 @router.get("/{key}")
-def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs, errand: TheErrand) -> Row:
     """Return what was understood, or why the data can't be read as they are.
 
     Of data that you did not bring, in rough numbers, and how many questions you may ask.
@@ -150,13 +158,20 @@ def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     row = visible(store, "data", key, user)
     store.audit(user.name, "open data", key)
     known = "about" in row or row.get("refused")
-    row = row if known else understood_or_refused(jobs, row, Errand(user.name))
+    row = row if known else understood_or_refused(jobs, row, errand)
     left = None if counts_exactly(user, row) else questions_left(store, user.name, key)
     return told_data(row, user, jobs.min_cell) | {"left": left}
 
 
 @router.patch("/{key}")
-def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def correct(
+    key: str,
+    change: Correction,
+    user: Analyst,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
+) -> Row:
     """Read the data otherwise, or give them another title."""
     row = owned(store, "data", key, user)
     fields = change.model_dump(exclude_none=True)
@@ -165,7 +180,7 @@ def correct(key: str, change: Correction, user: Analyst, store: TheStore, jobs: 
     asked = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
     if asked:
         reading = {name: value for name, value in (row["reading"] | asked).items() if value}
-        row = understood(jobs, row | {"reading": reading}, Errand(user.name))
+        row = understood(jobs, row | {"reading": reading}, errand)
         fields["reading"] = reading
     store.change("data", key, fields)
     store.audit(user.name, "change data", key)
@@ -183,7 +198,12 @@ def delete_data(key: str, user: Analyst, store: TheStore) -> None:
 
 @router.get("/{key}/codes")
 def search_codes(
-    key: str, wanted: Annotated[Search, Query()], user: Analyst, store: TheStore, jobs: TheJobs
+    key: str,
+    wanted: Annotated[Search, Query()],
+    user: Analyst,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
 ) -> list[dict[str, Any]]:
     """Return the codes that match every word of a query, by code or by name.
 
@@ -195,7 +215,7 @@ def search_codes(
     path = store.folder("data", key) / f"codes-{name}.json"
     if not path.exists():
         task = ListCodes(jobs.data_of(row), rules)
-        path.write_text(json.dumps(jobs.read(task, Errand(user.name))), encoding="utf-8")
+        path.write_text(json.dumps(jobs.read(task, errand)), encoding="utf-8")
     plain = wanted.q.lower().replace(".", "")
     words = wanted.q.lower().split()
     hits = [
@@ -226,9 +246,10 @@ async def upload_map(key: str, request: Request, user: Analyst, name: Text = "ma
     place.mkdir(parents=True)
     try:
         path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-60:] or "map.csv")
-        await receive(request, path)
-        read, errand = request.app.state.jobs.read, Errand(user.name)
-        told = await while_there(request, errand, read, ReadMap(str(path)), errand)
+        await receive(request, user.name, path)
+        async with followed(request, Errand(user.name)) as errand:
+            read = request.app.state.jobs.read
+            told = await run_in_threadpool(read, ReadMap(str(path)), errand)
         shutil.rmtree(folder / told["key"], ignore_errors=True)
         place.rename(folder / told["key"])
     finally:
@@ -245,6 +266,7 @@ def size(
     user: Analyst,
     store: TheStore,
     jobs: TheJobs,
+    errand: TheErrand,
 ) -> Any:
     """Return how many records and codes the rules leave.
 
@@ -253,9 +275,9 @@ def size(
     row = visible(store, "data", key, user)
     data, plain = jobs.data_of(row), plain_rules(rules)
     if counts_exactly(user, row):
-        return jobs.read(CountCohort(data, plain), Errand(user.name)) | {"left": None}
+        return jobs.read(CountCohort(data, plain), errand) | {"left": None}
     task = CountProtected(data, plain, str(store.workspace), jobs.min_cell)
-    told = jobs.read(task, Errand(user.name))
+    told = jobs.read(task, errand)
     return told | {"left": spend(store, user.name, key, question(plain))}
 
 
@@ -289,35 +311,3 @@ def understood_or_refused(jobs: Jobs, row: Row, errand: Errand) -> Row:
             raise
         refused = {"refused": {"error": str(error), **columns}}
     return jobs.store.change("data", row["id"], refused) or row
-
-
-def known_ending(name: str) -> str:
-    """Return how the name of a file of records ends; others are refused."""
-    ending = ending_of(name)
-    if not ending:
-        endings = ", ".join(f".{end}" for end in ENDINGS)
-        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
-    return ending
-
-
-async def receive(request: Request, path: Path) -> None:
-    """Write the body of a request to a file, up to the limit in bytes that really come."""
-    limit = request.app.state.settings.upload_limit
-    announced = request.headers.get("content-length", "0")
-    if not announced.isdecimal():
-        raise RefusedError(400, "The length of the file is not a number.")
-    if int(announced) > limit:
-        raise RefusedError(413, _too_large(limit))
-    received = 0
-    with path.open("xb") as file:
-        async for chunk in request.stream():
-            received += len(chunk)
-            if received > limit:
-                raise RefusedError(413, _too_large(limit))
-            file.write(chunk)
-    if not received:
-        raise RefusedError(422, "The file is empty; choose another.")
-
-
-def _too_large(limit: int) -> str:
-    return f"The file is larger than {limit / 1e6:,.0f} MB; ask for it to be mounted instead."

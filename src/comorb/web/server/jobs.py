@@ -1,13 +1,12 @@
-"""Jobs: runs wait in one queue, are fitted one after the other, and can be watched and cancelled.
+"""Jobs: runs wait for their turn, are fitted one after the other, and can be watched and cancelled.
 
-Fits have a process of their own, and what runs found is asked of a second one, so that a fit never
-keeps a page waiting. Records are read by others (`readers`); how stable clusters are is measured
-later, in one more.
+Fits have a process of their own, and what runs found is asked of two others, so that a fit never
+keeps a page waiting. Records are read by two more (`readers`); how stable clusters are is measured
+later, in one.
 """
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from contextlib import suppress
@@ -17,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from comorb.insight.profile.rough import rough
 from comorb.web.server.readers import Errand, Readers
+from comorb.web.server.refusals import RefusedError
 from comorb.web.server.store import Row, Store
+from comorb.web.server.turns import Turns
 from comorb.web.worker import messages
 from comorb.web.worker.documents import document
+from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
 _SECONDS = 0.5  # between looks at whether a run is still wanted
+_MOST = 20  # runs that a user may have waiting
 _EARLIER = 5  # runs back that a cluster's number and name are looked for
 
 
@@ -43,12 +46,18 @@ class _Pace:
 class Jobs:
     """The queue of runs and the processes that do the work."""
 
-    def __init__(self, store: Store, min_cell: int, readers: Readers | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        min_cell: int,
+        readers: Readers | None = None,
+        bounds: Bounds | None = None,
+    ) -> None:
         self.store, self.min_cell = store, min_cell
-        self._fits, self._asks, self._later = Worker(), Worker(), Worker(nice=10)
-        self._readers = readers or Readers()
-        self._waiting: queue.Queue[str | None] = queue.Queue()
-        self._unmeasured: queue.Queue[str | None] = queue.Queue()
+        self._fits, self._later = Worker(bounds=bounds), Worker(10, bounds)
+        self._readers, self._answering = readers or Readers(), Readers(bounds)
+        self._changes = threading.Lock()  # of what is kept of a run's profile
+        self._waiting, self._unmeasured = Turns(), Turns()
         self._progress: dict[str, _Pace] = {}
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
@@ -66,7 +75,7 @@ class Jobs:
             if row["state"] in ("queued", "running"):
                 self.put(row["id"])
             elif row["state"] == "done" and not row.get("measured"):
-                self._unmeasured.put(row["id"])
+                self._unmeasured.put(row["owner"], row["id"])
         for thread in self._threads:
             thread.start()
         self._fits.warm()
@@ -75,15 +84,15 @@ class Jobs:
     def _keep_secret(self) -> None:
         """Have the secret of the workspace made; what goes wrong is told when it is needed."""
         with suppress(StoppedError, TaskError):
-            self.ask(messages.KeepSecret(str(self.store.workspace)))
+            self.ask(messages.KeepSecret(str(self.store.workspace)), Errand(""))
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
         self._closing.set()
-        for worker in (self._fits, self._asks, self._later, self._readers):
+        for worker in (self._fits, self._answering, self._later, self._readers):
             worker.close()
         for waiting in (self._waiting, self._unmeasured):
-            waiting.put(None)
+            waiting.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(10)
@@ -91,8 +100,17 @@ class Jobs:
     def put(self, key: str, record: str = "") -> None:
         """Put a run in the queue; the id of a record to move is never written to the store."""
         self._records[key] = record
-        self.store.change("runs", key, {"state": "queued"})
-        self._waiting.put(key)
+        row = self.store.change("runs", key, {"state": "queued"})
+        if row is not None:
+            self._waiting.put(row["owner"], key)
+
+    def check_queue(self, user: str) -> None:
+        """Refuse a user who has many runs waiting already."""
+        rows = [row for row in self.store.list("runs") if row["owner"] == user]
+        if sum(row["state"] in ("queued", "running") for row in rows) >= _MOST:
+            raise RefusedError(
+                429, f"You have {_MOST} runs waiting, which is the most; wait or cancel some."
+            )
 
     def cancel(self, key: str) -> None:
         """Stop a run that is waiting or running."""
@@ -114,9 +132,13 @@ class Jobs:
                         self._cancelled.add(key)
                         self._fits.stop()
 
-    def ask(self, task: messages.Task) -> Any:
-        """Ask something of a finished run and wait for the answer."""
-        return self._asks.ask(task)
+    def ask(self, task: messages.Task, errand: Errand) -> Any:
+        """Ask something of a finished run, on the errand of a user, and wait for the answer."""
+        return self._answering.ask(task, errand)
+
+    def change(self, task: messages.Task, errand: Errand) -> Any:
+        """Change what is kept of a finished run: one change after the other, so none is lost."""
+        return self._answering.ask(task, errand, self._changes)
 
     def read(self, task: messages.Task, errand: Errand) -> Any:
         """Ask something of records, on the errand of a user, and wait for the answer."""
@@ -159,15 +181,15 @@ class Jobs:
         """Return the smallest count that a view tells; 0 tells all."""
         return 0 if view == "full" else self.min_cell
 
-    def document(self, key: str, view: messages.View) -> Path:
+    def document(self, key: str, view: messages.View, errand: Errand) -> Path:
         """Return a view of the profile of a run, as a file of JSON."""
         folder, least = self.folder_of(key), self.least(view)
         path = document(folder, least)
         if not path.exists():
-            self.ask(messages.ShowProfile(folder, least))
+            self.change(messages.ShowProfile(folder, least), errand)
         return path
 
-    def _serve(self, waiting: queue.Queue[str | None], job: Any) -> None:
+    def _serve(self, waiting: Turns, job: Any) -> None:
         while (key := waiting.get()) is not None and not self._fits.closed:
             try:
                 job(key)
@@ -219,7 +241,7 @@ class Jobs:
             self._records.pop(key, None)
         seconds = round(time.monotonic() - started, 2)
         self.store.change("runs", key, {"state": "done", "seconds": seconds, **done})
-        self._unmeasured.put(key)
+        self._unmeasured.put(row["owner"], key)
 
     def task(self, row: Row, data: Row) -> messages.MakeRun:
         """Return what a task needs to know about a run."""
@@ -263,7 +285,8 @@ class Jobs:
         try:
             stability = self._later.ask(messages.MeasureStability(task))
             if stability is not None:
-                self.ask(messages.NoteStability(task.folder, self.min_cell, stability))
+                note = messages.NoteStability(task.folder, self.min_cell, stability)
+                self.change(note, Errand(""))
         finally:
             if not self._later.closed:
                 self.store.change("runs", key, {"measured": True})

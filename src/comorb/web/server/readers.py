@@ -1,4 +1,7 @@
-"""Readers: the processes that read records, shared fairly, and stopped when who asked has left."""
+"""Readers: the processes that answer, shared fairly, and stopped when who asked has left.
+
+Some read records, others what runs found.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,23 @@ import asyncio
 import queue
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from comorb.web.server.refusals import RefusedError
+from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.messages import Task
 from comorb.web.worker.process import StoppedError, TaskError, Worker
 
-Answer = TypeVar("Answer")
+THREADS = 200  # of the server, of which those that wait for readers leave the half to others
 _READERS = 2
 _MOST = 8  # that a user may have under way and waiting
-_SECONDS = 0.25  # between looks at whether a client is still there
+_MOST_OF_ALL = THREADS // 4
+_TOGETHER = nullcontext()
 
 
 class Errand:
@@ -56,9 +61,9 @@ class Errand:
 class Readers:
     """Two processes; a user has one of them at a time, so that nobody's slow file stops others."""
 
-    def __init__(self, memory: int = 0, seconds: float = 600) -> None:
+    def __init__(self, bounds: Bounds | None = None, seconds: float = 600) -> None:
         self._seconds = seconds
-        self._workers = [Worker(memory=memory) for _ in range(_READERS)]
+        self._workers = [Worker(bounds=bounds) for _ in range(_READERS)]
         self._free: queue.Queue[Worker] = queue.Queue()
         for worker in self._workers:
             self._free.put(worker)
@@ -66,9 +71,14 @@ class Readers:
         self._asked: Counter[str] = Counter()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def ask(self, task: Task, errand: Errand) -> Any:
-        """Have a reader do a task, within the time that one may take."""
-        with self.reader(errand) as reader:
+    def ask(
+        self, task: Task, errand: Errand, alone: AbstractContextManager[Any] | None = None
+    ) -> Any:
+        """Have a reader do a task, within the time that one may take.
+
+        Of those that are to be done ``alone``, with one lock, one is done after the other.
+        """
+        with self.reader(errand, alone or _TOGETHER) as reader:
             late = threading.Event()
 
             def stop() -> None:
@@ -83,17 +93,21 @@ class Readers:
                 if not late.is_set():
                     raise
                 raise TaskError(
-                    f"To read this takes more than {self._seconds / 60:.3g} minutes, which is the "
-                    "most here; give fewer records, or ask for more time."
+                    f"This takes more than {self._seconds / 60:.3g} minutes, which is the most "
+                    "here; give fewer records, or ask for more time."
                 ) from None
             finally:
                 timer.cancel()
                 timer.join()
 
     @contextmanager
-    def reader(self, errand: Errand) -> Iterator[Worker]:
+    def reader(
+        self, errand: Errand, alone: AbstractContextManager[Any] = _TOGETHER
+    ) -> Iterator[Worker]:
         """Yield a reader when it is the user's turn and one is free; too many asked are refused."""
         with self._lock:
+            if self._asked.total() >= _MOST_OF_ALL:
+                raise RefusedError(503, "Too many ask at the moment; try again in a minute.")
             if self._asked[errand.user] >= _MOST:
                 raise RefusedError(429, "You have asked for much at once; wait for some of it.")
             self._asked[errand.user] += 1
@@ -102,7 +116,7 @@ class Readers:
             with turn:
                 worker = self._free.get()
                 try:
-                    with errand.done_by(worker):
+                    with alone, errand.done_by(worker):
                         yield worker
                 finally:
                     self._free.put(worker)
@@ -116,13 +130,20 @@ class Readers:
             worker.close()
 
 
-async def while_there(
-    request: Request, errand: Errand, work: Callable[..., Answer], *given: object
-) -> Answer:
-    """Do work in a thread, and stop what it has a reader do when the client of a request leaves."""
-    doing = asyncio.ensure_future(run_in_threadpool(work, *given))
-    while not (await asyncio.wait({doing}, timeout=_SECONDS))[0]:
-        if await request.is_disconnected():
-            await run_in_threadpool(errand.leave)
-            break
-    return await doing
+@asynccontextmanager
+async def followed(request: Request, errand: Errand) -> AsyncIterator[Errand]:
+    """Yield an errand that is given up when the client of a request leaves before the block ends.
+
+    The body of the request was read before, as what comes after it is listened to.
+    """
+
+    async def follow() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        await run_in_threadpool(errand.leave)
+
+    following = asyncio.ensure_future(follow())
+    try:
+        yield errand
+    finally:
+        following.cancel()

@@ -12,15 +12,17 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
 
-from comorb.web.server.data_api import NO_NUL, Code, Text, known_ending, receive
+from comorb.web.server.data_api import NO_NUL, Text
 from comorb.web.server.jobs import Jobs
-from comorb.web.server.readers import Errand, while_there
+from comorb.web.server.readers import Errand, followed
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.rights import told_run, view_of
 from comorb.web.server.session import (
     Analyst,
     Exporter,
+    TheErrand,
     TheJobs,
     TheStore,
     Viewer,
@@ -29,6 +31,7 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
+from comorb.web.server.uploads import known_ending, receive
 from comorb.web.worker import downloads, messages
 from comorb.web.worker.messages import View
 
@@ -36,9 +39,16 @@ router = APIRouter(prefix="/api/v1", tags=["results"])
 
 
 class Asked(BaseModel):
-    """The codes of one record, as they are written in the records."""
+    """The codes of one record, as they are written in the records, and values such as age=82."""
 
-    codes: list[Code] = Field(min_length=1, max_length=200)
+    codes: list[Text] = Field(min_length=1, max_length=200)
+
+
+class Ranking(BaseModel):
+    """How many diagnoses of each cluster are told, and the λ that they are ranked by."""
+
+    lam: float = Field(default=0.6, alias="lambda", ge=0, le=1)
+    n: int = Field(default=10, ge=1, le=100)
 
 
 class Record(BaseModel):
@@ -55,14 +65,19 @@ class Move(Record):
 
 @router.get("/runs/{key}/profile")
 def profile(
-    key: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View | None = None
+    key: str,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
+    view: View | None = None,
 ) -> FileResponse:
     """Return the profile of a run, in full to exporters on runs of their own, else protected.
 
     Exporters may ask for either view.
     """
     row = finished(store, key, user)
-    path = jobs.document(key, view_of(user, view, row))
+    path = jobs.document(key, view_of(user, view, row), errand)
     store.audit(user.name, "open run", key)
     return FileResponse(path, media_type="application/json")
 
@@ -70,27 +85,33 @@ def profile(
 @router.get("/runs/{key}/relevance")
 def relevance(
     key: str,
+    wanted: Annotated[Ranking, Query()],
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
-    lam: Annotated[float, Query(alias="lambda", ge=0, le=1)] = 0.6,
-    n: Annotated[int, Query(ge=1, le=100)] = 10,
+    errand: TheErrand,
     view: View | None = None,
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    return jobs.ask(messages.RankDiagnoses(jobs.folder_of(key), least, lam, n))
+    task = messages.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n)
+    return jobs.ask(task, errand)
 
 
 @router.put("/runs/{key}/names")
 def name_clusters(
-    key: str, names: dict[int, Text], user: Analyst, store: TheStore, jobs: TheJobs
+    key: str,
+    names: dict[int, Text],
+    user: Analyst,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
 ) -> dict[int, str]:
     """Give clusters other names, by their numbers."""
     owned(store, "runs", key, user)
     finished(store, key, user)
     stripped = {number: name.strip() for number, name in names.items()}
-    jobs.ask(messages.NameClusters(jobs.folder_of(key), jobs.min_cell, stripped))
+    jobs.change(messages.NameClusters(jobs.folder_of(key), jobs.min_cell, stripped), errand)
     store.audit(user.name, "name clusters", key)
     return stripped
 
@@ -102,21 +123,24 @@ def explain(
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
+    errand: TheErrand,
     view: View | None = None,
 ) -> Any:
     """Say where a record with these codes belongs, and which codes speak for and against."""
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), least, asked.codes))
+    return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), least, asked.codes), errand)
 
 
 @router.post("/runs/{key}/record")
-def explain_record(key: str, asked: Record, user: Exporter, store: TheStore, jobs: TheJobs) -> Any:
+def explain_record(
+    key: str, asked: Record, user: Exporter, store: TheStore, jobs: TheJobs, errand: TheErrand
+) -> Any:
     """Say where a record of the run belongs, by its id, and which of its codes speak for it."""
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
     task = messages.ExplainRecord(jobs.task(row, data), asked.record)
-    return jobs.read(task, Errand(user.name))
+    return jobs.read(task, errand)
 
 
 @router.post("/runs/{key}/move", status_code=201)
@@ -124,6 +148,7 @@ def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) 
     """Move a record to another cluster by hand, in a new run that is marked so."""
     row = finished(store, key, user)
     visible(store, "data", row["data"], user)
+    jobs.check_queue(user.name)
     kept = ("data", "k", "rules", "title", "within")
     body = {name: row[name] for name in kept} | {"parent": key, "merge": None, "shared": False}
     made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})
@@ -142,11 +167,11 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
     folder.mkdir(mode=0o700)
     try:
         records = folder / f"records{ending}"
-        await receive(request, records)
+        await receive(request, user.name, records)
         path = str(folder / "out.csv")
         task = messages.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)
-        errand = Errand(user.name)
-        await while_there(request, errand, jobs.read, task, errand)
+        async with followed(request, Errand(user.name)) as errand:
+            await run_in_threadpool(jobs.read, task, errand)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -157,7 +182,13 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
 
 @router.get("/compare/{one}/{two}")
 def compare(
-    one: str, two: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View | None = None
+    one: str,
+    two: str,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
+    view: View | None = None,
 ) -> Any:
     """Put two runs side by side."""
     rows = [finished(store, key, user) for key in (one, two)]
@@ -170,7 +201,7 @@ def compare(
         workspace=str(store.workspace),
         min_cell=jobs.least(view),
     )
-    told = jobs.ask(task)
+    told = jobs.ask(task, errand)
     for key in (one, two):
         store.audit(user.name, "compare run", key)
     return told | {"runs": [told_run(row, user, jobs.min_cell) for row in rows], "view": view}
@@ -192,7 +223,13 @@ def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
 
 @router.get("/runs/{key}/download/{name}")
 def download(
-    key: str, name: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View = "protected"
+    key: str,
+    name: str,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
+    view: View = "protected",
 ) -> FileResponse:
     """Send a run as a file, protected unless an exporter asks for full counts.
 
@@ -207,5 +244,10 @@ def download(
     store.audit(user.name, f"export {name}" if least else f"export full {name}", key)
     folder = store.folder("runs", key)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
-    jobs.ask(messages.WriteDownload(str(folder), least, str(path), name, row["title"]))
+    task = messages.WriteDownload(str(folder), least, str(path), name, row["title"])
+    try:
+        jobs.ask(task, errand)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))

@@ -73,6 +73,7 @@ def list_runs(user: Viewer, store: TheStore, jobs: TheJobs) -> list[Row]:
 def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     """Put a new run in the queue; no other run is changed."""
     data = visible(store, "data", wanted.data, user)
+    jobs.check_queue(user.name)
     if wanted.k != "auto" and not 1 <= wanted.k <= 50:
         raise RefusedError(422, f"Expected 1 to 50 clusters, or auto; got {wanted.k}.")
     if wanted.merge and not wanted.parent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -11,6 +12,7 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from comorb.web.server.access import COOKIE, Access, User
 from comorb.web.server.guard import SAFE
 from comorb.web.server.jobs import Jobs
+from comorb.web.server.readers import Errand, followed
 from comorb.web.server.refusals import RefusedError
 from comorb.web.server.store import Row, Store, Table
 
@@ -76,8 +78,17 @@ def _jobs(request: Request) -> Jobs:
     return jobs
 
 
+async def _errand(
+    request: Request, user: Annotated[User, Depends(current_user)]
+) -> AsyncIterator[Errand]:
+    async with followed(request, Errand(user.name)) as errand:
+        yield errand
+
+
 TheStore = Annotated[Store, Depends(_store)]
 TheJobs = Annotated[Jobs, Depends(_jobs)]
+# What a request has a worker do; it is given up when the client leaves.
+TheErrand = Annotated[Errand, Depends(_errand)]
 
 
 def may_see(row: Row, user: User) -> bool:

@@ -1,6 +1,7 @@
 // Choosing the cohort: which records, which codes, how many clusters. The address holds it all.
 
 import { count, h, t } from "/page/dom.js";
+import { columnName } from "/page/outcomes.js";
 import { picker } from "./codes.js";
 import { call, doing, frame, tell } from "./frame.js";
 import { ownMap } from "./maps.js";
@@ -9,7 +10,8 @@ import { counted } from "./view.js";
 
 const LEVELS = ["category", "full", "group", "chapter", "common"];
 
-export async function cohortForm(row) {
+// `boxes` are those of the columns that are features, which may stand in the table of the columns.
+export async function cohortForm(row, boxes) {
   const { about } = row;
   const wanted = new URLSearchParams(window.location.search);
   const text = (name, attributes = {}) => h("input", { name, value: wanted.get(name) ?? "", input: changed, ...attributes });
@@ -46,6 +48,7 @@ export async function cohortForm(row) {
 
   function rules() {
     const found = coding();
+    found.features = boxes.chosen();
     found.scores = scores.filter((box) => box.checked).map((box) => box.value);
     if (about.least_codes || Number(least.value)) found.at_least = Number(least.value) || 1;
     for (const [name, one] of Object.entries(pickers)) found[name] = one.codes();
@@ -118,6 +121,15 @@ export async function cohortForm(row) {
     window.location.assign(`/runs/${made.id}`);
   }
 
+  const apart = about.columns.length ? [] : boxes.names.map((name) => h("label", {}, boxes.of(name), ` ${columnName(name)}`));
+  const told = h("p", { class: "quiet" });
+  const tellFeatures = () => {
+    const names = boxes.chosen().map((word) => columnName(word.split("=")[0]));
+    told.textContent = names.length ? t("cohort.features", { names: names.join(", ") }) : t("cohort.features.none");
+  };
+
+  boxes.watch(() => { tellFeatures(); changed(); });
+  tellFeatures();
   waiting();
   if (row.exact) measure();
   return h(
@@ -144,6 +156,8 @@ export async function cohortForm(row) {
       row.kind === "builtin" ? null : own.element,
       row.kind === "builtin" || about.system === "opaque" ? null : h("fieldset", { class: "checks" }, h("legend", {}, t("cohort.conditions")), h("label", {}, chronic, ` ${t("cohort.chronic")}`), ...scores.map((box) => h("label", {}, box, ` ${t(`score.${box.value}`)}`))),
     ),
+    apart.length ? h("fieldset", { class: "checks" }, h("legend", {}, t("cohort.features.title")), ...apart) : null,
+    boxes.names.length ? told : null,
     h("fieldset", { class: "k" }, h("legend", {}, t("cohort.k")), h("label", {}, automatic, ` ${t("cohort.auto")}`), h("label", {}, chosen, ` ${t("cohort.chosen")} `), k),
     h("div", { class: "go" }, size, ask, run),
   );

@@ -6,17 +6,18 @@ import { call, doing, tell } from "./frame.js";
 const ROLES = ["codes", "id", "patient", "age", "sex", "date", "los", "died", "readmitted", "cost", "site", "discharged", "disposition", "weight", "category", "number", "version", "part", "ignored"];
 const LISTS = ["codes", "category", "number", "ignored"];
 
-// The table of the columns; `known` is what was understood, or why nothing was.
-export function columns(row, known) {
+// The table of the columns; `known` is what was understood, or why nothing was, `boxes` those of features.
+export function columns(row, known, boxes = null) {
   if (!known.columns.length) return null;
   const fixed = row.kind === "builtin" || !row.exact;
-  const lines = grouped(known.columns).map((group) => line(group, fixed));
-  const headers = ["column", "role", "values", "missing", "remark"];
+  const lines = grouped(known.columns).map((group) => line(group, fixed, boxes));
+  const headers = ["column", "role", ...(boxes ? ["feature"] : []), "values", "missing", "remark"];
   return h(
     "section",
     { "aria-labelledby": "columns-title" },
     h("h2", { id: "columns-title" }, t("columns.title")),
     fixed ? null : h("p", { class: "how" }, t("columns.how")),
+    boxes ? h("p", { class: "how" }, t("feature.how")) : null,
     h("table", { class: "plain tight roles" }, h("thead", {}, h("tr", {}, ...headers.map((key) => h("th", { scope: "col", class: key === "missing" ? "num" : null }, t(`columns.${key}`))))), h("tbody", {}, ...lines.map((one) => one.element))),
     fixed ? null : correction(row, known, lines),
   );
@@ -33,7 +34,12 @@ function grouped(all) {
   return groups;
 }
 
-function line(group, fixed) {
+// A covariate with a role of its own goes by that, another by the name of its column.
+function covariateName(one) {
+  return ["category", "number"].includes(one.role) ? one.name : one.role;
+}
+
+function line(group, fixed, boxes) {
   const [first] = group;
   const names = group.map((one) => one.name);
   const label = names.length > 1 ? t("columns.span", { first: names[0], last: names.at(-1), n: count(names.length) }) : names[0];
@@ -43,6 +49,7 @@ function line(group, fixed) {
     {},
     h("th", { scope: "row" }, label),
     h("td", {}, fixed ? t(`role.${first.role}`) : role),
+    boxes ? h("td", {}, group.length > 1 ? null : boxes.of(covariateName(first))) : null,
     h("td", { class: "quiet" }, first.values.join(", ")),
     h("td", { class: "num" }, first.missing ? percent(first.missing) : ""),
     h("td", { class: "quiet" }, said(first.reason)),

@@ -3,6 +3,7 @@
 import { h, t } from "/page/dom.js";
 import { cohortForm } from "./cohort.js";
 import { columns } from "./columns.js";
+import { featureBoxes } from "./features.js";
 import { begin, frame, get, may, page, titleOf, trail } from "./frame.js";
 import { understood } from "./understood.js";
 
@@ -15,8 +16,10 @@ begin(async () => {
 });
 
 async function opened(row) {
-  const halves = h("div", { class: "halves wide" }, may("analyst") ? await cohortForm(row) : null, understood(row));
-  return [halves, columns(row, row.about)];
+  const wanted = new URLSearchParams(window.location.search).getAll("features");
+  const boxes = may("analyst") ? featureBoxes(row.about.covariates.filter((name) => name !== "date"), wanted) : null;
+  const halves = h("div", { class: "halves wide" }, boxes ? await cohortForm(row, boxes) : null, understood(row));
+  return [halves, columns(row, row.about, boxes)];
 }
 
 // A table that could not be read as it is: say why, and let its columns be named.

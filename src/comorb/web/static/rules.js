@@ -1,6 +1,7 @@
 // The definition of a run's cohort in words, with the names of its codes.
 
 import { t } from "/page/dom.js";
+import { columnName } from "/page/outcomes.js";
 import { nameOf } from "./codes.js";
 import { may } from "./frame.js";
 import { counted } from "./view.js";
@@ -30,6 +31,7 @@ export function described(run, names = {}) {
   if (rules.code_map) add("code_map");
   if (rules.chronic) add("chronic");
   if (rules.scores?.length) add("scores", { scores: rules.scores.map((one) => t(`score.${one}`)).join(", ") });
+  if (rules.features?.length) add("features", { names: rules.features.map((word) => columnName(word.split("=")[0])).join(", ") });
   if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
   if (run.merge) add("merge", { a: run.merge[0], b: run.merge[1] });
   if (run.moved !== undefined && run.moved !== 0) add("moved", { n: counted(run.moved) });
@@ -39,7 +41,7 @@ export function described(run, names = {}) {
 // The address of a cohort, which the form for choosing it reads.
 export function addressOf(data, rules, k) {
   const address = new URLSearchParams();
-  for (const name of ["having", "without", "drop_codes", "sex", "scores"]) for (const one of rules[name] ?? []) address.append(name, one);
+  for (const name of ["having", "without", "drop_codes", "sex", "scores", "features"]) for (const one of rules[name] ?? []) address.append(name, one);
   for (const [name, [from, to]] of [["age", rules.age ?? []], ["date", rules.dates ?? []]]) {
     if (from ?? false) address.set(`${name}_from`, from);
     if (to ?? false) address.set(`${name}_to`, to);

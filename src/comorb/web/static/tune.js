@@ -1,6 +1,8 @@
 // Tuning: name, look inside, merge, leave out. Each but a name makes a new run; none is changed.
 
+import { codeCount } from "/page/data.js";
 import { h, t } from "/page/dom.js";
+import { columnName } from "/page/outcomes.js";
 import { ask, call, doing, may, page } from "./frame.js";
 import { viewed } from "./view.js";
 
@@ -17,7 +19,8 @@ export function tuned(run, profile) {
   for (const card of page.querySelectorAll(".card")) card.append(actions(run, profile, Number(card.dataset.cluster)));
   const mark = () => {
     for (const head of page.querySelectorAll("#frequency tbody th, #relevance li[data-code] .entry, #trust .pairs .entry")) {
-      if (!head.querySelector(".leave-out")) head.append(leaveOut(run, profile, Number(head.closest("[data-code]").dataset.code)));
+      const left = head.querySelector(".leave-out") ? null : leaving(run, profile, Number(head.closest("[data-code]").dataset.code));
+      if (left) head.append(leaveOut(run, left));
     }
   };
   mark();
@@ -25,10 +28,18 @@ export function tuned(run, profile) {
   for (const id of ["frequency", "relevance"]) watch.observe(page.querySelector(`#${id}`), { childList: true, subtree: true });
 }
 
-function leaveOut(run, profile, i) {
-  const code = profile.codes[i];
-  const label = t("tune.leave_out", { name: profile.labels[i] });
-  const go = () => again(run, { rules: { ...run.rules, drop_codes: [...(run.rules.drop_codes ?? []), code] } }, `?left_out=${encodeURIComponent(code)}`);
+// What leaves a code out, or the feature that a sign is of, unless the table itself has it as an item.
+function leaving(run, profile, i) {
+  if (i < codeCount(profile)) return { name: profile.labels[i], what: profile.codes[i], rules: { drop_codes: [...(run.rules.drop_codes ?? []), profile.codes[i]] } };
+  const { name } = profile.features.find((one) => one.columns.includes(i));
+  const asked = run.rules.features ?? [];
+  const features = asked.filter((word) => columnName(word.split("=")[0]) !== columnName(name));
+  return features.length < asked.length ? { name: columnName(name), what: name, rules: { features } } : null;
+}
+
+function leaveOut(run, { name, what, rules }) {
+  const label = t("tune.leave_out", { name });
+  const go = () => again(run, { rules: { ...run.rules, ...rules } }, `?left_out=${encodeURIComponent(what)}`);
   return h("button", { type: "button", class: "leave-out", title: label, "aria-label": label, click: doing(go) }, "×");
 }
 

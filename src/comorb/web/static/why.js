@@ -7,19 +7,28 @@ import { viewed } from "./view.js";
 const STRONG = 4;
 
 export function why(run, profile) {
-  const codes = h("textarea", { id: "why-codes", rows: 3, placeholder: "428.0, 585.6, 250.00", spellcheck: "false" });
+  const codes = h("textarea", { id: "why-codes", rows: 3, placeholder: exampleOf(profile), spellcheck: "false" });
   const found = h("div", { role: "status" });
   const go = () => {
-    const given = codes.value.split(/[\s,;]+/).filter(Boolean);
+    const given = codes.value.replace(/\s*=\s*/g, "=").split(/[\s,;]+/).filter(Boolean);
     return show(found, profile, given.length ? call("POST", viewed(`/api/v1/runs/${run.id}/explain`), { codes: given }) : null);
   };
   return section(
     "why",
-    h("div", { class: "field" }, h("label", { for: "why-codes" }, t("why.codes")), codes),
+    h("div", { class: "field" }, h("label", { for: "why-codes" }, t("why.codes")), profile.features?.length ? h("p", { class: "quiet" }, t("why.features")) : null, codes),
     h("p", { class: "controls" }, h("button", { type: "button", class: "primary", click: doing(go) }, t("why.ask"))),
     may("exporter") ? byId(run, profile, found) : null,
     found,
   );
+}
+
+// What may be typed: codes, and values of features where the clusters know any.
+function exampleOf(profile) {
+  const values = (profile.features ?? []).slice(0, 2).map((one) => {
+    if (one.kind === "number" || one.kind === "count") return `${one.name}=${Math.round(one.edges.at(-1) ?? 1)}`;
+    return profile.codes[one.columns.at(-1)];
+  });
+  return [...(profile.source.features ? ["428.0", "585.6"] : []), ...values].join(", ");
 }
 
 // A record by its id from the exported assignments; it can be moved by hand, in a new run.

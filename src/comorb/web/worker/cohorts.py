@@ -151,10 +151,15 @@ def asked_outcomes(data: Data, rules: Rules) -> list[str] | None:
 
 
 def outcomes(data: Data, rules: Rules, cohort: Cohort) -> tuple[str, ...]:
-    """Return the columns to sum up per cluster: those that were asked for, or all."""
+    """Return the columns to sum up per cluster: those that were asked for, or all.
+
+    Features of the clusters are shown by themselves.
+    """
     asked = asked_outcomes(data, rules)
     names = cohort.covariates.column_names
-    return tuple(name for name in names if name != _TRUTH and (asked is None or name in asked))
+    own = {one.name for one in cohort.features.features} if cohort.features else set()
+    free = [name for name in names if name != _TRUTH and name not in own]
+    return tuple(name for name in free if asked is None or name in asked)
 
 
 def check_size(cohort: Cohort, least: int) -> None:
@@ -202,6 +207,7 @@ def understand(task: Understand) -> Plain:
             for i in top
         ],
         "covariates": names,
+        "items": [one.name for one in cohort.asked],
         "sexes": _sexes(cohort, least),
         "age": "age" in names,
         "dates": "date" in names and pa.types.is_date(cohort.covariates["date"].type),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 AGGREGATES = (
     *("report.html", "report.pdf", "profile.csv", "profile.json"),
+    "outcomes.csv",
     *(f"{name}.{end}" for name in charts.CHARTS for end in ("svg", "png")),
 )
 PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
@@ -29,7 +30,7 @@ PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
 
 def write(task: WriteDownload) -> None:
     """Write one download of a run to a file; its name says which."""
-    from comorb.insight.runs.folder import RunFolder, load_profile, save_report
+    from comorb.insight.runs.folder import RunFolder, load_profile, outcome_batch, save_report
     from comorb.insight.views import drawing
     from comorb.records.export import export
     from comorb.storage import write_text
@@ -47,6 +48,8 @@ def write(task: WriteDownload) -> None:
     shown = replace(shown, source=replace(shown.source, title=task.title))
     if name == "profile" and kind == "json":
         write_text(shown.to_json(), path)
+    elif name == "outcomes":
+        export([outcome_batch(shown)], path)
     elif name == "profile":
         export(_table(shown).to_batches(), path)
     elif name == "report":

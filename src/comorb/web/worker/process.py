@@ -9,23 +9,27 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from comorb.errors import ComorbError
+from comorb.web.worker.isolation import Bounds, isolate, resident
 from comorb.web.worker.messages import Counted, Task
 
 if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
 _NO_MEMORY = "There is not enough memory for this; choose fewer records, or ask for more memory."
+_SECONDS = 0.2  # between looks at how much memory a process holds
 _log = logging.getLogger("comorb.worker")
 
 
@@ -51,8 +55,9 @@ class StoppedError(ComorbError):
 class Worker:
     """One process, started when it is first needed; tasks wait for each other."""
 
-    def __init__(self, nice: int = 0, memory: int = 0) -> None:
-        self._nice, self._memory = nice, memory  # bytes; 0 is without a limit
+    def __init__(self, nice: int = 0, bounds: Bounds | None = None) -> None:
+        self._nice, self._bounds = nice, bounds or Bounds()
+        self._folder: Path | None = None
         self._turn = threading.Lock()
         self._state = threading.Lock()
         self.closed = False
@@ -66,10 +71,12 @@ class Worker:
         that the process was ended meanwhile.
         """
         with self._turn:
+            self._empty()
             pipe = self._started()
             try:
                 pipe.send(task)
                 while True:
+                    self._watch(pipe)
                     message = pipe.recv()
                     if isinstance(message, OutOfMemoryError):
                         self.stop()
@@ -85,6 +92,23 @@ class Worker:
                     "The task was stopped before it was done; start it again."
                 ) from None
 
+    def _empty(self) -> None:
+        """End a process that holds much of earlier tasks, so that the next has its whole share."""
+        most, process = self._bounds.resident, self._process
+        if most and process is not None and process.pid and resident(process.pid) > most // 2:
+            self.stop()
+
+    def _watch(self, pipe: Connection) -> None:
+        """Wait for a message; end a process that holds more memory than it may."""
+        most, process = self._bounds.resident, self._process
+        while most and process is not None and not pipe.poll(_SECONDS):
+            if process.pid and resident(process.pid) > most:
+                self.stop()
+                raise OutOfMemoryError(
+                    f"This takes more than {most / 1e9:.3g} GB of memory, which is the most here; "
+                    "choose fewer records or codes, or ask for more memory."
+                )
+
     def warm(self) -> None:
         """Start the process, so that the first task needn't wait for it."""
         self._started()
@@ -97,12 +121,28 @@ class Worker:
                 self._process.join(5)
                 if self._process.is_alive():
                     self._process.kill()
+                    self._process.join(5)
             self._process = None
+            self._remove_folder()
 
     def close(self) -> None:
         """End the process for good."""
         self.closed = True
         self.stop()
+
+    def _new_folder(self) -> str:
+        """Return a folder for what a process needs for a while; it goes with the process."""
+        self._remove_folder()
+        if not self._bounds.folder:
+            return ""
+        self._folder = Path(self._bounds.folder) / token_hex(6)
+        self._folder.mkdir(mode=0o700, parents=True)
+        return str(self._folder)
+
+    def _remove_folder(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
 
     def _started(self) -> Connection:
         with self._state:
@@ -111,7 +151,8 @@ class Worker:
             if self._process is None or not self._process.is_alive() or self._pipe is None:
                 spawn = multiprocessing.get_context("spawn")
                 self._pipe, theirs = spawn.Pipe()
-                given = (theirs, self._nice, self._memory)
+                bounds = replace(self._bounds, folder=self._new_folder())
+                given = (theirs, self._nice, bounds)
                 self._process = spawn.Process(target=_work, args=given, daemon=True)
                 self._process.start()
                 theirs.close()
@@ -126,20 +167,10 @@ def _terminate(process: multiprocessing.process.BaseProcess) -> None:
     process.terminate()
 
 
-def _limit(memory: int) -> None:
-    """Let this process and those that it starts have so many bytes each, where that can be said."""
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    except (ImportError, ValueError, OSError):
-        return
-
-
-def _work(pipe: Connection, nice: int, memory: int = 0) -> None:
+def _work(pipe: Connection, nice: int, bounds: Bounds) -> None:
     """Answer tasks until the other side is gone."""
-    if memory:
-        _limit(memory)
+    if multiprocessing.parent_process():
+        isolate(bounds)
     if hasattr(os, "setsid") and multiprocessing.parent_process():
         os.setsid()
     if hasattr(os, "nice"):

@@ -74,7 +74,9 @@ def _measure(task: messages.MeasureStability) -> tuple[float, ...] | None:
     cohort = cohorts.chosen_cohort(task.run)
     mixture = load_model(RunFolder(task.run.folder).model).mixture
     try:
-        return stability(cohort.matrix, mixture, sample_weight=cohort.weights).jaccard
+        return stability(
+            cohort.matrix, mixture, sample_weight=cohort.weights, features=cohort.features
+        ).jaccard
     except InputError:
         return None
 
@@ -96,7 +98,10 @@ def _explain_record(task: messages.ExplainRecord) -> Plain:
     row = row_of(cohort, task.record)
     ones = cohort.matrix.indices[slice(*cohort.matrix.indptr[row : row + 2])]
     codes = [cohort.codes[i] for i in ones]
-    return _explained(load_profile(task.run.folder), codes)
+    columns = cohort.features.columns() if cohort.features else {}
+    values = {name: column[row] for name, column in columns.items()}
+    known = [f"{name}={one}" for name, one in values.items() if one is not None and one == one]
+    return _explained(load_profile(task.run.folder), [*codes, *known])
 
 
 def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
@@ -149,19 +154,19 @@ def _explained(profile: Profile, codes: list[str]) -> Plain:
     explanation = profile.explain(codes)
     if not explanation.codes:
         raise InputError(
-            "None of these is a diagnosis that the clusters know; give codes such as those in the "
-            "charts above."
+            "None of these is a diagnosis or a feature that the clusters know; give codes such as "
+            "those in the charts above."
         )
     digits = 1 if profile.min_cell else 12
-    places = [profile.codes.index(code) for code in explanation.codes]
+    labels = dict(zip(profile.codes[: profile.n_codes], profile.labels, strict=False))
     absent = explanation.base - explanation.base @ np.nan_to_num(profile.weights)
     return {
         "posterior": explanation.posterior.tolist(),
         "absent": absent.round(digits).tolist(),
         "codes": [
-            {"code": profile.codes[place], "label": profile.labels[place], "speaks": speaks}
-            for place, speaks in zip(
-                places, explanation.contributions.round(digits).tolist(), strict=True
+            {"code": code, "label": labels.get(code, ""), "speaks": speaks}
+            for code, speaks in zip(
+                explanation.codes, explanation.contributions.round(digits).tolist(), strict=True
             )
         ],
         "unknown": list(explanation.unknown),

@@ -27,14 +27,21 @@ export function isUniversal(profile, code) {
   return profile.totals[code] === profile.source.records;
 }
 
+// How many of the profile's codes are codes; those behind them are signs of features.
+export function codeCount(profile) {
+  return Math.min(profile.codes.length, ...(profile.features ?? []).flatMap((one) => one.columns));
+}
+
 // A cluster's colour follows from its number.
 export function colourOf(palette, cluster) {
   return palette.clusters[(cluster.number - 1) % palette.clusters.length];
 }
 
-// The n most frequent codes, without those of every record.
+// The n most frequent codes, without those of every record; signs of features where there are no codes.
 export function commonCodes(profile, n) {
+  const codes = codeCount(profile) || profile.codes.length;
   return profile.codes
+    .slice(0, codes)
     .map((_, i) => i)
     .filter((i) => profile.overall[i] > 0 && !isUniversal(profile, i))
     .sort((a, b) => profile.overall[b] - profile.overall[a] || a - b)
@@ -55,12 +62,13 @@ export function topCodes(profile, cluster, lambda, n) {
     const ranked = profile.ranks[Math.round(lambda * (profile.ranks.length - 1))][cluster];
     return ranked.filter((i) => (profile.low[cluster][i] ?? 0) >= FLOOR).slice(0, n);
   }
+  const codes = codeCount(profile);
   return profile.codes
     .map((_, i) => ({ i, score: relevance(profile, cluster, i, lambda) }))
     .filter(({ i, score }) => {
       if (score === null || isUniversal(profile, i) || profile.counts[cluster][i] < FEWEST) return false;
       const [low] = interval(profile, cluster, i);
-      return low !== null && low >= FLOOR;
+      return low !== null && low >= FLOOR && (i < codes || low > profile.overall[i]);
     })
     .sort((a, b) => b.score - a.score || a.i - b.i)
     .slice(0, n)

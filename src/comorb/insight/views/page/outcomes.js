@@ -5,10 +5,11 @@ import { band, told } from "./data.js";
 
 export function outcomes({ profile }) {
   if (!profile.outcomes.length) return null;
-  return section("outcomes", h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
+  const corrected = profile.outcomes.some((outcome) => outcome.corrected);
+  return section("outcomes", corrected ? h("p", { class: "quiet" }, t("outcomes.corrected")) : null, h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
 }
 
-function figures(profile, outcome) {
+export function figures(profile, outcome) {
   return outcome.values
     .map((value, v) => (outcome.estimate[v].every((x) => x === null) ? null : figure(profile, outcome, value, v)))
     .filter(Boolean);
@@ -16,8 +17,9 @@ function figures(profile, outcome) {
 
 function figure(profile, outcome, value, v) {
   const share = outcome.kind === "share";
-  const highs = outcome.high[v].filter((x) => x !== null);
-  const lows = outcome.low[v].filter((x) => x !== null);
+  const shown = outcome.corrected ?? outcome;
+  const highs = shown.high[v].filter((x) => x !== null);
+  const lows = shown.low[v].filter((x) => x !== null);
   const end = Math.max(...highs, share ? 0.02 : 0) * 1.05;
   const start = share ? 0 : Math.min(0, ...lows) || spanStart(lows, end);
   const at = (x) => (100 * (x - start)) / (end - start || 1);
@@ -25,8 +27,11 @@ function figure(profile, outcome, value, v) {
   const order = [all, ...profile.clusters.keys()];
   const show = (x) => (share ? percent(x, 1) : number(x, 1));
   const rows = order.map((place) => {
-    const estimate = outcome.estimate[v][place];
-    const [low, high] = [outcome.low[v][place], outcome.high[v][place]];
+    const estimate = shown.estimate[v][place];
+    const [low, high] = [shown.low[v][place], shown.high[v][place]];
+    const naive = outcome.estimate[v][place];
+    const differs = outcome.corrected && place !== all && low !== null && (naive < low || naive > high);
+    const beside = differs ? h("span", { class: "differs", title: t("outcomes.naive", { x: show(naive) }) }, "*") : "";
     const marks = place === all ? { class: "overall" } : { "data-cluster": place, vars: { "--c": `var(--cluster-${place})` } };
     const range = low === null ? "" : `${show(low)} – ${show(high)}`;
     return h(
@@ -34,7 +39,7 @@ function figure(profile, outcome, value, v) {
       marks,
       h("th", { scope: "row", title: place === all ? null : profile.clusters[place].name }, place === all ? t("all") : h("span", { class: "chip" }, String(profile.clusters[place].number))),
       h("td", { class: "dot" }, estimate === null ? "" : dot(at(estimate), at(low ?? estimate), at(high ?? estimate))),
-      h("td", { class: "num", title: t("outcomes.known", { n: told(profile, outcome.known[place]) }) }, share ? band(profile, estimate, outcome.counts[v][place], outcome.known[place], 1) : show(estimate)),
+      h("td", { class: "num", title: t("outcomes.known", { n: told(profile, outcome.known[place]) }) }, share ? band(profile, estimate, outcome.counts[v][place], outcome.known[place], 1) : show(estimate), beside),
       h("td", { class: "num quiet" }, range),
     );
   });
@@ -48,11 +53,16 @@ function spanStart(lows, end) {
 }
 
 function title(outcome, value) {
-  const key = `outcome.${outcome.name}`;
-  const plain = outcome.name.replaceAll("_", " ");
-  const name = hasText(key) ? t(key) : plain.charAt(0).toUpperCase() + plain.slice(1);
+  const name = columnName(outcome.name);
   if (outcome.kind === "number") return `${name}: ${t(`outcomes.${value}`)}`;
   return isYes(outcome, value) ? name : `${name}: ${value.replaceAll("_", " ")}`;
+}
+
+// What a column is called on the page: by its role, or by its own name made plain.
+export function columnName(name) {
+  const key = `outcome.${name}`;
+  const plain = name.replaceAll("_", " ");
+  return hasText(key) ? t(key) : plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
 function isYes(outcome, value) {

@@ -5,6 +5,7 @@
 import { again } from "./again.js";
 import { burden } from "./burden.js";
 import { cards } from "./cards.js";
+import { features } from "./features.js";
 import { frequency } from "./frequency.js";
 import { heatmap } from "./heatmap.js";
 import { ledger } from "./ledger.js";
@@ -19,6 +20,7 @@ export const SECTIONS = [
   { id: "frequency", key: "f", chart: "frequency", draw: frequency },
   { id: "relevance", key: "r", draw: relevanceTable },
   { id: "heatmap", key: "m", chart: "heatmap", draw: heatmap },
+  { id: "features", key: "v", draw: features },
   { id: "outcomes", key: "o", draw: outcomes },
   { id: "burden", key: "b", chart: "burden", draw: burden },
   { id: "slices", key: "s", draw: slices },

@@ -1,0 +1,189 @@
+"""Latent class analysis: the figures that a paper prints for each number of classes, in totals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
+from typing import Self
+
+import numpy as np
+
+from comorb.model import traits
+from comorb.model.arrays import Floats
+from comorb.model.blocks import Blocks, Rows, from_csr, map_reduce, rounded
+from comorb.model.choice import Choice, ClassRow
+from comorb.model.em import EMResult, Stopping, em, fine_tolerance
+from comorb.model.mixture import Mixture
+from comorb.model.moments import prevalence
+from comorb.model.prepared import prepared_for
+from comorb.model.start import best_start
+from comorb.model.threads import single_threaded
+
+FEW_ROWS = 20_000  # up to which other starts than the choice's are tried as well
+REACH = 64.0  # nats of entropy a record, at most
+SPREAD = 0.05  # how far apart the halves of a split class start
+
+Tell = Callable[
+    [int, int, int], None
+]  # the number of classes, the draws that are done, of how many
+
+
+@dataclass(frozen=True, eq=False)
+class Sure:
+    """Σ w·p over the records most probably in each class, their weights, and Σ w·entropy."""
+
+    tops: Floats  # (k,)
+    sizes: Floats  # (k,)
+    entropy: float
+
+    def __add__(self, other: Self) -> Sure:
+        return Sure(self.tops + other.tops, self.sizes + other.sizes, self.entropy + other.entropy)
+
+
+@single_threaded
+def latent_classes(
+    choice: Choice, blocks: Blocks, executor: Executor | None = None
+) -> tuple[Choice, dict[int, Mixture]]:
+    """Return a choice with the figures of latent class analysis, and the models they are of.
+
+    For each k the model of the choice, and for few records other starts too, goes on by plain
+    maximum likelihood over all rows. N is the sum of the weights. O(nnz·k) a pass.
+    """
+    first = prevalence(blocks, executor)
+    rows, models = [], {}
+    for row in choice.rows:
+        fitted = fit_classes(blocks, choice.models[row.k], first, executor)
+        models[row.k] = fitted.model.ordered()
+        sure = map_reduce(partial(_sure, models[row.k], blocks.weight), blocks, executor)
+        rows.append(_row(models[row.k], fitted.log_likelihood, sure, row.held_out, row.stability))
+    return replace(choice, classes=tuple(rows)), models
+
+
+def fit_classes(
+    blocks: Blocks, start: Mixture, first: Floats, executor: Executor | None = None
+) -> EMResult:
+    """Return the maximum-likelihood fit from a start, or from others where there are few rows."""
+    k = start.n_components
+    starts = [start]
+    if blocks.n_rows <= FEW_ROWS and k > 1:
+        starts.append(best_start(blocks, k, first, 0.0, executor).model)
+    stopping = Stopping(tol=fine_tolerance(blocks.weight), max_iter=5000)
+    fits = [em(blocks, one, None, stopping, executor) for one in starts]
+    return max(fits, key=lambda fit: fit.log_likelihood)
+
+
+def _sure(model: Mixture, total: float, rows: Rows) -> Sure:
+    posterior = model.posterior(rows)[0]
+    n, k = posterior.shape
+    weights = rows.weights if rows.weights.size else np.ones(n)
+    labels = posterior.argmax(axis=1)
+    top = rounded(weights * posterior[np.arange(n), labels], total)
+    each = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
+    entropy = rounded(weights * each, total * REACH)
+    return Sure(
+        np.bincount(labels, top, k).astype(np.float64),
+        np.bincount(labels, rounded(weights, total), k).astype(np.float64),
+        float(entropy.sum()),
+    )
+
+
+def _row(
+    model: Mixture, likelihood: float, sure: Sure, held_out: float, stability: float
+) -> ClassRow:
+    k, count = model.n_components, model.n_parameters
+    n = float(sure.sizes.sum())
+    precision = np.divide(sure.tops, sure.sizes, out=np.zeros(k), where=sure.sizes > 0)
+    doubt = np.maximum(1 - precision, 1e-12)
+    prior = model.weights / np.maximum(1 - model.weights, 1e-12)
+    odds = (precision / doubt) / np.maximum(prior, 1e-12)
+    entropy = 1 - sure.entropy / (n * np.log(k)) if k > 1 else 1.0
+    return ClassRow(
+        k=k,
+        records=n,
+        log_likelihood=likelihood,
+        parameters=count,
+        aic=-2 * likelihood + 2 * count,
+        bic=-2 * likelihood + count * float(np.log(n)),
+        adjusted_bic=-2 * likelihood + count * float(np.log((n + 2) / 24)),
+        caic=-2 * likelihood + count * (float(np.log(n)) + 1),
+        entropy=float(entropy),
+        smallest=float(sure.sizes.min()),
+        smallest_share=float(sure.sizes.min() / n),
+        sizes=tuple(sure.sizes.tolist()),
+        average_posterior=tuple(precision.tolist()),
+        odds_correct=tuple(np.minimum(odds, 1e6).tolist()) if k > 1 else (),
+        held_out=held_out * n,
+        stability=stability,
+    )
+
+
+def bootstrap_test(
+    choice: Choice,
+    models: dict[int, Mixture],
+    draws: int,
+    seconds: float = np.inf,
+    tell: Tell | None = None,
+) -> Choice:
+    """Return a choice whose classes have the bootstrap likelihood-ratio test against one fewer.
+
+    2(ℓ_k − ℓ_{k−1}) against its values on as many records drawn from the model of k − 1 classes,
+    fitted to again with k − 1 and k classes from warm starts (McLachlan 1987). Draws are made by a
+    hash of that model, so that they are always the same; when ``seconds`` have passed, those that
+    are done count. p = (1 + as large) / (1 + draws).
+    """
+    end = time.monotonic() + seconds
+    rows = []
+    for row in choice.classes:
+        if row.k - 1 not in models or row.k == 1:
+            rows.append(row)
+            continue
+        few, many = models[row.k - 1], models[row.k]
+        before = next(one.log_likelihood for one in choice.classes if one.k == row.k - 1)
+        actual = 2 * (row.log_likelihood - before)
+        larger, done = 0, 0
+        for at in range(draws):
+            if time.monotonic() > end:
+                break
+            larger += _drawn_ratio(few, many, round(row.records), at) >= actual
+            done += 1
+            if tell is not None:
+                tell(row.k, done, draws)
+        p = (1 + larger) / (1 + done) if done else None
+        rows.append(replace(row, ratio=actual, ratio_p=p, ratio_draws=done))
+    return replace(choice, classes=tuple(rows))
+
+
+def _drawn_ratio(few: Mixture, many: Mixture, n: int, turn: int) -> float:
+    """Return 2(ℓ_k − ℓ_{k−1}) on records drawn from the model with fewer classes."""
+    seed = int.from_bytes(sha256(few.key + turn.to_bytes(4, "little")).digest()[:8], "little")
+    rng = np.random.default_rng(seed)
+    matrix, labels = few.sample(n, rng)
+    features = prepared_for(few.variables, few.sample_features(labels, rng))
+    blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], features=features)
+    stopping = Stopping(tol=fine_tolerance(blocks.weight) * 100, max_iter=1000)
+    low = em(blocks, few, None, stopping)
+    starts = [many, *(_split(low.model, place, rng) for place in range(few.n_components))]
+    high = max(em(blocks, one, None, stopping).log_likelihood for one in starts)
+    return 2 * max(high - low.log_likelihood, 0.0)
+
+
+def _split(model: Mixture, place: int, rng: np.random.Generator) -> Mixture:
+    """Return a model in which one class became two, a little apart."""
+    apart = SPREAD * rng.choice([-1.0, 1.0], size=model.n_columns)
+    own = model.means[place]
+    means = np.vstack([model.means, np.clip(own + apart, 0.001, 0.999)])
+    means[place] = np.clip(own - apart, 0.001, 0.999)
+    weights = np.append(model.weights, model.weights[place] / 2)
+    weights[place] /= 2
+    parameters = np.vstack([model.parameters, model.parameters[place]])
+    for variable, at in traits.by_parameters(model.variables):
+        noise = SPREAD * rng.choice([-1.0, 1.0], size=(1, variable.width))
+        parameters[-1:, at] = variable.shifted(model.parameters[place : place + 1, at], noise)
+        parameters[place : place + 1, at] = variable.shifted(
+            model.parameters[place : place + 1, at], -noise
+        )
+    return Mixture(weights / weights.sum(), means, model.variables, parameters)

@@ -1,0 +1,184 @@
+"""Tables: frames, Arrow tables and arrays as columns, and columns as features of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+import numpy as np
+from scipy import sparse
+
+from comorb.errors import InputError
+from comorb.model.arrays import Floats, Mask
+from comorb.model.features import Feature, FeatureTable, Kind, Transform
+from comorb.model.prepared import check_values
+
+MOST_LEVELS = 255
+WHOLE = "whole numbers"
+
+
+def columns_of(table: Any) -> dict[str, Any]:
+    """Return the columns of a table by their names, each an array of any type.
+
+    Frames of pandas and polars, Arrow tables, mappings of columns, a `FeatureTable`, and arrays,
+    whose columns are named x0, x1, …
+    """
+    if isinstance(table, FeatureTable):
+        return table.columns()
+    if isinstance(table, Mapping):
+        names, parts = [*table], [*table.values()]
+    elif hasattr(table, "column_names"):  # Arrow
+        names, parts = table.column_names, [column.to_pylist() for column in table.columns]
+    elif hasattr(table, "iter_columns"):  # polars
+        names, parts = table.columns, [column.to_list() for column in table.iter_columns()]
+    elif hasattr(table, "iloc"):  # pandas
+        names = [str(name) for name in table.columns]
+        parts = [
+            table.iloc[:, at].to_numpy(dtype=object, na_value=None) for at in range(len(names))
+        ]
+    else:
+        values = np.asarray(table)
+        names, parts = [f"x{at}" for at in range(values.shape[1])], [*values.T]
+    check_names(names)
+    return {name: _array(part) for name, part in zip(names, parts, strict=True)}
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a name that stands there twice."""
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise InputError(
+            f"expected columns with different names, got {twice[0]!r} more than once; rename one"
+        )
+
+
+def _array(values: Any) -> Any:
+    """Return a column as an array; what is neither number nor truth stays as it is."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values
+    found = np.empty(len(values), dtype=object)
+    found[:] = list(values)
+    return found
+
+
+def missing_in(column: Any) -> Mask:
+    """Return which cells are missing: None, NaN, NaT or an empty text."""
+    if column.dtype != object:
+        return np.asarray(column != column)
+    blank = [value is None or value != value or value == "" for value in column.tolist()]
+    return np.array(blank, dtype=bool)
+
+
+def check_cells(name: str, column: Any) -> None:
+    """Refuse cells that hold lists, tables and the like."""
+    for value in column.tolist() if column.dtype == object else ():
+        if isinstance(value, dict | list | set | tuple | np.ndarray):
+            raise InputError(
+                f"expected texts and numbers in column {name!r}, got a {type(value).__name__}; "
+                "make a column of each of its parts"
+            )
+
+
+def inferred(column: Any) -> tuple[Kind, str]:
+    """Return the kind of a column without one, and a word on what is in doubt.
+
+    Truths and zeros and ones are binary, texts are categories, and numbers are numbers: whole ones
+    may be counts or categories, which no one can tell but who knows them.
+    """
+    there = column[~missing_in(column)]
+    values = set(there.tolist()) if there.dtype == object else set(np.unique(there).tolist())
+    if all(isinstance(value, bool | np.bool_) for value in values) or values <= {0, 1}:
+        return "binary", ""
+    if any(isinstance(value, str) for value in values):
+        return "category", ""
+    if not all(isinstance(value, int | float | np.number) for value in values):
+        return "category", ""
+    whole = all(float(value).is_integer() for value in values)
+    return "number", WHOLE if whole else ""
+
+
+def feature_of(
+    name: str, column: Any, kind: Kind, transform: Transform = "none"
+) -> tuple[Feature, Floats]:
+    """Return a column as a feature of a kind, and its values; or why it is none."""
+    if kind not in get_args(Kind):
+        raise InputError(
+            f"expected the kind of column {name!r} to be one of {', '.join(get_args(Kind))}, got "
+            f"{kind!r}"
+        )
+    if transform not in get_args(Transform) or (transform != "none" and kind != "number"):
+        raise InputError(
+            f"expected the transform of column {name!r} to be none, log or rank, of a number; got "
+            f"{transform!r} of a {kind}"
+        )
+    if kind in ("category", "binary"):
+        feature, values = _levels(name, column, kind)
+    else:
+        feature, values = Feature(name, kind, (), transform), _numbers(name, column, kind)
+    check_values(feature, values)
+    return feature, values
+
+
+def _numbers(name: str, column: Any, kind: str) -> Floats:
+    there = ~missing_in(column)
+    values = np.full(column.size, np.nan)
+    try:
+        values[there] = column[there].astype(np.float64)
+    except (TypeError, ValueError):
+        wrong = next(value for value in column[there].tolist() if not _is_number(value))
+        raise InputError(
+            f"expected numbers in column {name!r}, a {kind}, got {str(wrong)[:20]!r}; leave the "
+            "cell blank where the value is missing, or make the column a category"
+        ) from None
+    return values
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _levels(name: str, column: Any, kind: Kind) -> tuple[Feature, Floats]:
+    there = ~missing_in(column)
+    texts = [_text(value) for value in column[there].tolist()]
+    levels = sorted(set(texts), key=_order)
+    if kind == "binary":
+        if set(levels) <= {"0", "1"}:
+            levels = ["0", "1"]
+        if len(levels) > 2:
+            raise InputError(
+                f"expected two values in column {name!r}, which is binary, got {len(levels)}; make "
+                "it a category"
+            )
+    if len(levels) > MOST_LEVELS or (len(levels) > 20 and len(levels) > there.sum() / 2):
+        raise InputError(
+            f"expected a few levels in column {name!r}, a {kind}, got {len(levels)} in "
+            f"{int(there.sum())} values; make it a number, or leave it out"
+        )
+    places = {level: float(place) for place, level in enumerate(levels)}
+    values = np.full(column.size, np.nan)
+    values[there] = [places[text] for text in texts]
+    return Feature(name, kind, tuple(levels or ["none"])), values
+
+
+def _text(value: Any) -> str:
+    """Return how a level is written: 1 for 1.0, and True as 1, so that types don't part them."""
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _order(level: str) -> tuple[bool, float, str]:
+    return (False, float(level), level) if _is_number(level) else (True, 0.0, level)
+
+
+def split(X: Any) -> tuple[sparse.csr_array | Any | None, Any]:
+    """Return the codes and the table of what was given: a pair of both, or one of them."""
+    if isinstance(X, tuple | list) and len(X) == 2 and sparse.issparse(X[0]):
+        return X[0], X[1]
+    return (X, None) if sparse.issparse(X) else (None, X)

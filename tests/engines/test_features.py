@@ -1,0 +1,110 @@
+"""Features in a block file: every engine gives the bits of memory."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from comorb import LatentClassModel
+from comorb.engines import blockfile, open_blocks
+from comorb.errors import StorageError
+from comorb.model.choose import hard_labels
+from comorb.model.features import Feature
+from comorb.model.views import gathered
+from tests.model.mixed_rows import mixed_blocks, mixed_rows
+
+SETTINGS = {"n_components": 3, "init": "asvtd", "max_iter": 12, "tol": 0.0}
+
+
+@pytest.fixture(scope="session")
+def rows():
+    return mixed_rows(3000, d=8)
+
+
+def write(path, matrix, table, weights=None, **header):
+    lists = pa.LargeListArray.from_arrays(
+        pa.array(matrix.indptr.astype(np.int64)), pa.array(matrix.indices.astype(np.int32))
+    )
+    columns = {blockfile.CODES: lists} | blockfile.feature_columns(table)
+    if weights is not None:
+        columns[blockfile.WEIGHT] = pa.array(weights)
+    about = {
+        "version": blockfile.VERSION_WITH_FEATURES,
+        "records": matrix.shape[0],
+        "codes": [f"{code:03d}" for code in range(matrix.shape[1])],
+        "features": [feature.to_dict() for feature in table.features],
+    }
+    schema = pa.table(columns).schema
+    with pq.ParquetWriter(path, schema, write_page_checksum=True) as writer:
+        writer.write_table(pa.table(columns), row_group_size=700)
+        writer.add_key_value_metadata({blockfile.HEADER: json.dumps(about | header).encode()})
+    return path
+
+
+@pytest.fixture(scope="session")
+def mixed_file(rows, tmp_path_factory):
+    return write(tmp_path_factory.mktemp("mixed") / "cohort.parquet", *rows[:2])
+
+
+@pytest.fixture(scope="session")
+def inside(rows):
+    return mixed_blocks(*rows[:2])
+
+
+@pytest.fixture(scope="session")
+def mixed_fit(inside):
+    with pytest.warns(match="did not converge"):
+        return LatentClassModel(**SETTINGS).fit_blocks(inside)
+
+
+def test_a_file_holds_the_features_of_memory(mixed_file, inside):
+    blocks = open_blocks(mixed_file)
+    assert len(blocks.loaders) == 5
+    assert blocks.variables == inside.variables
+    assert blocks.reach == inside.reach
+    one, two = gathered(blocks), gathered(inside)
+    assert one.values.tobytes() == two.values.tobytes()
+    assert blocks.loaders[0].size > 0
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+def test_every_engine_gives_the_bits_of_memory(engine, mixed_file, inside, mixed_fit):
+    blocks = open_blocks(mixed_file)
+    model = LatentClassModel(**SETTINGS).fit_blocks(blocks, engine)
+    assert model.traits_.tobytes() == mixed_fit.traits_.tobytes()
+    assert model.means_.tobytes() == mixed_fit.means_.tobytes()
+    assert model.history_.tobytes() == mixed_fit.history_.tobytes()
+    labels = hard_labels(model.mixture_, blocks, engine)
+    assert np.array_equal(labels, hard_labels(mixed_fit.mixture_, inside))
+
+
+def test_weights_in_a_file_enter_what_is_known_of_features(rows, tmp_path):
+    weights = np.random.default_rng(5).uniform(0.1, 4.0, 3000)
+    path = write(tmp_path / "weighted.parquet", *rows[:2], weights)
+    inside = mixed_blocks(*rows[:2], weights)
+    assert open_blocks(path).variables == inside.variables
+
+
+def test_a_model_is_applied_to_another_file(rows, mixed_file, inside, tmp_path):
+    matrix, _, _ = rows
+    other = write(tmp_path / "other.parquet", matrix[:900], mixed_rows(900, seed=9)[1])
+    blocks = open_blocks(other, variables=inside.variables)
+    assert blocks.variables == inside.variables
+    own = open_blocks(other)
+    assert own.variables != inside.variables
+    ages = gathered(blocks).values[:, 0] * inside.variables[0].spread + inside.variables[0].centre
+    np.testing.assert_allclose(ages, mixed_rows(900, seed=9)[1].values[:, 0], atol=1e-9)
+    some = open_blocks(mixed_file, variables=inside.variables[:2])
+    assert gathered(some).values.shape == (3000, 2)
+
+
+def test_metadata_that_name_no_features_are_refused(rows, tmp_path):
+    matrix, table, _ = rows
+    wrong = [Feature("age", "number").to_dict() | {"kind": "colour"}]
+    path = write(tmp_path / "wrong.parquet", matrix, table, features=wrong)
+    with pytest.raises(StorageError, match="names features that make no sense: 'age' is of a kind"):
+        open_blocks(path)

@@ -1,0 +1,114 @@
+"""The tables of latent classes over a cohort, and what is told of few."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from comorb.insight.runs.lca import class_tables, methods_text
+from comorb.model.choose import choose
+from comorb.model.features import Feature, FeatureTable
+from tests.insight.conftest import make_cohort
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return make_cohort()
+
+
+@pytest.fixture(scope="module")
+def choice(cohort):
+    return choose(cohort.blocks(), [1, 2])
+
+
+@pytest.fixture(scope="module")
+def tables(choice, cohort):
+    told = []
+    made = class_tables(choice, cohort, draws=2, tell=lambda progress: told.append(progress.text))
+    assert told[-1] == "Testing 2 classes against 1: draw 2 of 2"
+    return made
+
+
+def test_every_table_is_there(tables):
+    assert list(tables.sheets) == ["fit", "classes", "codes", "residuals"]
+    fit = tables.sheets["fit"]
+    assert fit["k"] == [1, 2]
+    assert fit["entropy"][0] is None
+    assert fit["blrt_p"] == [None, round(1 / 3, 4)]
+    assert sum(tables.sheets["classes"]["n"][1:]) == 600
+    for sheet in tables.sheets.values():
+        assert len({len(column) for column in sheet.values()}) == 1
+
+
+def test_codes_have_ratios_and_exclusivity(tables):
+    codes = tables.sheets["codes"]
+    rows = list(zip(codes["class"], codes["code"], codes["exclusivity"], strict=True))
+    of_diabetes = [exclusivity for _, code, exclusivity in rows if code == "250"]
+    assert sum(of_diabetes) == pytest.approx(1, abs=1e-3)
+    assert max(of_diabetes) > 0.8
+    low, p, high = (np.array(codes[name]) for name in ("low", "probability", "high"))
+    assert ((low <= p) & (p <= high)).all()
+    at = rows.index(next(row for row in rows if row[1] == "428"))
+    assert codes["observed_expected"][at] == pytest.approx(1)
+
+
+def test_methods_for_a_paper(tables):
+    assert tables.methods.startswith(
+        "Latent class models with 1 to 2 classes were fitted by maximum likelihood to 8 binary "
+        "indicators of 600 records (comorb "
+    )
+    assert "the BIC was lowest with 2 (" in tables.methods
+    assert "and 2 were retained by the BIC (relative entropy 0." in tables.methods
+    assert tables.methods.endswith(
+        " A bootstrap likelihood-ratio test with 2 draws of 2 against 1 classes gave p = 0.333."
+    )
+    assert "of 600 records" in methods_text(tables.choice, "8 binary indicators", 11)
+
+
+def test_protected_tables_tell_nothing_of_few(choice, cohort):
+    made = class_tables(choice, cohort, least=100).sheets
+    assert set(made["classes"]["n"]) <= {
+        600,
+        360,
+        350,
+        340,
+        370,
+        380,
+        390,
+        260,
+        250,
+        240,
+        230,
+        220,
+        210,
+    }
+    assert len(made["codes"]["code"]) < 16
+    assert all(count % 10 == 0 for count in made["residuals"]["observed"])
+    hidden = class_tables(choice, cohort, least=500).sheets
+    assert hidden["fit"]["smallest_n"] == [600, None]
+    assert hidden["fit"]["smallest_share"][1] is None
+    assert hidden["classes"]["share"][1:] == [None, None]
+
+
+def test_features_have_a_table_of_their_own_and_take_part_in_the_test():
+    rng = np.random.default_rng(3)
+    plain = make_cohort()
+    group = rng.random(len(plain)) < 0.4
+    age = 50 + 20 * group + rng.normal(size=len(plain))
+    values = np.column_stack([rng.random(len(plain)) < 0.2 + 0.6 * group, age])
+    features = Feature("smoker", "binary", ("no", "yes")), Feature("age", "number")
+    cohort = replace(plain, features=FeatureTable(features, values))
+    made = class_tables(choose(cohort.blocks(), [1, 2]), cohort, draws=1)
+    assert "to 10 indicators of 600 records" in made.methods
+    fit, sheet = made.sheets["fit"], made.sheets["features"]
+    assert fit["parameters"] == [8 + 1 + 2, 1 + 2 * (8 + 1 + 2)]
+    assert fit["blrt_p"] == [None, 0.5]
+    rows = list(zip(sheet["feature"], sheet["value"], sheet["figure"], strict=True))
+    means = sorted(figure for name, value, figure in rows if (name, value) == ("age", "mean"))
+    assert means == pytest.approx([50, 70], abs=0.5)
+    shares = [figure for name, _, figure in rows if name == "smoker"]
+    assert sum(shares) == pytest.approx(2, abs=1e-3)
+    hidden = class_tables(made.choice, cohort, least=100).sheets["features"]
+    assert len(hidden["figure"]) < len(sheet["figure"])

@@ -1,0 +1,228 @@
+"""Files of comorb's own: models, profiles, keys, journals, cohorts and maps, whole and resealed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from comorb.engines import blockfile
+from comorb.engines.journal import FileJournal
+from comorb.insight.profile import cells
+from comorb.insight.profile.profile import Profile
+from comorb.insight.runs.folder import RunFolder, load_profile
+from comorb.insight.runs.run import Request, run
+from comorb.insight.views.report import report
+from comorb.records.archive import CohortFile, as_table, load_cohort, save_cohort
+from comorb.records.codes.own_map import read_map
+from comorb.records.cohort import Cohort
+from comorb.records.datasets import heart_failure
+from comorb.storage import load_model, save_model
+from torture.mutation import json_text, mutated_bytes, mutated_json
+from torture.target import Target, expect
+
+_TITLE = b"comorb model 1\n"
+_SEAL = ',"seal":"'
+_SECRET = bytes(range(32))
+_MAP = b"code;group;name\n428;1;Heart failure\n250*;2;Diabetes\nE11;2;Diabetes\n585-586;3;Kidney\n"
+
+
+def targets() -> list[Target]:
+    """Return a target for each file that comorb writes and reads again."""
+    return [
+        Target("model file", lambda _: [_run().model], _check_model_file, 100_000),
+        Target("model header", lambda _: [_header()], _check_header, 90_000, _mutate_header, guided=True),
+        Target("profile file", lambda _: [_run().profile], _check_profile_file, 60_000),
+        Target("profile document", lambda _: [_run().profile], _check_document, 30_000, _mutate_document),
+        Target("keys", lambda _: [_run().keys], _check_keys, 30_000, _mutate_text),
+        Target("journal", lambda _: [_journal()], _check_journal, 30_000),
+        Target("cohort file", lambda _: [_cohort_file()], _check_cohort_file, 30_000),
+        Target("cohort header", lambda _: [_cohort_header()], _check_cohort_header, 15_000, _mutate_text),
+        Target("map of codes", lambda _: [_MAP], _check_map, 20_000, guided=True),
+    ]
+
+
+class _Files:
+    """The files of one small run."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.model = folder.model.read_bytes()
+        self.profile = folder.profile.read_bytes()
+        self.keys = folder.keys.read_bytes()
+        self.loaded = load_profile(folder.path)
+
+
+@cache
+def small_cohort() -> Cohort:
+    """Return some records of a built-in cohort, with their common codes."""
+    with TemporaryDirectory() as folder:
+        save_cohort(heart_failure(), f"{folder}/whole.parquet")
+        cohort = load_cohort(f"{folder}/whole.parquet", 120).drop_rare(15)
+    return replace(cohort, left_out=cohort.left_out[:3])
+
+
+@cache
+def _run() -> _Files:
+    with TemporaryDirectory() as folder:
+        run(small_cohort(), Request(3, repeats=0, secret=_SECRET, title="torture"), f"{folder}/run")
+        return _Files(RunFolder(f"{folder}/run"))
+
+
+def _check_model_file(data: bytes, folder: Path) -> None:
+    path = folder / "model.comorb"
+    path.write_bytes(data)
+    load_model(path)
+    expect(data == _run().model, "an altered model file was taken")
+
+
+def _header() -> bytes:
+    return _run().model[len(_TITLE) : -32]
+
+
+def _mutate_header(rng: Random, seeds: Sequence[bytes]) -> bytes:
+    text, _, numbers = seeds[0].partition(b"\n")
+    if rng.random() < 0.2:
+        return mutated_bytes(rng, seeds[0])
+    if rng.random() < 0.1:
+        return text + b"\n" + mutated_bytes(rng, numbers)
+    return json_text(mutated_json(rng, json.loads(text))) + b"\n" + numbers
+
+
+def _check_header(data: bytes, folder: Path) -> None:
+    """A resealed model is refused, or is a model that is written and read again the same."""
+    body = _TITLE + data
+    path = folder / "model.comorb"
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    model = load_model(path)
+    expect(all(isinstance(code, str) for code in model.codes), "a code is no text")
+    save_model(model, path)
+    again = load_model(path)
+    expect(again.codes == model.codes and again.run == model.run, "it reads otherwise again")
+
+
+def _check_profile_file(data: bytes, folder: Path) -> None:
+    path = folder / "profile.json"
+    path.write_bytes(data)
+    load_profile(path)
+    expect(data == _run().profile, "an altered profile was taken")
+
+
+def _mutate_document(rng: Random, seeds: Sequence[bytes]) -> bytes:
+    plain = json.loads(seeds[0])
+    del plain["seal"]
+    return json_text(mutated_json(rng, plain))
+
+
+def _check_document(data: bytes, _: Path) -> None:
+    """A resealed profile is refused, or can be written and shown."""
+    text = data.decode("utf-8", "replace").rstrip()
+    sealed = text.rpartition(_SEAL)[0] or text.removesuffix("}")
+    profile = Profile.from_json(
+        f'{sealed}{_SEAL}{hashlib.sha256(sealed.encode()).hexdigest()}"}}'
+    )
+    Profile.from_json(profile.to_json())
+    report(profile)
+
+
+def _mutate_text(rng: Random, seeds: Sequence[bytes]) -> bytes:
+    if rng.random() < 0.3:
+        return mutated_bytes(rng, rng.choice(seeds))
+    return json_text(mutated_json(rng, json.loads(rng.choice(seeds))))
+
+
+def _check_keys(data: bytes, _: Path) -> None:
+    """Keys are refused, or the profile can be protected with them."""
+    cells.attach(_run().loaded, data.decode("utf-8", "replace")).protected(11)
+
+
+@cache
+def _journal() -> bytes:
+    with TemporaryDirectory() as folder:
+        journal = FileJournal(f"{folder}/journal", "data")
+        for number in range(4):
+            journal.keep(bytes([number]) * 32, np.arange(5.0) + number)
+        return Path(folder, "journal").read_bytes()
+
+
+def _check_journal(data: bytes, folder: Path) -> None:
+    """Whole entries at the beginning are known, and no other."""
+    path = folder / "journal"
+    path.write_bytes(data)
+    journal = FileJournal(path, "data")
+    for number in range(4):
+        sums = journal.recall(bytes([number]) * 32)
+        expect(sums is None or sums.tolist() == [number + i for i in range(5)], "an altered E-step")
+    kept = path.read_bytes()
+    expect(kept == data[: len(kept)] or not data, "more than an end was cut off")
+
+
+@cache
+def _cohort_file() -> bytes:
+    with TemporaryDirectory() as folder:
+        save_cohort(small_cohort(), f"{folder}/cohort.parquet")
+        return Path(folder, "cohort.parquet").read_bytes()
+
+
+def contents(cohort: Cohort) -> list[Any]:
+    """Return all that a cohort holds, to compare it with another."""
+    return [
+        cohort.matrix.indptr.tolist(),
+        cohort.matrix.indices.tolist(),
+        cohort.ids.to_pylist(),
+        (cohort.codes, cohort.names, cohort.system, cohort.level, cohort.left_out),
+        cohort.covariates.to_pydict(),
+        cohort.ledger.to_dict(),
+        None if cohort.weights is None else cohort.weights.tolist(),
+        cohort.least_codes,
+    ]
+
+
+@cache
+def _contents() -> list[Any]:
+    return contents(small_cohort())
+
+
+def _check_cohort_file(data: bytes, folder: Path) -> None:
+    """A damaged cohort is refused, or nothing of what it holds has changed."""
+    path = folder / "cohort.parquet"
+    path.write_bytes(data)
+    same = contents(load_cohort(path)) == _contents()
+    expect(same, "a damaged cohort file was read as another cohort")
+
+
+@cache
+def _cohort_header() -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "cohort.parquet")
+        path.write_bytes(_cohort_file())
+        return bytes(pq.read_metadata(path).metadata[blockfile.HEADER])
+
+
+def _check_cohort_header(data: bytes, folder: Path) -> None:
+    """A cohort file with an odd header is refused, or can be read to its end."""
+    path = folder / "cohort.parquet"
+    table = as_table(small_cohort())
+    with pq.ParquetWriter(path, table.schema, write_page_checksum=True) as writer:
+        writer.write_table(table)
+        seal = hashlib.sha256(data).hexdigest().encode()
+        writer.add_key_value_metadata({blockfile.HEADER: data, blockfile.SEAL: seal})
+    file = CohortFile.open(path)
+    file.load()
+    file.blocks()
+    file.digest()
+
+
+def _check_map(data: bytes, folder: Path) -> None:
+    path = folder / "map.csv"
+    path.write_bytes(data)
+    found = read_map(path)
+    expect(len(found.titles) > 0, "a map without groups was taken")
