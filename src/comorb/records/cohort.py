@@ -283,8 +283,13 @@ class Cohort:
             ids=self.ids.slice(start, size),
             covariates=self.covariates.slice(start, size),
             weights=None if self.weights is None else self.weights[rows],
+            features=self._features_at(rows),
             ledger=part_ledger(size, len(self.codes), notes),
         )
+
+    def _features_at(self, rows: slice | Ints) -> FeatureTable | None:
+        table = self.features
+        return None if table is None else replace(table, values=table.values[rows])
 
     def sample(self, most: int) -> tuple[Cohort, int]:
         """Return the records that describe the cohort, and the step between them: here, all."""
@@ -360,9 +365,7 @@ class Cohort:
             ids=self.ids.take(pa.array(rows)),
             covariates=self.covariates.take(pa.array(rows)),
             weights=None if self.weights is None else self.weights[rows],
-            features=None
-            if self.features is None
-            else replace(self.features, values=self.features.values[rows]),
+            features=self._features_at(rows),
             ledger=self.ledger.add("records", rule, len(self), len(rows)),
         )
 
