@@ -16,8 +16,8 @@ SECTIONS = (
     "sureness",
     "relate",
     "protection",
-    "burden",
     "mixed",
+    "burden",
     "scale",
     "relate_scale",
 )
