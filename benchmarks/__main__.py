@@ -14,6 +14,7 @@ SECTIONS = (
     "numbers",
     "sureness",
     "protection",
+    "mixed",
     "scale",
 )
 

@@ -112,9 +112,20 @@ def _alone_and_together(sums: Floats, prior: Prior) -> tuple[Floats, Floats]:
     carriers = np.ascontiguousarray(sums[: prior.present.size].T)
     together = dense.log_marginals(carriers, sizes, prior.present, prior.absent)
     if prior.variables:
-        together += np.triu([_features_with(u, sums, prior) for u in range(sizes.size)])
+        together += _features_together(sums, prior)
     alone = together.diagonal() + gammaln(sizes + 1)
     return alone, together + gammaln(np.add.outer(sizes, sizes) + 1)
+
+
+def _features_together(sums: Floats, prior: Prior) -> Floats:
+    """Return the features' log marginal of each pair united, itself alone, upper triangle."""
+    statistics = sums[prior.present.size : -1]
+    first, second = np.triu_indices(sums.shape[1])
+    both = statistics[:, first] + statistics[:, second] * (first != second)
+    found = np.zeros((sums.shape[1], sums.shape[1]))
+    terms = traits.log_marginal(prior.variables, both, prior.pseudo)
+    found[first, second] = terms.sum(axis=0)
+    return found
 
 
 def _features_with(u: int, sums: Floats, prior: Prior) -> Floats:

@@ -139,10 +139,9 @@ class LatentClassModel(MixtureEstimator):
         return (matrix, table) if self.means_.shape[1] else table, labels
 
     def __sklearn_tags__(self) -> Any:
-        """Say that cells may be missing, and that sparse matrices are codes and not tables."""
+        """Say that cells may be missing."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = False
         return tags
 
     def _blocks_of(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
