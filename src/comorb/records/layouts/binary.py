@@ -37,7 +37,7 @@ def _recognise(columns: Columns) -> Layout | None:
         items = columns.flags or columns.choices
         return columns.layout("binary", items) if items or columns.given.features else None
     if columns.given.features:
-        return columns.layout("binary", columns.flags)
+        return columns.layout("binary", ())
     return columns.layout("binary", columns.choices) if len(columns.choices) > 2 else None
 
 
