@@ -62,7 +62,8 @@ def corrected_shares(
     """Return the shares of the first categories (v, k + 1), with Wilson's intervals.
 
     They are for as many records as have the error of the share, or of one error where the share
-    is nearer to 0 or 1 than that: there few records would seem to have told it. The last column is that of all records, which needs no correction: (3, v) as ``naive``.
+    is nearer to 0 or 1 than that: there few records would seem to have told it. The last column is
+    that of all records, which needs no correction: (3, v) as ``naive``.
     """
     if relation is None:
         return None

@@ -24,7 +24,7 @@ from comorb.insight.profile.feature_models import full_model, given_values, told
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
-from comorb.insight.profile.rules import RuleList
+from comorb.insight.profile.rules import Condition, RuleList
 from comorb.insight.profile.slices import Slices
 from comorb.model.arrays import Floats, Ints
 from comorb.model.tempering import tempered
@@ -149,6 +149,14 @@ class Profile:
     def universal(self) -> tuple[int, ...]:
         """The codes that every record has, as places in ``codes``: they tell nothing apart."""
         return tuple(np.flatnonzero(self.totals == self.source.records).tolist())
+
+    def said(self, condition: Condition) -> str:
+        """Return a condition of a rule in words: a code is had or not, a feature's sign is so."""
+        label = self.labels[condition.code]
+        if condition.code >= self.n_codes:
+            return label if condition.has else f"not {label}"
+        verb = "has" if condition.has else "doesn't have"
+        return f"{verb} {label}"
 
     @property
     def n_codes(self) -> int:
