@@ -24,12 +24,15 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _NAMESPACE = uuid.UUID("6f1b6d0e-6a9a-5c5e-9f0b-1d3c1c5f2a77")
 
 
-def locked(text: str) -> dict[str, tuple[str, list[str]]]:
-    """Return the version and the hashes of the files of each package of a lock."""
+def locked(text: str) -> dict[tuple[str, str], list[str]]:
+    """Return the hashes of the files of each package of a lock, by its name and version.
+
+    A package may have several versions, for one Python each.
+    """
     starts = [*_PINNED.finditer(text)]
     ends = [*(start.start() for start in starts[1:]), len(text)]
     return {
-        canonicalize_name(start[1]): (start[2], sorted(_HASH.findall(text[start.start() : end])))
+        (canonicalize_name(start[1]), start[2]): sorted(_HASH.findall(text[start.start() : end]))
         for start, end in zip(starts, ends, strict=True)
     }
 
@@ -45,13 +48,13 @@ def bill(text: str) -> dict[str, Any]:
         "metadata": {"component": _component("comorb", metadata.version("comorb"), "application")},
         "components": [
             _component(name, version, "library", hashes)
-            for name, (version, hashes) in sorted(packages.items())
+            for (name, version), hashes in sorted(packages.items())
         ],
         "dependencies": [
             {"ref": root, "dependsOn": _needs("comorb", packages)},
             *(
                 {"ref": _reference(name, version), "dependsOn": _needs(name, packages)}
-                for name, (version, _) in sorted(packages.items())
+                for name, version in sorted(packages)
             ),
         ],
     }
@@ -91,7 +94,7 @@ def _licence(name: str) -> list[Any]:
     return [{"license": {"name": each}} for each in sorted(set(named)) or first]
 
 
-def _needs(name: str, packages: dict[str, tuple[str, list[str]]]) -> list[str]:
+def _needs(name: str, packages: dict[tuple[str, str], list[str]]) -> list[str]:
     """Return what a package needs on any machine, without its extras."""
     try:
         wanted = [Requirement(line) for line in metadata.requires(name) or []]
@@ -99,7 +102,7 @@ def _needs(name: str, packages: dict[str, tuple[str, list[str]]]) -> list[str]:
         return []
     plain = [each for each in wanted if "extra" not in str(each.marker or "")]
     names = {canonicalize_name(each.name) for each in plain}
-    return [_reference(each, packages[each][0]) for each in sorted(names & packages.keys())]
+    return [_reference(each, version) for each, version in sorted(packages) if each in names]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from comorb.records.featuring import as_asked
+from comorb.records.asked import as_asked
 from comorb.records.preparation import Preparation
 
 CODES = ("428", "250", "585", "401", "272", "496")

@@ -125,8 +125,10 @@ def test_every_sort_of_table_is_the_same_table(columns, fitted):
     array = np.column_stack([columns["age"], columns["visits"]])
     kinds = {"x0": "number", "x1": "count"}
     named = {"age": "number", "visits": "count"}
-    one = LatentClassModel(2, kinds).fit(array)
-    two = LatentClassModel(2, named).fit(pd.DataFrame(array, columns=["age", "visits"]))
+    one = LatentClassModel(2, kinds, init="asvtd").fit(array)
+    two = LatentClassModel(2, named, init="asvtd").fit(
+        pd.DataFrame(array, columns=["age", "visits"])
+    )
     assert one.traits_.tobytes() == two.traits_.tobytes()
 
 
@@ -171,8 +173,9 @@ def test_order_weights_and_threads_change_nothing(drawn):
 
 
 def test_influence_lets_a_feature_say_less(columns):
-    strong = LatentClassModel(3, KINDS, transforms=LOG).fit(columns)
-    weak = LatentClassModel(3, KINDS, transforms=LOG, influence={"age": 1e-3}).fit(columns)
+    settings = {"transforms": LOG, "init": "asvtd"}
+    strong = LatentClassModel(3, KINDS, **settings).fit(columns)
+    weak = LatentClassModel(3, KINDS, influence={"age": 1e-3}, **settings).fit(columns)
     spread = [np.ptp(model.parameters_["age"]["mean"]) for model in (strong, weak)]
     assert spread[1] < 0.7 * spread[0]
 
@@ -191,7 +194,7 @@ def test_draws_can_be_fitted_again(fitted, drawn):
     again, _ = fitted.sample(500, seed=1)
     assert np.array_equal(table.values, again.values)
     matrix, features, _ = drawn
-    (codes, beside), _ = LatentClassModel(2).fit((matrix, features)).sample(7)
+    (codes, beside), _ = LatentClassModel(2, init="asvtd").fit((matrix, features)).sample(7)
     assert codes.shape == (7, 20)
     assert beside.values.shape == (7, 5)
     assert LatentClassModel(2).fit(matrix).sample(4)[0].shape == (4, 20)
@@ -199,13 +202,13 @@ def test_draws_can_be_fitted_again(fitted, drawn):
 
 def test_what_is_inferred_is_told_in_one_line(columns, capsys):
     plain = {name: columns[name] for name in ("age", "race", "visits", "smoker")}
-    model = LatentClassModel(2, {"age": "number"}).fit(plain)
+    model = LatentClassModel(2, {"age": "number"}, init="asvtd").fit(plain)
     assert capsys.readouterr().err == (
         "kinds inferred: race category, visits number (whole numbers), smoker category; if whole "
         "numbers are counts or categories, say so in kinds\n"
     )
     assert model.kinds_["visits"] == "number"
-    LatentClassModel(2, {name: KINDS[name] for name in plain}).fit(plain)
+    LatentClassModel(2, {name: KINDS[name] for name in plain}, init="asvtd").fit(plain)
     assert capsys.readouterr().err == ""
 
 
@@ -306,6 +309,6 @@ def test_names_and_parameters_that_make_no_sense_are_refused(columns):
 def test_more_clusters_than_columns_can_be_asked_for(columns):
     table = {name: columns[name] for name in ("age", "visits")}
     kinds = {name: KINDS[name] for name in table}
-    assert LatentClassModel(3, kinds).fit(table).weights_.size == 3
+    assert LatentClassModel(3, kinds, init="asvtd").fit(table).weights_.size == 3
     with pytest.raises(InputError, match="from 1 to 8, for 300 rows and 2 columns"):
         LatentClassModel(9, kinds).fit(table)

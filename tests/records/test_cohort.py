@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comorb.errors import InputError, RecordsError
+from comorb.records.asked import Asked
 from comorb.records.ledger import Ledger
 from tests.records.helpers import make
 
@@ -176,3 +177,12 @@ def test_ages_that_stayed_text_can_not_be_compared():
     cohort = make([[1, 0], [0, 1]], age=["adult", "child"])
     with pytest.raises(RecordsError, match="The column 'age' doesn't hold ages that can be"):
         cohort.where(age=(65, None))
+
+
+def test_a_part_has_the_features_of_its_own_records(cohort):
+    mixed = cohort.with_features(Asked("age", "number"))
+    part = mixed.part(0, 1, 2)
+    assert part.ids.to_pylist() == mixed.ids.to_pylist()[1:3]
+    np.testing.assert_array_equal(part.features.values, mixed.features.values[1:3])
+    kept = mixed.among(mixed.ids.slice(1, 2), "some")
+    np.testing.assert_array_equal(kept.features.values, part.features.values)

@@ -7,7 +7,8 @@ import pytest
 from comorb.errors import RecordsError
 from comorb.model.features import Feature
 from comorb.records.archive import CohortFile, load_cohort, save_cohort
-from comorb.records.featuring import MISSING_NOTE, OTHERS, Asked, as_asked, written
+from comorb.records.asked import Asked
+from comorb.records.featuring import MISSING_NOTE, OTHERS
 from comorb.records.preparation import Preparation
 from comorb.records.reading import read_records
 from comorb.records.streaming import write_cohort
@@ -160,32 +161,6 @@ def test_a_feature_that_is_no_column_is_refused_by_name():
         read_records(visits(age=AGES), features=["agee"])
     with pytest.raises(RecordsError, match="there are none"):
         read_records(visits(), features=["age"])
-
-
-@pytest.mark.parametrize("text", ["age=numbr", "=number", "age=count:log", "age=number:cube", "a="])
-def test_a_feature_is_asked_for_in_one_way(text):
-    with pytest.raises(RecordsError, match="Expected a feature as NAME, NAME=KIND"):
-        Asked.parse(text)
-
-
-def test_features_are_asked_for_by_words_that_read_back():
-    asked = as_asked({"age": "number", "los": "number:log"}) + as_asked("sex")
-    assert [written(one) for one in asked] == ["age=number", "los=number:log", "sex"]
-    assert tuple(map(Asked.parse, map(written, asked))) == asked
-    preparation = Preparation(features=asked)
-    assert preparation.words() == [
-        "--feature",
-        "age=number",
-        "--feature",
-        "los=number:log",
-        "--feature",
-        "sex",
-    ]
-    assert Preparation.from_dict(preparation.to_dict()) == preparation
-    fitted = Preparation(
-        features=(Feature("sex", "category", ("F", "M")), Feature("age", "number"))
-    )
-    assert Preparation.from_dict(fitted.to_dict()) == fitted
 
 
 def test_a_column_is_found_by_its_own_name_and_by_its_role():

@@ -264,8 +264,8 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     column: Columns = None,
 ) -> Preparation:
     """Return the preparation that the options ask for."""
+    from comorb.records.asked import as_asked
     from comorb.records.codes.own_map import opened_map
-    from comorb.records.featuring import as_asked
     from comorb.records.preparation import Preparation
 
     return Preparation(

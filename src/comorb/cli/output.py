@@ -109,7 +109,7 @@ def show_profile(summary: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.print(
         f"{summary['title']}: {counted(summary['records'], 'record')} in "
-        f"{counted(summary['k'], 'cluster')}, {counted(summary['codes'], 'different code')}",
+        f"{counted(summary['k'], 'cluster')}, {_columns(summary)}",
         markup=False,
     )
     _show_rules(summary)
@@ -137,6 +137,13 @@ def show_profile(summary: dict[str, Any]) -> None:
         + " Stability: how much of the cluster comes back from parts of the records."
         * stable
     )
+
+
+def _columns(summary: dict[str, Any]) -> str:
+    """Return what the clusters were found by: codes, features or both."""
+    codes, features = summary["codes"], len(summary.get("features", ()))
+    told = [counted(codes, "different code")] if codes or not features else []
+    return " and ".join([*told, *([counted(features, "feature")] if features else [])])
 
 
 def _show_influence(summary: dict[str, Any]) -> None:

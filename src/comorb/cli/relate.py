@@ -31,7 +31,8 @@ def relate(  # noqa: PLR0913 - one parameter for each option
     within: Annotated[
         bool,
         typer.Option(
-            "--within", help="Also regress outcomes that are numbers on the predictors in clusters."
+            "--within",
+            help="Also regress numbers, and yes or no, on the predictors in each cluster.",
         ),
     ] = False,
     method: Annotated[

@@ -150,6 +150,7 @@ def rules_summary(profile: Profile) -> dict[str, Any]:
                 {
                     "code": profile.codes[one.code],
                     "name": profile.labels[one.code],
+                    "says": profile.said(one),
                     "has": one.has,
                     "member": one.member,
                 }

@@ -139,9 +139,8 @@ def show_rule(one: dict[str, Any] | None) -> None:
         console.print("   no rule: too few records, or nothing tells them apart", markup=False)
         return
     for place, condition in enumerate(one["conditions"], 1):
-        verb = "has" if condition["has"] else "doesn't have"
         then = "yes" if condition["member"] else "no"
-        text = f"   {place}. {verb} {condition['name']} ({condition['code']}): {then}"
+        text = f"   {place}. {condition['says']} ({condition['code']}): {then}"
         console.print(text, markup=False)
     console.print(f"   otherwise: {'yes' if one['otherwise'] else 'no'}", markup=False)
     missed = None if one["found"] is None else 1 - one["found"]

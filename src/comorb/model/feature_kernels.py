@@ -110,9 +110,8 @@ def expect_of(
 ) -> tuple[float, float]:
     """Add one block's E-step to ``sums`` and return its log-likelihood in two parts.
 
-    As ``kernels.expect``; the sums are those of the codes with the sizes last (d + 1, k), of the
-    cells (c, k), and Σ r, Σ r·z and Σ r·z² of the numbers (q, 3, k). ``snaps`` are for weights and
-    for squares of numbers, whose sums are bounded in other ways.
+    As ``kernels.expect``: sums of the codes with the sizes last (d + 1, k), of the cells (c, k),
+    and Σ r, Σ r·z, Σ r·z² of the numbers (q, 3, k). ``snaps`` are for weights and for squares.
     """
     indptr, indices, values = rows
     n = indptr.size - 1
@@ -123,12 +122,9 @@ def expect_of(
     sizes = of_codes[of_codes.shape[0] - 1]
     buffers = make_buffers(k)
     joint, totals, density, _ = buffers
-    table = joint.reshape(BATCH, k)
-    places = np.empty((ends.size, BATCH), np.int64)
-    coarse_snap = snap * 2.0**14
-    fine_snap = snap * 2.0**-2
-    coarse = 0.0
-    fine = 0.0
+    table, places = joint.reshape(BATCH, k), np.empty((ends.size, BATCH), np.int64)
+    coarse_snap, fine_snap = snap * 2.0**14, snap * 2.0**-2
+    coarse, fine = 0.0, 0.0
     for start in range(0, n, BATCH):
         exp_joint_of(rows, walk, tables, start, buffers, places)
         for b in range(min(BATCH, n - start)):

@@ -69,6 +69,10 @@ class FeatureTable:
             for feature, column in zip(self.features, self.values.T, strict=True)
         }
 
+    def at(self, rows: Any) -> FeatureTable:
+        """Return the values of some records: places, or a slice of them."""
+        return FeatureTable(self.features, self.values[rows])
+
 
 def _written(feature: Feature, values: Floats) -> Any:
     if not feature.levels:

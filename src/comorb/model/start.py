@@ -199,7 +199,7 @@ def paper_start(blocks: Blocks, k: int, first: Floats, executor: Executor | None
     """
     if not blocks.variables:
         return asvtd(blocks, k, executor)
-    part = thinned(blocks, first, JURY * ROWS, executor)
+    part = distinct(thinned(blocks, first, JURY * ROWS, executor), first, executor)
     view = binarised(part)
     return carried(asvtd(view, k, executor), view, part, Court(part, first, 1.0).prior)
 

@@ -18,8 +18,8 @@ from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.kinds.variable import Variable
+from comorb.records.asked import Asked
 from comorb.records.cohort import Cohort, as_matrix, part_ledger
-from comorb.records.featuring import Asked
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.storage import fingerprint_of, write_whole
 

@@ -22,15 +22,9 @@ from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared_for
+from comorb.records.asked import AnyAsked, Asked
 from comorb.records.codes.systems import systems_by_kind
-from comorb.records.featuring import (
-    AnyAsked,
-    Asked,
-    column_of,
-    decide_all,
-    feature_table,
-    holding,
-)
+from comorb.records.featuring import column_of, decide_all, feature_table, holding
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
@@ -283,6 +277,7 @@ class Cohort:
             ids=self.ids.slice(start, size),
             covariates=self.covariates.slice(start, size),
             weights=None if self.weights is None else self.weights[rows],
+            features=None if self.features is None else self.features.at(rows),
             ledger=part_ledger(size, len(self.codes), notes),
         )
 
@@ -360,9 +355,7 @@ class Cohort:
             ids=self.ids.take(pa.array(rows)),
             covariates=self.covariates.take(pa.array(rows)),
             weights=None if self.weights is None else self.weights[rows],
-            features=None
-            if self.features is None
-            else replace(self.features, values=self.features.values[rows]),
+            features=None if self.features is None else self.features.at(rows),
             ledger=self.ledger.add("records", rule, len(self), len(rows)),
         )
 

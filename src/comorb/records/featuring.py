@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,10 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.arrays import Floats
-from comorb.model.features import Feature, FeatureTable, Kind, Transform
+from comorb.model.features import Feature, FeatureTable, Kind
+from comorb.records.asked import AnyAsked, Asked
 from comorb.records.values import yes_no
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-TRANSFORMS: tuple[Transform, ...] = get_args(Transform)
 LEVELS = 8  # of a category, at most; of more, the most common stay
 OTHERS = "other values"
 ANSWERS = ("no", "yes")
@@ -30,57 +29,6 @@ MISSING_NOTE = (
 )
 _LEAST = 10  # values that a feature needs, or half as many as there are records
 _MANY = 10_000
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A covariate that is to be a feature; its kind is recognised where none is said.
-
-    With ``told`` it was asked for by name; an item of a table may also be left out.
-    """
-
-    name: str
-    kind: Kind | None = None
-    transform: Transform = "none"
-    told: bool = True
-
-    @classmethod
-    def parse(cls, text: str) -> Asked:
-        """Return what NAME, NAME=KIND or NAME=number:TRANSFORM asks for.
-
-        >>> Asked.parse("los=number:log")
-        Asked(name='los', kind='number', transform='log', told=True)
-        """
-        name, sign, rest = text.rpartition("=")
-        if not sign:
-            return cls(text)
-        kind, _, way = rest.partition(":")
-        kinds = [one for one in KINDS if one == kind]
-        ways = [one for one in TRANSFORMS if one == (way or "none")]
-        if not (name and kinds and ways) or (way and kind != "number"):
-            raise RecordsError(
-                f"Expected a feature as NAME, NAME=KIND with a kind out of {', '.join(KINDS)}, or "
-                f"NAME=number:log or NAME=number:rank; got {text!r}."
-            )
-        return cls(name, kinds[0], ways[0])
-
-
-AnyAsked = Asked | Feature
-
-
-def as_asked(features: Mapping[str, str] | Sequence[str] | str) -> tuple[Asked, ...]:
-    """Return what ``{"age": "number"}``, ``["age", "los=number:log"]`` or ``"age"`` asks for."""
-    if isinstance(features, str):
-        features = [features]
-    if isinstance(features, Mapping):
-        features = [f"{name}={kind}" for name, kind in features.items()]
-    return tuple(map(Asked.parse, features))
-
-
-def written(asked: AnyAsked) -> str:
-    """Return the word that asks for a feature on the command line."""
-    kind = f"={asked.kind}" if asked.kind else ""
-    return f"{asked.name}{kind}" + (f":{asked.transform}" if asked.transform != "none" else "")
 
 
 @dataclass(frozen=True)

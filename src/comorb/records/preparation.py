@@ -12,12 +12,12 @@ from typing import Any
 
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.model.features import Feature
+from comorb.records.asked import AnyAsked, Asked, written
 from comorb.records.beside import COVARIATES, Beside, arranged, table_of
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.own_map import CodeMap
 from comorb.records.codes.systems import systems_by_kind
 from comorb.records.cohort import Cohort, Interval, Period
-from comorb.records.featuring import AnyAsked, Asked, written
 from comorb.records.joining import open_joining
 from comorb.records.layouts.dating import dated
 from comorb.records.layouts.description import LISTS, Layout

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from comorb.records.asked import as_asked
 from comorb.records.beside import MAIN
 from comorb.records.codes.own_map import CodeMap, opened_map
 from comorb.records.cohort import Cohort
-from comorb.records.featuring import as_asked
 from comorb.records.layouts.description import Layout
 from comorb.records.layouts.roles import LEAST, ColumnRole
 from comorb.records.ledger import Ledger
@@ -85,22 +85,15 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
     scores : str or sequence of str
         'charlson', 'charlson2011' and 'elixhauser' become covariates, from the full codes.
     features : mapping or sequence of str
-        Covariates that the model learns from beside the codes, each with its kind, as in
-        ``{"age": "number", "sex": "category"}``, or by name alone: 'binary', 'category', 'count'
-        or 'number', which may be 'number:log' or 'number:rank'. Kinds that aren't said are
-        recognised and noted in the ledger.
+        Covariates that the model learns from too, as ``{"age": "number"}`` or ``["age", "sex"]``.
     memory : str, optional
         The most that DuckDB may hold, such as '2GB', before it uses the disk.
 
     Returns
     -------
     Cohort
-        The records that have at least one usable code. The ledger accounts for the others.
-
-    Raises
-    ------
-    RecordsError
-        When the source can't be read whole.
+        The records that have at least one usable code. The ledger accounts for the others. A source
+        that can't be read whole is a `RecordsError`.
 
     Examples
     --------

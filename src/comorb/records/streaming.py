@@ -20,8 +20,9 @@ from comorb.records.archive import (
     header_of,
     write_parts,
 )
+from comorb.records.asked import AnyAsked
 from comorb.records.cohort import Cohort, new_places
-from comorb.records.featuring import AnyAsked, Holding, decide_all, feature_table, holding
+from comorb.records.featuring import Holding, decide_all, feature_table, holding
 from comorb.records.ledger import Ledger
 from comorb.records.parts import open_parts
 from comorb.records.preparation import Preparation

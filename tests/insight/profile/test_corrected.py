@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from comorb.insight.profile.corrected import (
     classification_of,
     classification_rows,
     corrected_again,
+    corrected_shares,
     outcome_rows,
 )
 from comorb.insight.profile.outcomes import summarise
@@ -115,3 +117,14 @@ def test_what_can_not_be_corrected_stands_as_it_is(values):
 def test_an_empty_cluster_has_no_classification():
     assert classification_rows(np.array([[3.0, 0.0], [0.0, 0.0]])) == ()
     assert classification_rows(np.array([[3.0]])) == ()
+
+
+def test_a_share_near_nothing_is_not_told_by_few_records():
+    relation = SimpleNamespace(
+        means=np.array([[0.0005, 0.9995], [0.2, 0.8]]),
+        errors=np.full((2, 2), 0.004),
+        effective=np.array(2000.0),
+    )
+    made = corrected_shares(relation, np.array([[0.1], [0.09], [0.11]]), 1)
+    assert made.high[0, 0] < 0.02
+    np.testing.assert_allclose(made.high[0, 1] - made.low[0, 1], 2 * 1.96 * 0.004, rtol=0.01)

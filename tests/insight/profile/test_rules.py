@@ -69,7 +69,7 @@ def test_a_cluster_of_few_records_has_no_rule() -> None:
     labels = np.zeros(300, dtype=np.int64)
     labels[:20] = 1
     even = np.full(300, 0.5)
-    found = learn_rules(cohort, Assignment(labels, even, even, even, even[:2]), 2)
+    found = learn_rules(cohort, Assignment(labels, even, even, even, even[:2], np.eye(2)), 2)
     assert [one.conditions for one in found] == [found[0].conditions, ()]
     assert np.isnan([found[1].precision, found[1].recall]).all()
     assert found[1].review == found[1].members
@@ -78,7 +78,8 @@ def test_a_cluster_of_few_records_has_no_rule() -> None:
 def test_one_cluster_needs_no_rule() -> None:
     cohort = make_cohort(200)
     even = np.full(200, 1.0)
-    (only,) = learn_rules(cohort, Assignment(np.zeros(200, int), even, even, even, even[:1]), 1)
+    all_in_one = Assignment(np.zeros(200, int), even, even, even, even[:1], np.eye(1))
+    (only,) = learn_rules(cohort, all_in_one, 1)
     assert only.conditions == ()
 
 
@@ -87,4 +88,4 @@ def test_the_first_condition_that_is_met_decides() -> None:
     x = cohort.matrix.toarray().astype(bool)
     conditions = (Condition(1, True, False), Condition(2, False, True))
     rules = RuleList(conditions, False, 0, 0, 0, 0, 0, 0)
-    assert rules.holds(cohort.matrix).tolist() == (~x[:, 1] & ~x[:, 2]).tolist()
+    assert rules.holds(cohort.matrix.tocsc()).tolist() == (~x[:, 1] & ~x[:, 2]).tolist()

@@ -8,6 +8,7 @@ import pytest
 
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile as profile_of
+from comorb.insight.profile.rules import Condition
 from comorb.insight.profile.signs import Signs, part_of
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.latent_class import LatentClassModel
@@ -73,7 +74,7 @@ def test_a_sign_is_relevant_where_it_is_more_common_than_over_all(mixed):
     signs = [[i for i in top if i >= profile.n_codes] for top in tops]
     assert all(signs)
     for j, own in enumerate(signs):
-        assert (profile.low[j, own] > profile.overall[own]).all()
+        assert (profile.low[j, own] >= 1.1 * profile.overall[own]).all()
     assert not any("hba1c" in name for name in profile.cluster_names)
     assert set(profile.common(40)) <= set(range(profile.n_codes))
 
@@ -113,7 +114,12 @@ def test_a_level_of_few_records_is_not_named_in_a_protected_profile():
     table = table.set_column(table.column_names.index("sex"), "sex", pa.array(sexes))
     cohort = PREPARATION.cohort(table)
     model = LatentClassModel(2).fit_blocks(cohort.blocks()).mixture_
-    shown = profile_of(model, cohort, secret=SECRET).protected()
+    full = profile_of(model, cohort, secret=SECRET)
+    for place, yes, no in ((0, "has ", "doesn't have "), (full.n_codes, "", "not ")):
+        label = full.labels[place]
+        assert full.said(Condition(place, True, True)) == yes + label
+        assert full.said(Condition(place, False, True)) == no + label
+    shown = full.protected()
     assert "intersex" not in shown.to_json()
     assert "sex=few 1" in shown.codes
     assert shown.features[1].summary.values[-1] == "other"

@@ -109,11 +109,15 @@ def test_clusters_come_out_again_with_their_features(records, fitted):
 def test_runs_are_compared_by_codes_and_signs(fitted, records, tmp_path):
     plain = replace(REQUEST, preparation=Preparation(at_least=1))
     fit_records(records, tmp_path / "codes", plain)
-    compared = compare_runs(fitted, tmp_path / "codes", 0, True, SECRET)
+    compared = compare_runs(fitted, tmp_path / "codes")
     assert compared.comparison.ari is not None
+    assert compared.followed == 360
     assert set(compared.comparison.codes) == {"250", "272", "401", "428", "496", "585"}
     same = compare_runs(fitted, fitted, 0, True, SECRET)
     assert "sex=F" in same.comparison.codes
+    others = replace(REQUEST, preparation=replace(PREPARATION, without=("496",)))
+    fit_records(records, tmp_path / "others", others)
+    assert compare_runs(fitted, tmp_path / "others").comparison.ari is None
 
 
 def test_clusters_are_merged_by_hand_with_their_features(fitted, records, tmp_path):

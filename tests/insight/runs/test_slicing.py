@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import InputError
+from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.folder import load_profile
 from comorb.insight.runs.run import Request, fit_records
 from comorb.insight.runs.slicing import SliceRequest, asked_slices, slice_run
 from comorb.records.datasets import region
+from comorb.records.featuring import as_asked
 from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 
@@ -55,6 +57,22 @@ def test_models_of_their_own_are_matched(table: pa.Table, run: Path) -> None:
     assert [one.label for one in strata.strata] == list(sliced.slices[0].labels)
     assert strata.test is not None
     assert strata.test.p in (0.25, 0.5, 0.75, 1.0)
+
+
+def test_a_run_with_features_is_sliced_but_not_fitted_again(
+    table: pa.Table, tmp_path: Path
+) -> None:
+    request = Request(2, Preparation(features=as_asked(["age"])), repeats=0, secret=SECRET)
+    made = fit_records(table.slice(0, 900), tmp_path / "run", request)
+    signs = range(made.n_codes, len(made.codes))
+    assert len(signs) > 0
+    asked = asked_slices(["sex"])
+    (found,) = slice_run(tmp_path / "run", table.slice(0, 900), SliceRequest(asked)).slices
+    assert found.counts[:, -1].sum() == made.source.records
+    with pytest.raises(InputError, match="models of slices are of codes alone"):
+        slice_run(tmp_path / "run", table, SliceRequest(asked, refit=True))
+    tally = assign_records(tmp_path / "run", table.slice(0, 900), tmp_path / "again.csv")
+    assert tally.drift.now.mean == pytest.approx(tally.drift.then.mean)  # type: ignore[union-attr]
 
 
 def test_a_column_that_isn_t_there_is_said(table: pa.Table, run: Path) -> None:

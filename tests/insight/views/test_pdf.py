@@ -122,3 +122,19 @@ def test_what_the_clusters_leave_unexplained_is_told(full: Profile) -> None:
         "in 1,200 records; 300 are expected.",
     ]
     assert pdf._unexplained(replace(full, caveats=Caveats())) == []
+
+
+def test_features_stand_with_what_sets_the_clusters_apart(mixed) -> None:
+    profile = mixed[2]
+    (line,) = pdf.influences(profile)
+    assert line.startswith("codes ")
+    assert ", age " in line
+    found = [text for figure in pdf._features(profile) for text in texts(figure)]
+    assert "Other features (with 95% intervals)" in found
+    assert any(text.startswith("Hba1c") for text in found)
+    assert any("4 features" in text for figure in pdf._summary(profile) for text in texts(figure))
+
+
+def test_without_features_nothing_is_said_of_them(full: Profile) -> None:
+    assert pdf.influences(full) == []
+    assert pdf._features(full) == []

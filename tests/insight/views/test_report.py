@@ -188,3 +188,9 @@ def test_the_same_modules_run_as_files_under_a_strict_policy(
 ) -> None:
     document = browse(address)
     assert _relevant(document) == [full.top(j).tolist() for j in range(full.k)]
+
+
+def test_a_report_of_a_mixed_cohort_holds_its_features(mixed) -> None:
+    page = report(mixed[2])
+    assert '"features":[{"name":"age"' in page
+    assert "function features(" in page

@@ -7,6 +7,8 @@ import pytest
 
 from comorb import Mixture, first_step, relate_outcome, relate_predictors
 from comorb.errors import InputError
+from comorb.model.features import Feature
+from comorb.model.kinds.number import Number
 from comorb.model.relating.classification import Part, classify
 from comorb.model.relating.first_step import outcome_moves, predictor_moves
 from tests.model.relating.conftest import classes
@@ -88,6 +90,11 @@ def test_what_does_not_fit_is_refused(fitted):
     step = first_step(model, items)
     with pytest.raises(InputError, match=r"the first step of 300 records and 2 clusters, got one"):
         relate_outcome(posterior[:300], np.arange(300.0), first_step=step)
+    values = np.random.default_rng(1).normal(size=400)
+    number = Number.learned(Feature("age", "number"), values, None, 400.0)
+    mixed = Mixture(model.weights, model.means, (number,), np.ones((2, number.width)))
+    with pytest.raises(InputError, match="with features beside the codes can't be counted yet"):
+        first_step(mixed, items)
     wide = Mixture(np.array([0.5, 0.5]), np.full((2, 1500), 0.5))
     with pytest.raises(InputError, match="3,001 parameters, and the errors of 2,500 at most"):
         first_step(wide, np.zeros((2, 1500)))

@@ -180,7 +180,7 @@ class BurdenSums:
         )
         return Burden(
             records=self.records,
-            share=np.asarray(np.round(share / (share[-1] or 1.0), 9), dtype=np.float64),
+            share=np.round(share / max(float(share[-1]), 1e-300), 9),
             patients=patients,
             columns=tuple(name for name, some in zip(self.columns, held, strict=True) if some),
             known=self.known[held],

@@ -61,13 +61,16 @@ def corrected_shares(
 ) -> Corrected | None:
     """Return the shares of the first categories (v, k + 1), with Wilson's intervals.
 
-    The last column is that of all records, which needs no correction: (3, v) as ``naive``.
+    They are for as many records as have the error of the share, or of one error where the share
+    is nearer to 0 or 1 than that: there few records would seem to have told it. The last column is
+    that of all records, which needs no correction: (3, v) as ``naive``.
     """
     if relation is None:
         return None
     share = np.clip(relation.means[:, :shown], 0, 1).T
-    spread = relation.errors[:, :shown].T ** 2
-    known = np.where(spread > 0, share * (1 - share) / np.where(spread > 0, spread, 1), 0)
+    error = np.minimum(relation.errors[:, :shown].T, 0.5)
+    inside = np.clip(share, error, 1 - error)
+    known = np.divide(inside * (1 - inside), error**2, out=np.zeros_like(share), where=error > 0)
     size = np.where(known > 0, known, relation.effective)
     figures = (share, *wilson(share, size))
     return Corrected(

@@ -114,7 +114,11 @@ def _own(system: str) -> str:
 
 def _joined(picks: Sequence[str]) -> str:
     """Return the names in one line; but the first begin with a small letter, unless acronyms."""
-    small = [text if text[1:2].isupper() else text[:1].lower() + text[1:] for text in picks[1:]]
+    whole = [text[1:].partition(" ")[0] for text in picks]
+    small = [
+        text if any(map(str.isupper, first)) else text[:1].lower() + text[1:]
+        for text, first in zip(picks[1:], whole[1:], strict=True)
+    ]
     return ", ".join([*picks[:1], *small])
 
 

@@ -24,7 +24,7 @@ from comorb.insight.profile.feature_models import full_model, given_values, told
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
-from comorb.insight.profile.rules import RuleList
+from comorb.insight.profile.rules import Condition, RuleList
 from comorb.insight.profile.slices import Slices
 from comorb.model.arrays import Floats, Ints
 from comorb.model.tempering import tempered
@@ -33,6 +33,7 @@ from comorb.records.codes.system import LEVELS
 from comorb.records.codes.systems import SYSTEMS, systems_by_kind
 
 FLOOR, FEWEST, NAMING = 0.02, 5, 0.5
+MORE = 1.1  # times as common as over all a sign is at least, to be relevant
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +150,14 @@ class Profile:
         """The codes that every record has, as places in ``codes``: they tell nothing apart."""
         return tuple(np.flatnonzero(self.totals == self.source.records).tolist())
 
+    def said(self, condition: Condition) -> str:
+        """Return a condition of a rule in words: a code is had or not, a feature's sign is so."""
+        label = self.labels[condition.code]
+        if condition.code >= self.n_codes:
+            return label if condition.has else f"not {label}"
+        verb = "has" if condition.has else "doesn't have"
+        return f"{verb} {label}"
+
     @property
     def n_codes(self) -> int:
         """How many of ``codes`` are codes: the others are signs of features."""
@@ -200,7 +209,7 @@ class Profile:
         -------
         ndarray of int
             Without universal codes and those that are not told. A sign of a feature, of which
-            every record has one, is there where it is surely more common than over all.
+            every record has one, is there where it is surely a tenth more common than over all.
         """
         if not 0 <= cluster < self.k:
             raise InputError(f"expected a cluster from 0 to {self.k - 1}, got {cluster}")
@@ -212,7 +221,7 @@ class Profile:
         low = self.low[cluster]
         scores[list(self.universal)] = np.nan
         scores[~((low >= floor) & (self.counts[cluster] >= FEWEST))] = np.nan
-        scores[self.n_codes :][low[self.n_codes :] <= self.overall[self.n_codes :]] = np.nan
+        scores[self.n_codes :][low[self.n_codes :] < MORE * self.overall[self.n_codes :]] = np.nan
         order = np.argsort(-scores, kind="stable")
         return np.asarray(order[: min(n, int(np.sum(~np.isnan(scores))))])
 

@@ -7,10 +7,12 @@ says what the others are. It is learned on one half of the records and judged on
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from comorb.insight.profile.assignment import Assignment
 from comorb.model.arrays import Floats, Ints, Keys, Mask
@@ -60,16 +62,19 @@ class RuleList:
     recall: float  # weighted: how many of the cluster it finds
     cells: RuleCells | None = None
 
-    def holds(self, matrix: csr_array[Any]) -> Mask:
+    def holds(self, columns: csc_array[Any]) -> Mask:
         """Return which records the list puts into the cluster."""
-        said = np.full(matrix.shape[0], self.otherwise)
-        columns = matrix.tocsc()
+        said = np.full(columns.shape[0], self.otherwise)
         for condition in reversed(self.conditions):
-            met = np.zeros(matrix.shape[0], dtype=bool)
-            start, end = columns.indptr[condition.code], columns.indptr[condition.code + 1]
-            met[columns.indices[start:end]] = True
-            said[met == condition.has] = condition.member
+            said[_having(columns, condition.code) == condition.has] = condition.member
         return said
+
+
+def _having(columns: csc_array[Any], code: int) -> Mask:
+    """Return which records have a code."""
+    having = np.zeros(columns.shape[0], dtype=bool)
+    having[columns.indices[columns.indptr[code] : columns.indptr[code + 1]]] = True
+    return having
 
 
 def learn_rules(
@@ -85,16 +90,17 @@ def learn_rules(
     drawn = _drawn(cohort)
     learned, judged = drawn < min(0.5, LEARNED / len(cohort)), drawn >= 0.5
     halves = np.flatnonzero(learned), np.flatnonzero(judged)
-    matrix = cohort.matrix[halves[0]].astype(np.float64).tocsr()
+    first, second = (cohort.matrix[half].tocsc() for half in halves)
     lists = []
     for cluster in range(k):
         member = assigned.labels == cluster
         enough = all(int(member[half].sum()) >= FEWEST for half in halves)
         grown: tuple[tuple[Condition, ...], bool] = ((), False)
         if enough and k > 1:
-            grown = _grow(matrix, member[halves[0]], weights[halves[0]])
+            own = weights[halves[0]] * member[halves[0]]
+            grown = _Search(first, own, weights[halves[0]] - own).best()
         draft = RuleList(*grown, 0.0, 0.0, 0.0, 0.0, np.nan, np.nan)
-        lists.append(_judged(draft, cohort, halves[1], member, assigned.top, weights, keys))
+        lists.append(_judged(draft, second, halves[1], member, assigned.top, weights, keys))
     return tuple(lists)
 
 
@@ -118,30 +124,77 @@ class _Grown:
     otherwise: bool
 
 
-def _grow(
-    matrix: csr_array[Any], member: Mask, weights: Floats
-) -> tuple[tuple[Condition, ...], bool]:
-    """Return the conditions of a list and what it says of the others, by a beam search."""
-    inside, outside = weights * member, weights * ~member
-    all_inside = float(inside.sum())
-    start = np.ones(member.size, dtype=bool)
-    best = _Grown((), start, 0.0, 0.0, 0.0, False)
-    beam = [best]
-    for _ in range(MOST):
-        grown: list[tuple[float, tuple[int, ...], _Grown, Condition]] = []
-        for place, one in enumerate(beam):
-            for score, condition in _next(matrix, one, inside, outside, all_inside):
-                key = (place, condition.code, int(condition.has), int(condition.member))
-                grown.append((-score, key, one, condition))
-        grown.sort(key=lambda found: (found[0], found[1]))
-        beam = [
-            _followed(matrix, one, condition, inside, outside, all_inside)
-            for _, _, one, condition in grown[:BEAM]
-        ]
-        if not beam or beam[0].score < best.score + GAIN:
-            break
-        best = beam[0]
-    return _plainly(best.conditions, best.otherwise)
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The records that a list is learned from, and their weight in the cluster and outside."""
+
+    columns: csc_array[Any]
+    inside: Floats
+    outside: Floats
+
+    def best(self) -> tuple[tuple[Condition, ...], bool]:
+        """Return the conditions of a list and what it says of the others, by a beam search."""
+        best = _Grown((), np.ones(self.inside.size, dtype=bool), 0.0, 0.0, 0.0, False)
+        beam = [best]
+        for _ in range(MOST):
+            grown: list[tuple[float, tuple[int, ...], _Grown, Condition]] = []
+            for place, one in enumerate(beam):
+                for score, condition in self._next(one):
+                    key = (place, condition.code, int(condition.has), int(condition.member))
+                    grown.append((-score, key, one, condition))
+            grown.sort(key=lambda found: (found[0], found[1]))
+            beam = [self._followed(one, condition) for _, _, one, condition in grown[:BEAM]]
+            if not beam or beam[0].score < best.score + GAIN:
+                break
+            best = beam[0]
+        return _plainly(best.conditions, best.otherwise)
+
+    @cached_property
+    def _members(self) -> float:
+        return float(self.inside.sum())
+
+    @cached_property
+    def _rare(self) -> Mask:
+        return np.asarray(np.diff(self.columns.indptr) < COMMON * self.inside.size)
+
+    def _next(self, one: _Grown) -> list[tuple[float, Condition]]:
+        """Return the best of the conditions that may come next, with the F1 of the longer list."""
+        rests = (self.inside * one.left, self.outside * one.left)
+        has_in, has_out = (np.asarray(self.columns.T @ rest) for rest in rests)
+        sum_in, sum_out = (float(rest.sum()) for rest in rests)
+        barred = self._rare.copy()
+        barred[[condition.code for condition in one.conditions]] = True
+        found = []
+        for has, member in product((True, False), (True, False)):
+            met_in, met_out = (has_in, has_out) if has else (sum_in - has_in, sum_out - has_out)
+            kept_in, kept_out = (met_in, met_out) if member else (0.0, 0.0)
+            alone = _f1(one.found + kept_in, one.wrong + kept_out, self._members)
+            with_rest = _f1(
+                one.found + kept_in + sum_in - met_in,
+                one.wrong + kept_out + sum_out - met_out,
+                self._members,
+            )
+            scores = np.where(barred, -1.0, np.maximum(alone, with_rest))
+            found += [
+                (round(float(scores[code]), 12), Condition(code, has, member))
+                for code in np.argsort(-scores, kind="stable")[:BEAM].tolist()
+                if scores[code] >= 0
+            ]
+        return found
+
+    def _followed(self, one: _Grown, condition: Condition) -> _Grown:
+        """Return the list with one more condition."""
+        met = one.left & (_having(self.columns, condition.code) == condition.has)
+        left = one.left & ~met
+        found, wrong = one.found, one.wrong
+        if condition.member:
+            found += float(self.inside[met].sum())
+            wrong += float(self.outside[met].sum())
+        alone = float(_f1(found, wrong, self._members))
+        others = float(self.inside[left].sum()), float(self.outside[left].sum())
+        rest = float(_f1(found + others[0], wrong + others[1], self._members))
+        conditions = (*one.conditions, condition)
+        return _Grown(conditions, left, found, wrong, max(alone, rest), rest > alone)
 
 
 def _plainly(
@@ -154,65 +207,13 @@ def _plainly(
     return conditions, otherwise
 
 
-def _next(
-    matrix: csr_array[Any], one: _Grown, inside: Floats, outside: Floats, all_inside: float
-) -> list[tuple[float, Condition]]:
-    """Return the best of the conditions that may come next, each with the F1 of the longer list."""
-    rest_in, rest_out = inside * one.left, outside * one.left
-    has_in, has_out = (np.asarray(matrix.T @ rest) for rest in (rest_in, rest_out))
-    sum_in, sum_out = float(rest_in.sum()), float(rest_out.sum())
-    used = {condition.code for condition in one.conditions}
-    rare = np.diff(matrix.tocsc().indptr) < COMMON * matrix.shape[0]
-    found = []
-    for has in (True, False):
-        met_in, met_out = (has_in, has_out) if has else (sum_in - has_in, sum_out - has_out)
-        for member in (True, False):
-            kept_in, kept_out = (met_in, met_out) if member else (0.0, 0.0)
-            alone = _f1(one.found + kept_in, one.wrong + kept_out, all_inside)
-            with_rest = _f1(
-                one.found + kept_in + sum_in - met_in,
-                one.wrong + kept_out + sum_out - met_out,
-                all_inside,
-            )
-            scores = np.maximum(alone, with_rest)
-            scores[rare] = -1.0
-            scores[list(used)] = -1.0
-            found += [
-                (round(float(scores[code]), 12), Condition(code, has, member))
-                for code in np.argsort(-scores, kind="stable")[:BEAM].tolist()
-            ]
-    return found
-
-
-def _followed(
-    matrix: csr_array[Any],
-    one: _Grown,
-    condition: Condition,
-    inside: Floats,
-    outside: Floats,
-    all_inside: float,
-) -> _Grown:
-    column = np.asarray(matrix[:, [condition.code]].todense()).ravel() > 0
-    met = one.left & (column == condition.has)
-    left = one.left & ~met
-    found, wrong = one.found, one.wrong
-    if condition.member:
-        found, wrong = found + float(inside[met].sum()), wrong + float(outside[met].sum())
-    alone = float(_f1(found, wrong, all_inside))
-    rest = float(
-        _f1(found + float(inside[left].sum()), wrong + float(outside[left].sum()), all_inside)
-    )
-    conditions = (*one.conditions, condition)
-    return _Grown(conditions, left, found, wrong, max(alone, rest), rest > alone)
-
-
 def _f1(found: Floats | float, wrong: Floats | float, members: float) -> Floats:
     return np.asarray(2 * found / np.maximum(found + wrong + members, 1e-300))
 
 
 def _judged(
     rule: RuleList,
-    cohort: Cohort,
+    columns: csc_array[Any],
     rows: Ints,
     member: Mask,
     top: Floats,
@@ -220,7 +221,7 @@ def _judged(
     keys: Keys | None,
 ) -> RuleList:
     """Return a list with its figures on records that it was not learned from."""
-    holds = rule.holds(cohort.matrix[rows]) if rule.conditions else np.zeros(rows.size, dtype=bool)
+    holds = rule.holds(columns) if rule.conditions else np.zeros(rows.size, dtype=bool)
     own, w = member[rows], weights[rows]
     sets = (holds, holds & own, own, own & (top[rows] < REVIEW))
     cells = None

@@ -81,7 +81,8 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
                 yield assignment_rows(ids, part, saved.numbers)
 
         export(batches(), path, force)
-        found = density(saved.mixture, cohort.blocks(), executor, place)
+        blocks = cohort.blocks(saved.mixture.variables)
+        found = density(saved.mixture, blocks, executor, place)
         changed = drift(saved, sizes / max(sizes.sum(), 1), *found)
         return Tally(saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown, changed)
 

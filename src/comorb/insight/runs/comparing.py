@@ -39,7 +39,7 @@ def compare_runs(
     """
     profiles = load_profile(one), load_profile(two)
     if follow is None:
-        follow = profiles[0].source.digest == profiles[1].source.digest
+        follow = _same_records(*profiles)
     shared = _shared_records(RunFolder(one), RunFolder(two)) if follow else None
     labels, keys, followed = None, None, None
     if shared is not None and len(shared) >= max(min_cell, 2):
@@ -51,6 +51,17 @@ def compare_runs(
         if shared is not None and labels is not None:
             keys = keys_of(shared["id"].to_pylist(), secret or own_secret())
     return Compared(*profiles, compare(*profiles, labels, keys), followed)
+
+
+def _same_records(one: Profile, two: Profile) -> bool:
+    """Tell whether two runs are on the same records: by their features too, or by codes alone."""
+    if one.source.digest == two.source.digest or not (one.features or two.features):
+        return one.source.digest == two.source.digest
+    counted = [
+        (run.source.records, dict(zip(run.codes[: run.n_codes], run.totals.tolist(), strict=False)))
+        for run in (one, two)
+    ]
+    return counted[0] == counted[1]
 
 
 def _shared_records(one: RunFolder, two: RunFolder) -> pa.Table | None:

@@ -50,7 +50,7 @@ class Question:
     outcomes: tuple[str, ...] = ()
     predictors: tuple[str, ...] = ()
     survival: tuple[str, str] | None = None  # the time and whether it ended with the event
-    within: bool = False  # also regress each number on the predictors, within clusters
+    within: bool = False  # also regress numbers, and shares of two, on the predictors in clusters
     method: Method = "bch"
     reference: int | None = None  # the number of the cluster that others are held against
 
@@ -199,7 +199,7 @@ def _outcomes(
         notes += relation.notes
         counts = np.column_stack([own.counts, own.categories])
         lines = None
-        if question.within and design.columns and not one.values:
+        if question.within and design.columns and len(one.values) in (0, 2):
             try:
                 lines = regression.relate(one.column, design, classification, reach, fold)
             except InputError as error:

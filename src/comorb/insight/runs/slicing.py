@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from comorb.engines import open_engine
+from comorb.errors import InputError
 from comorb.insight.profile.cutting import By, cut
 from comorb.insight.profile.gathering import SLICED, Gathering
 from comorb.insight.profile.keys import own_secret
@@ -74,7 +75,12 @@ def slice_run(
     """
     saved = load_run_model(run)
     fitted = Preparation.from_dict(saved.preparation)
-    asked = fitted.for_new_records(saved.system, request.reading)
+    features = [variable.feature for variable in saved.mixture.variables]
+    if features and request.refit:
+        raise InputError(
+            "models of slices are of codes alone, and this run has features too; leave --refit out"
+        )
+    asked = fitted.for_new_records(saved.system, request.reading, features=features)
     weight = request.reading.layout.weight if request.reading else fitted.layout.weight
     asked = replace(asked, layout=replace(asked.layout, weight=weight))
     with (

@@ -72,16 +72,7 @@ def stability(
     check_places(X)
     rows = _Records(binary_csr(X), sample_weight, features)
     n, k = rows.matrix.shape[0], model.n_components
-    if not 0.5 < share < 1 or repeats < 1:
-        raise InputError(
-            f"expected a share between 0.5 and 1 and at least one repeat, "
-            f"got share={share:g} and repeats={repeats}"
-        )
-    if n * (2 * share - 1) < 2 * k:
-        raise InputError(
-            f"two parts of {share:.0%} of {n} records share about {n * (2 * share - 1):.0f}, too "
-            f"few to compare {k} clusters; use more records, a larger share or fewer clusters"
-        )
+    _check(n, k, share, repeats)
     blocks = rows.seen_by(model)
     whole = hard_labels(model, blocks) if labels is None else labels
     drawn = (chances(blocks, prevalence(blocks), None) * 2.0**53).astype(np.uint64)
@@ -97,6 +88,20 @@ def stability(
         ]
     means = np.mean(overlaps, axis=0)
     return Stability(float(np.mean(aris)), tuple(aris), tuple(float(mean) for mean in means))
+
+
+def _check(n: int, k: int, share: float, repeats: int) -> None:
+    """Refuse parts that can't be compared."""
+    if not 0.5 < share < 1 or repeats < 1:
+        raise InputError(
+            f"expected a share between 0.5 and 1 and at least one repeat, "
+            f"got share={share:g} and repeats={repeats}"
+        )
+    if n * (2 * share - 1) < 2 * k:
+        raise InputError(
+            f"two parts of {share:.0%} of {n} records share about {n * (2 * share - 1):.0f}, too "
+            f"few to compare {k} clusters; use more records, a larger share or fewer clusters"
+        )
 
 
 @dataclass(frozen=True, eq=False)

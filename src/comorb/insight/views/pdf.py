@@ -89,6 +89,8 @@ def _summary(profile: Profile) -> list[Figure]:
     height = 0.92 - 0.045 * (len(title) - 1)
     figure.text(_LEFT, height, "\n".join(title), fontsize=20, fontweight="bold")
     facts = [f"{source.records:,} records", f"{source.features:,} codes", f"{profile.k} clusters"]
+    if profile.features:
+        facts.insert(2, f"{len(profile.features)} features")
     if source.weight is not None:
         facts.append(f"standing for {source.weight:,.0f} patients")
     figure.text(_LEFT, height - 0.045, "   ·   ".join(facts), fontsize=12)

@@ -93,8 +93,7 @@ def rule_pages(profile: Profile, page: Page) -> list[Figure]:
             left, height = _LEFT + 0.31 * (place % 3), 0.87 - 0.42 * (place // 3)
             lines = [(text, "bold") for text in named(cluster, 40, 2)]
             for number, one in enumerate(rules.conditions, 1):
-                verb = "has" if one.has else "doesn't have"
-                text = f"{number}. {verb} {profile.labels[one.code]}: {_answer(one.member)}"
+                text = f"{number}. {profile.said(one)}: {_answer(one.member)}"
                 lines += [(part, "normal") for part in wrap(text, 48, subsequent_indent="    ")]
             lines.append((f"otherwise: {_answer(rules.otherwise)}", "normal"))
             missed = "few" if isnan(rules.recall) else f"{1 - rules.recall:.0%}"

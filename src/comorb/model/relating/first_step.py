@@ -57,6 +57,11 @@ def first_step(model: Mixture, X: Any, *, sample_weight: Any = None) -> FirstSte
             f"the model has {k * d + k - 1:,} parameters, and the errors of {LARGEST:,} at most "
             "can be counted; leave first_step out, or fit fewer codes"
         )
+    if model.variables:
+        raise InputError(
+            "the errors of a model with features beside the codes can't be counted yet; leave "
+            "first_step out"
+        )
     x = binary_csr(X).toarray().astype(np.float64)
     if x.shape[1] != d:
         raise InputError(f"expected the {d} columns that the model was fitted to, got {x.shape[1]}")

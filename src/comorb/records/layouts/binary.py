@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.model.features import Kind
-from comorb.records.featuring import Asked
+from comorb.records.asked import Asked
 from comorb.records.layouts.columns import FEW, Columns
 from comorb.records.layouts.covariates import shown_names
 from comorb.records.layouts.description import Layout
@@ -37,7 +37,7 @@ def _recognise(columns: Columns) -> Layout | None:
         items = columns.flags or columns.choices
         return columns.layout("binary", items) if items or columns.given.features else None
     if columns.given.features:
-        return columns.layout("binary", columns.flags)
+        return columns.layout("binary", ())
     return columns.layout("binary", columns.choices) if len(columns.choices) > 2 else None
 
 

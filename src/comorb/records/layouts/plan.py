@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from comorb.errors import RecordsError
+from comorb.records.asked import Asked
 from comorb.records.codes.coding import Coding
 from comorb.records.codes.editions import PROBABLY
 from comorb.records.codes.systems import PROCEDURES, edition
 from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.featuring import Asked
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.covariates import shown_names, weights_of

@@ -19,7 +19,7 @@ from comorb.records.values import TIME, read_dates, yes_no
 
 WITHIN = 30  # days after a discharge in which a new visit is a readmission
 SUMMED = "summed over the visits of a patient"
-_ROW, _KEY, _DAY, _END = " row of the file", " visit", " first day", " last day"
+_ROW = " row of the file"
 _FORMATS = (
     *("%Y-%m-%d", "%Y%m%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"),
     *("%d-%m-%Y", "%m-%d-%Y", "%d%b%Y", "%d-%b-%Y"),
@@ -113,7 +113,9 @@ def _by_patient(source: OpenedSource, plan: Plan, day: str | None) -> Plan:
     numbered = f"SELECT *, row_number() OVER () AS {quoted(_ROW)} FROM {table.sql}"
     parts = [f"{key} AS key", f"any_value({patient}) AS patient"]
     parts += [f"min({day or 'NULL::DATE'}) AS day", f"max({end or 'NULL::DATE'}) AS ended"]
-    parts += [f"max({_number(table, name)}) AS sum_{i}" for i, name in enumerate(columns)]
+    parts += [
+        f"max(TRY_CAST({quoted(name)} AS DOUBLE)) AS sum_{i}" for i, name in enumerate(columns)
+    ]
     parts += [f"bool_or({sql}) AS flag_{role}" for role, sql in flags.items()]
     visits = (
         f"SELECT {', '.join(parts)} FROM ({numbered}) WHERE {patient} IS NOT NULL "
@@ -224,10 +226,6 @@ def _flags(source: OpenedSource, plan: Plan) -> dict[str, str]:
                 f"CASE WHEN {text} IN ({listed}) THEN true WHEN {text} IN ({others}) THEN false END"
             )
     return found
-
-
-def _number(table: SourceTable, name: str) -> str:
-    return f"TRY_CAST({quoted(name)} AS DOUBLE)"
 
 
 def _day(source: OpenedSource, table: SourceTable, name: str | None) -> str | None:

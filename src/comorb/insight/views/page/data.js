@@ -6,6 +6,7 @@ const Z = 1.959964;
 const FLOOR = 0.02;
 const FEWEST = 5;
 const TINY = 1e-12;
+const MORE = 1.1; // times as common as over all a sign of a feature is at least, to be relevant
 
 export function wilson(share, n) {
   if (share === null || n === null) return [null, null];
@@ -68,7 +69,7 @@ export function topCodes(profile, cluster, lambda, n) {
     .filter(({ i, score }) => {
       if (score === null || isUniversal(profile, i) || profile.counts[cluster][i] < FEWEST) return false;
       const [low] = interval(profile, cluster, i);
-      return low !== null && low >= FLOOR && (i < codes || low > profile.overall[i]);
+      return low !== null && low >= FLOOR && (i < codes || low >= MORE * profile.overall[i]);
     })
     .sort((a, b) => b.score - a.score || a.i - b.i)
     .slice(0, n)

@@ -6,7 +6,8 @@ export function header(profile) {
   const { source } = profile;
   const facts = [
     [count(source.records), t("about.records")],
-    [count(source.features), t("about.codes", { system: source.system_title ?? "", level: levelName(source.level) })],
+    source.features || !profile.features ? [count(source.features), t("about.codes", { system: source.system_title ?? "", level: levelName(source.level) })] : null,
+    profile.features ? [count(profile.features.length), t("about.features")] : null,
     [count(profile.clusters.length), t("about.clusters")],
     source.weight === null ? null : [count(Math.round(source.weight)), t("about.weight")],
   ].filter(Boolean);

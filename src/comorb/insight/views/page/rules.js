@@ -1,5 +1,6 @@
 // Rules: for each cluster a short list by which a ward can tell who belongs to it.
 
+import { codeCount } from "./data.js";
 import { h, percent, section, t } from "./dom.js";
 
 export function rules({ profile }) {
@@ -18,7 +19,7 @@ export function rules({ profile }) {
 function ruleLines(profile, list) {
   const answer = (member) => h("strong", {}, t(member ? "rules.yes" : "rules.no"));
   const lines = list.conditions.map(({ code, has, member }) =>
-    h("li", {}, h("span", { class: "entry", "data-code": code }, `${t(has ? "rules.has" : "rules.lacks")} ${profile.labels[code]}`), answer(member)),
+    h("li", {}, h("span", { class: "entry", "data-code": code }, worded(profile, code, has)), answer(member)),
   );
   const missed = list.recall === null ? null : 1 - list.recall;
   const review = list.review === null || !list.members ? null : list.review / list.members;
@@ -26,4 +27,11 @@ function ruleLines(profile, list) {
     h("ol", {}, ...lines, h("li", { class: "otherwise" }, h("span", {}, t("rules.otherwise")), answer(list.otherwise))),
     h("p", { class: "quiet" }, t("rules.judged", { right: percent(list.precision), missed: percent(missed), review: percent(review) })),
   ];
+}
+
+// A record has a code or not; what a feature says is so or not.
+function worded(profile, code, has) {
+  const label = profile.labels[code];
+  if (code < codeCount(profile)) return `${t(has ? "rules.has" : "rules.lacks")} ${label}`;
+  return has ? label : `${t("rules.isnt")} ${label}`;
 }
