@@ -84,7 +84,7 @@ def _commands(
     count = 0
     for name in names:
         for words in WORDS[name]:
-            for free in sizes:
+            for free in sizes if words[0] != "remove" else sizes[:1]:  # it can be done once
                 before = tree(work, hidden=True)
                 with _filled(disk, free):
                     ended = tried(name, words, work, env)

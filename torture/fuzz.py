@@ -58,6 +58,9 @@ def run(share: float) -> Verdict:
     total = max(int(EXECUTIONS * share), len(targets))
     names = [name for name, target in targets.items() if target.guided]
     steered, findings, told = guided(int(total * GUIDED), names)
+    for target in targets.values():
+        if target.apart:  # it ends many processes, and each would make its seeds again
+            target.seeds(Path())
     waiting = deque(_chunks(list(targets.values()), total - steered))
     counts: Counter[str] = Counter()
     running: list[Child] = []
