@@ -14,7 +14,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 PYTHONS := python3.11 python3.12 python3.13 python3.14
 FAST := tests/model tests/records tests/insight tests/cli tests/web tests/test_package.py tests/test_sklearn.py tests/test_storage.py
 
-.PHONY: demo test programs matrix dist docs lock sbom lint coverage bench clean
+.PHONY: demo test programs matrix dist docs lock sbom lint coverage bench torture clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
@@ -97,6 +97,12 @@ coverage: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks
+
+# The long attacks; Atheris, which some of them are guided by, is not to be had for every Python.
+torture: $(DEV)
+	$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --no-deps atheris \
+	  || echo "Atheris can't be installed here: nothing is guided by coverage"
+	$(BIN)/python -m torture
 
 clean:
 	rm -rf $(VENV) dist results

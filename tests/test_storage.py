@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from comorb import __version__
+from comorb import __version__, storage
 from comorb.errors import InputError, StorageError
 from comorb.model.blocks import Rows
 from comorb.model.features import Feature, FeatureTable
@@ -327,6 +329,28 @@ def test_sealed_nonsense_is_refused(path, field, value, said):
     sealed(path, b"\n".join([title, json.dumps(other).encode(), numbers]))
     with pytest.raises(StorageError, match=said):
         load_model(path)
+
+
+@pytest.mark.parametrize("header", [b"[]", b"7", b"null", b'"codes"'])
+def test_a_sealed_header_that_names_nothing_is_refused(path, header):
+    title, _, numbers = path.read_bytes()[:-32].split(b"\n", 2)
+    sealed(path, b"\n".join([title, header, numbers]))
+    with pytest.raises(StorageError, match="sealed but makes no model: its header names nothing"):
+        load_model(path)
+
+
+def test_a_draft_that_a_killed_process_left_is_removed_by_the_next(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    drafts = {
+        process: tmp_path / f".out.csv.{process}-0123abcd" for process in (gone.pid, os.getpid())
+    }
+    other = tmp_path / f".out.csv.{gone.pid}-notes"
+    for draft in (*drafts.values(), other):
+        draft.write_text("an id")
+    storage.write_text("new", tmp_path / "out.csv")
+    kept = {drafts[os.getpid()], other, tmp_path / "out.csv"}
+    assert set(tmp_path.iterdir()) == kept
 
 
 @pytest.fixture

@@ -29,7 +29,15 @@ _OPEN = ExitStack()
 
 def targets() -> list[Target]:
     """Return one target for all routes."""
-    return [Target("api", lambda _: [json.dumps(name).encode() for name in _routes()], _check, 4000, _mutate)]
+    return [
+        Target(
+            "api",
+            lambda _: [json.dumps(name).encode() for name in _routes()],
+            _check,
+            4000,
+            _mutate,
+        )
+    ]
 
 
 class Explorer:
@@ -65,6 +73,12 @@ class Explorer:
 def explorer() -> Explorer:
     """Return the server that is attacked, made once a process."""
     return Explorer(Path(_OPEN.enter_context(tempfile.TemporaryDirectory(prefix="torture-"))))
+
+
+def close() -> None:
+    """End the server that was attacked."""
+    _OPEN.close()
+    explorer.cache_clear()
 
 
 @cache
@@ -159,7 +173,9 @@ def _check(data: bytes, _: Path) -> None:
         content=asked["body"].encode("latin-1"),
         headers={"content-type": "application/json"},
     )
-    expect(told.status_code < 500, f"{asked['route']} answered {told.status_code}: {told.text[:200]}")
+    expect(
+        told.status_code < 500, f"{asked['route']} answered {told.status_code}: {told.text[:200]}"
+    )
     expect("an unexpected" not in told.text, f"{asked['route']}: {told.text[:200]}")
     if told.status_code >= 400:
         expect(told.json().get("error"), f"{asked['route']} refused without a word")

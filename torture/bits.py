@@ -39,11 +39,15 @@ def run(share: float) -> Verdict:
             findings += [
                 f"{name}, {'with' if weighted else 'without'} weights: {what} other bits"
                 for name, bits in told.items()
-                for what, one, two in zip(("the model has", "assignments have"), bits, first, strict=True)  # type: ignore[arg-type]
+                for what, one, two in zip(
+                    ("the model has", "assignments have"), bits, first, strict=True
+                )  # type: ignore[arg-type]
                 if one != two
             ]
     ways_told = f"{made} fits of {max(int(RECORDS * share), 400):,} records"
-    return Verdict(f"{ways_told}: threads {THREADS}, shuffled, permuted, in parts, engines", findings)
+    return Verdict(
+        f"{ways_told}: threads {THREADS}, shuffled, permuted, in parts, engines", findings
+    )
 
 
 def written(folder: Path, records: int, weighted: bool) -> dict[str, list[str]]:
@@ -59,7 +63,11 @@ def written(folder: Path, records: int, weighted: bool) -> dict[str, list[str]]:
     shuffled = rng.sample(rows, len(rows))
     _write(folder / "shuffled.csv", names, shuffled)
     order = rng.sample(range(len(names)), len(names))
-    _write(folder / "permuted.csv", [names[i] for i in order], [[row[i] for i in order] for row in rows])
+    _write(
+        folder / "permuted.csv",
+        [names[i] for i in order],
+        [[row[i] for i in order] for row in rows],
+    )
     plain = ["visits.csv", "-k", "4"]
     ways = {f"on {count} threads": [*plain, "--torture-threads", str(count)] for count in THREADS}
     ways |= {"with shuffled rows": ["shuffled.csv", "-k", "4"]}

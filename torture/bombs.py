@@ -72,7 +72,9 @@ _BOOK = {
 
 def _parquet(path: Path, expanded: int) -> None:
     rows = 4_000_000
-    table = pa.table({"visit_id": pa.array(range(rows)), "dx1": pa.repeat(pa.scalar("428.0"), rows)})
+    table = pa.table(
+        {"visit_id": pa.array(range(rows)), "dx1": pa.repeat(pa.scalar("428.0"), rows)}
+    )
     table = table.set_column(0, "visit_id", pa.repeat(pa.scalar(7), rows))
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         for _ in range(max(expanded // (rows * 13), 1)):
@@ -96,7 +98,9 @@ BOMBS: dict[str, Callable[[Path, int], object]] = {
     "sheet.xlsx": lambda path, size: _zipped(
         path, "xl/worksheets/sheet1.xml", _SHEET, _ROW * (_BLOCK // len(_ROW)), size
     ),
-    "sheet.ods": lambda path, size: _zipped(path, "content.xml", b"<a>", b"<b/>" * (_BLOCK // 4), size),
+    "sheet.ods": lambda path, size: _zipped(
+        path, "content.xml", b"<a>", b"<b/>" * (_BLOCK // 4), size
+    ),
     "rows.parquet": _parquet,
     "deep.json": lambda path, size: path.write_bytes(b"[" * min(size // 200, 5_000_000)),
     "deeper.json": lambda path, size: path.write_bytes(
@@ -112,7 +116,9 @@ BOMBS: dict[str, Callable[[Path, int], object]] = {
     "columns.ndjson": lambda path, size: path.write_text(
         json.dumps({f"dx{i}": "428.0" for i in range(min(size // 10_000, 100_000))}) + "\n"
     ),
-    "line.csv": lambda path, size: path.write_bytes(b"visit_id,dx1\n" + b"4" * min(size // 10, 200_000_000)),
+    "line.csv": lambda path, size: path.write_bytes(
+        b"visit_id,dx1\n" + b"4" * min(size // 10, 200_000_000)
+    ),
 }
 
 
@@ -164,7 +170,9 @@ def _uploaded(folder: Path, names: list[str]) -> tuple[float, list[str]]:
                         told.append(client.put("/api/v1/data?name=small.csv", content=small))
                     waits.append(time.monotonic() - started)
                     if any(one.status_code >= 400 for one in told):
-                        findings.append(f"another user was answered {[one.status_code for one in told]}")
+                        findings.append(
+                            f"another user was answered {[one.status_code for one in told]}"
+                        )
 
         asking = threading.Thread(target=ask)
         asking.start()

@@ -71,7 +71,17 @@ def _check(system: CodingSystem, data: bytes) -> None:
 
 _VALUES = [
     text.encode()
-    for text in ("70", "3 months", "2010-02-03", "05.02.2018", "20090305", "1,5", "female", "M", "1e3")
+    for text in (
+        "70",
+        "3 months",
+        "2010-02-03",
+        "05.02.2018",
+        "20090305",
+        "1,5",
+        "female",
+        "M",
+        "1e3",
+    )
 ]
 
 

@@ -22,12 +22,20 @@ WORDS: dict[str, tuple[Words, ...]] = {
     "assign": (("run", "visits.csv", "-o", "assigned.csv", "--force"),),
     "choose": (("visits.csv", "--json"),),
     "stability": (("visits.csv", "-k", "2"),),
-    "profile": (("run",), ("run", "--cluster", "1"), ("run", "--name", "1=Other"), ("run", "--json")),
+    "profile": (
+        ("run",),
+        ("run", "--cluster", "1"),
+        ("run", "--name", "1=Other"),
+        ("run", "--json"),
+    ),
     "report": (
         ("run", "-o", "report.html", "--force"),
         ("run", "-o", "report.pdf", "--force"),
         ("run", "-o", "to-share.html", "--protected", "--force"),
     ),
+    "relate": (("run", "visits.csv", "--outcome", "died", "-o", "related.csv", "--force"),),
+    "rules": (("run",),),
+    "slices": (("run", "visits.csv", "--by", "sex"),),
     "compare": (("run", "parts"),),
     "demo": (("-o", "demo"),),
     "user": (("add", "ada", "--role", "analyst"), ("list",), ("remove", "ada")),
@@ -41,7 +49,9 @@ CODES = ("428.0", "250.00", "401.9", "585.6", "V58.61", "272.4", "414.01", "427.
 def unknown() -> list[str]:
     """Return a finding for each command that is not tried."""
     missing = sorted(set(COMMANDS) - set(WORDS))
-    return [f"the command {name} isn't tried: give it words in torture/commands.py" for name in missing]
+    return [
+        f"the command {name} isn't tried: give it words in torture/commands.py" for name in missing
+    ]
 
 
 def write_visits(path: Path, records: int = 300, marker: str = "v") -> None:
@@ -54,9 +64,13 @@ def write_visits(path: Path, records: int = 300, marker: str = "v") -> None:
             likely = CODES[first : first + 4]
             codes = [code for code in CODES if rng.random() < (0.8 if code in likely else 0.1)]
             text = ";".join(codes or CODES[:1])
-            file.write(f"{marker}{row:06},{40 + row % 50},{'FM'[row % 2]},{row % 7 == 0:d},{text}\n")
+            file.write(
+                f"{marker}{row:06},{40 + row % 50},{'FM'[row % 2]},{row % 7 == 0:d},{text}\n"
+            )
 
 
-def tried(name: str, words: Words, folder: Path, env: Mapping[str, str], seconds: float = 300) -> Ended:
+def tried(
+    name: str, words: Words, folder: Path, env: Mapping[str, str], seconds: float = 300
+) -> Ended:
     """Run one command in a folder."""
     return limited(comorb(name, *words), folder, env, seconds)

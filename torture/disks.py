@@ -22,7 +22,15 @@ from torture.verdict import Verdict
 
 SIZE = 6 << 20
 FREE = (0, 4096, 20_000, 60_000, 150_000, 400_000)
-_QUIET = ("inspect", "choose", "stability", "serve", "reproduce")  # they write no file here
+_QUIET = (
+    "inspect",
+    "choose",
+    "stability",
+    "slices",
+    "rules",
+    "serve",
+    "reproduce",
+)  # they write no file here
 
 
 @contextmanager
@@ -44,20 +52,25 @@ def run(share: float) -> Verdict:
     """Try every command with different room, then the explorer."""
     findings = unknown()
     sizes = FREE if share >= 0.5 else FREE[2:3]
-    with tempfile.TemporaryDirectory(prefix="torture-") as place:
-        with small_disk(Path(place, "disk")) as disk:
-            if disk is None:
-                return Verdict("no disk can be mounted here, so none was filled", findings)
-            names = [name for name in WORDS if name not in _QUIET]
-            if share < 0.5:
-                names = ["fit", "assign"]
-            count, found = _commands(disk, Path(place), names, sizes)
-            findings += found
-            findings += _upload(disk, Path(place)) if share >= 0.5 else []
-    return Verdict(f"{count} commands with {', '.join(f'{free:,}' for free in sizes)} bytes free, and an upload", findings)
+    with (
+        tempfile.TemporaryDirectory(prefix="torture-") as place,
+        small_disk(Path(place, "disk")) as disk,
+    ):
+        if disk is None:
+            return Verdict("no disk can be mounted here, so none was filled", findings)
+        names = [name for name in WORDS if name not in _QUIET]
+        if share < 0.5:
+            names = ["fit", "assign"]
+        count, found = _commands(disk, Path(place), names, sizes)
+        findings += found
+        findings += _upload(disk, Path(place)) if share >= 0.5 else []
+    room = f"from {sizes[0]:,} to {sizes[-1]:,} bytes free"
+    return Verdict(f"{count} commands with {room}, and an upload", findings)
 
 
-def _commands(disk: Path, place: Path, names: list[str], sizes: tuple[int, ...]) -> tuple[int, list[str]]:
+def _commands(
+    disk: Path, place: Path, names: list[str], sizes: tuple[int, ...]
+) -> tuple[int, list[str]]:
     """Try commands in a folder of the disk, whose home and temporary files are elsewhere."""
     env, work = environment(place), disk / "work"
     work.mkdir()
@@ -116,17 +129,24 @@ def _upload(disk: Path, place: Path) -> list[str]:
     tokens = add_users(workspace)
     write_visits(place / "visits.csv", 3000)
     content = (place / "visits.csv").read_bytes()
-    with Server(workspace, environment(place)) as server, server.client(tokens["analyst"]) as client:
+    with (
+        Server(workspace, environment(place)) as server,
+        server.client(tokens["analyst"]) as client,
+    ):
         client.get("/api/v1/data")
         with _filled(disk, 40_000):
             told = client.put("/api/v1/data?name=visits.csv", content=content)
             if told.status_code != 507:
-                findings.append(f"an upload to a full disk answered {told.status_code}: {told.text[:120]}")
+                findings.append(
+                    f"an upload to a full disk answered {told.status_code}: {told.text[:120]}"
+                )
             if client.get("/api/v1/data").status_code != 200:
                 findings.append("the list of data can't be read while the disk is full")
         told = client.put("/api/v1/data?name=visits.csv", content=content)
         if told.status_code != 201:
-            findings.append(f"once there is room, an upload answered {told.status_code}: {told.text[:120]}")
+            findings.append(
+                f"once there is room, an upload answered {told.status_code}: {told.text[:120]}"
+            )
         kept = [row for row in client.get("/api/v1/data").json() if row["kind"] == "upload"]
         if len(kept) != 1:
             findings.append(f"{len(kept)} uploads are kept, and one was taken")

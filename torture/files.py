@@ -40,13 +40,32 @@ def targets() -> list[Target]:
     """Return a target for each file that comorb writes and reads again."""
     return [
         Target("model file", lambda _: [_run().model], _check_model_file, 100_000),
-        Target("model header", lambda _: [_header()], _check_header, 90_000, _mutate_header, guided=True),
+        Target(
+            "model header",
+            lambda _: [_header()],
+            _check_header,
+            90_000,
+            _mutate_header,
+            guided=True,
+        ),
         Target("profile file", lambda _: [_run().profile], _check_profile_file, 60_000),
-        Target("profile document", lambda _: [_run().profile], _check_document, 30_000, _mutate_document),
+        Target(
+            "profile document",
+            lambda _: [_run().profile],
+            _check_document,
+            30_000,
+            _mutate_document,
+        ),
         Target("keys", lambda _: [_run().keys], _check_keys, 30_000, _mutate_text),
         Target("journal", lambda _: [_journal()], _check_journal, 30_000),
         Target("cohort file", lambda _: [_cohort_file()], _check_cohort_file, 30_000),
-        Target("cohort header", lambda _: [_cohort_header()], _check_cohort_header, 15_000, _mutate_text),
+        Target(
+            "cohort header",
+            lambda _: [_cohort_header()],
+            _check_cohort_header,
+            15_000,
+            _mutate_text,
+        ),
         Target("map of codes", lambda _: [_MAP], _check_map, 20_000, guided=True),
     ]
 
@@ -98,7 +117,7 @@ def _mutate_header(rng: Random, seeds: Sequence[bytes]) -> bytes:
 
 
 def _check_header(data: bytes, folder: Path) -> None:
-    """A resealed model is refused, or is a model that is written and read again the same."""
+    """See that a resealed model is refused, or written and read again the same."""
     body = _TITLE + data
     path = folder / "model.comorb"
     path.write_bytes(body + hashlib.sha256(body).digest())
@@ -123,12 +142,10 @@ def _mutate_document(rng: Random, seeds: Sequence[bytes]) -> bytes:
 
 
 def _check_document(data: bytes, _: Path) -> None:
-    """A resealed profile is refused, or can be written and shown."""
+    """See that a resealed profile is refused, or can be written and shown."""
     text = data.decode("utf-8", "replace").rstrip()
     sealed = text.rpartition(_SEAL)[0] or text.removesuffix("}")
-    profile = Profile.from_json(
-        f'{sealed}{_SEAL}{hashlib.sha256(sealed.encode()).hexdigest()}"}}'
-    )
+    profile = Profile.from_json(f'{sealed}{_SEAL}{hashlib.sha256(sealed.encode()).hexdigest()}"}}')
     Profile.from_json(profile.to_json())
     report(profile)
 
@@ -192,7 +209,7 @@ def _contents() -> list[Any]:
 
 
 def _check_cohort_file(data: bytes, folder: Path) -> None:
-    """A damaged cohort is refused, or nothing of what it holds has changed."""
+    """See that a damaged cohort is refused, or nothing of what it holds has changed."""
     path = folder / "cohort.parquet"
     path.write_bytes(data)
     same = contents(load_cohort(path)) == _contents()
@@ -208,7 +225,7 @@ def _cohort_header() -> bytes:
 
 
 def _check_cohort_header(data: bytes, folder: Path) -> None:
-    """A cohort file with an odd header is refused, or can be read to its end."""
+    """See that a cohort file with an odd header is refused, or can be read to its end."""
     path = folder / "cohort.parquet"
     table = as_table(small_cohort())
     with pq.ParquetWriter(path, table.schema, write_page_checksum=True) as writer:

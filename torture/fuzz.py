@@ -157,6 +157,7 @@ def forked(work: Callable[[], None], folder: Path) -> int:
         err = os.open(folder / "err", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(err, 2)
         os.dup2(err, 1)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         tempfile.tempdir = str(folder)
         os.environ["TMPDIR"] = os.environ["COMORB_HOME"] = str(folder)
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))

@@ -41,16 +41,34 @@ RUN = (*_FIT, "-k", "2", "-o", "run")
 JOBS = (
     Job("fit", (*_FIT, "-k", "3", "-o", "run"), look=("profile", "run")),
     Job("fit again", (*_FIT, "-k", "3", "-o", "run"), (RUN,), ("profile", "run")),
-    Job("fit in parts", (*_FIT, "-k", "3", "--memory", "1GB", "-o", "run"), (RUN,), ("profile", "run")),
-    Job("rename", ("profile", "run", "--name", "1=Other", "--name", "2=More"), (RUN,), ("profile", "run")),
+    Job(
+        "fit in parts",
+        (*_FIT, "-k", "3", "--memory", "1GB", "-o", "run"),
+        (RUN,),
+        ("profile", "run"),
+    ),
+    Job(
+        "rename",
+        ("profile", "run", "--name", "1=Other", "--name", "2=More"),
+        (RUN,),
+        ("profile", "run"),
+    ),
     Job(
         "assign",
         ("assign", "run", "visits.csv", "-o", "out.csv", "--force"),
         (RUN, ("assign", "run", "fewer.csv", "-o", "out.csv")),
         ("inspect", "out.csv"),
     ),
-    Job("report", ("report", "run", "-o", "page.html", "--force"), (RUN, ("simulate", "x.csv", "-n", "9"))),
-    Job("export", ("simulate", "all.parquet", "-n", "400", "--force"), (("simulate", "all.parquet", "-n", "90"),)),
+    Job(
+        "report",
+        ("report", "run", "-o", "page.html", "--force"),
+        (RUN, ("simulate", "x.csv", "-n", "9")),
+    ),
+    Job(
+        "export",
+        ("simulate", "all.parquet", "-n", "400", "--force"),
+        (("simulate", "all.parquet", "-n", "90"),),
+    ),
 )
 
 
@@ -126,7 +144,9 @@ class Prepared:
         shutil.copytree(self.start, folder, dirs_exist_ok=True)
         return folder
 
-    def _do(self, folder: Path, words: tuple[str, ...], points: Path | None = None, kill: int = 0) -> Ended:
+    def _do(
+        self, folder: Path, words: tuple[str, ...], points: Path | None = None, kill: int = 0
+    ) -> Ended:
         env = environment(folder)
         if points is not None:
             env |= {
@@ -155,7 +175,9 @@ class Prepared:
             findings.append(f"{name}: doing it again {again.told()}")
         elif tree(folder, hidden=True) != self.all:
             left = sorted(set(tree(folder, hidden=True).items()) ^ set(self.all.items()))
-            findings.append(f"{name}: after it was done again {[path for path, _ in left][:6]} differ")
+            findings.append(
+                f"{name}: after it was done again {[path for path, _ in left][:6]} differ"
+            )
         left = [path.name for path in (folder / "tmp").iterdir()]
         if left:
             findings.append(f"{name}: temporary files are left: {left[:5]}")
@@ -169,7 +191,9 @@ def _differences(now: Tree, old: Tree, new: Tree) -> str:
     for path in sorted({*now, *old, *new}):
         here = now.get(path)
         if old.get(path) != new.get(path):
-            states[path] = "old" if here == old.get(path) else "new" if here == new.get(path) else "else"
+            states[path] = (
+                "old" if here == old.get(path) else "new" if here == new.get(path) else "else"
+            )
         elif here != old.get(path):
             states[path] = "else"
     return f"a mixed folder: {states}"

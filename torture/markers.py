@@ -1,7 +1,7 @@
 """Markers: ids and lists of codes that stand nowhere else, searched in everything that is written.
 
 Ids may be in what was asked to hold them (assignments, cohorts, uploads); a record's list of codes
-in an upload alone. Searched are files, databases, output, errors and answers, also in what is packed.
+in an upload alone. Files, databases, output, errors and answers are searched, also what is packed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def _failures(folder: Path, env: dict[str, str]) -> dict[str, str]:
     lines = (folder / "visits.csv").read_text().splitlines()
     (folder / "home" / "cut.csv").write_text("\n".join([*lines[:20], lines[20] + ",a,b,c"]) + "\n")
     (folder / "home" / "twice.csv").write_text("\n".join([*lines, lines[1][:-3]]) + "\n")
-    (folder / "home" / "bytes.csv").write_bytes("\n".join(lines[:20]).encode() + b"\n\xff\xfe\x00,\x9d\n")
+    (folder / "home" / "bytes.csv").write_bytes(
+        "\n".join(lines[:20]).encode() + b"\n\xff\xfe\x00,\x9d\n"
+    )
     told = {}
     for name in ("cut.csv", "twice.csv", "bytes.csv"):
         for command in ("inspect", "fit"):
@@ -133,7 +135,9 @@ def _answers(client: object, role: str, data: str, run: str) -> dict[str, str]:
         path = path.replace("{key}", key).replace("{one}", run).replace("{two}", run)
         names = ("report.html", "profile.json", "profile.csv") if "{name}" in path else ("",)
         for name in names:
-            answer = client.request(method, path.replace("{name}", name), json=BODIES.get(route, {}))  # type: ignore[attr-defined]
+            answer = client.request(
+                method, path.replace("{name}", name), json=BODIES.get(route, {})
+            )  # type: ignore[attr-defined]
             told[f"the answer of {route} {name} to the role {role}"] = answer.text
     return told
 

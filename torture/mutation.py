@@ -1,4 +1,4 @@
-"""Mutation: bytes, values of JSON and cells of tables, changed by a random generator with a seed."""
+"""Mutation: bytes, values of JSON and cells of tables, changed at random from a seed."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ def limited(
         late = True
         end(process)
         out, err = process.communicate()
-    return Ended(process.returncode, out.decode(errors="replace"), err.decode("utf-8", "replace"), late)
+    return Ended(
+        process.returncode, out.decode(errors="replace"), err.decode("utf-8", "replace"), late
+    )
 
 
 def start(

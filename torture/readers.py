@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from comorb.records.layouts.description import Layout
-from comorb.records.layouts.readers import READERS
 from comorb.records.codes.system import LEVELS
 from comorb.records.codes.systems import SYSTEMS
+from comorb.records.layouts.description import Layout
+from comorb.records.layouts.readers import READERS
 from comorb.records.reading import read_records
 from comorb.records.sources.arrowfile import check_arrow
 from comorb.records.sources.statistical import read_statistics
@@ -175,4 +175,3 @@ def _records_of(kind: str) -> dict[str, Any]:
         path = Path(folder, "file")
         path.write_bytes(_whole(kind))
         return _records(read_records(path))
-

@@ -44,8 +44,8 @@ def run(share: float) -> Verdict:
                     findings += house.ask(route, name, whose, counts)
             findings += house.ask_as_nobody(route, counts)
         told = ", ".join(f"{count:,} {what}" for what, count in sorted(counts.items()))
-        figures = f"{len(ROUTES)} routes × {len(house.people)} users and {len(_ODD_TOKENS) + 1} strangers: {told}"
-        return Verdict(figures, findings)
+        asked = f"{len(house.people)} users and {len(_ODD_TOKENS) + 1} strangers"
+        return Verdict(f"{len(ROUTES)} routes × {asked}: {told}", findings)
 
 
 class House:
@@ -128,8 +128,12 @@ class House:
         for token in (None, *_ODD_TOKENS):
             headers = {} if token is None else {"authorization": f"Bearer {token}".encode()}
             client = TestClient(
-                self.app, base_url=BASE, headers=headers, raise_server_exceptions=False,
-                follow_redirects=False, client=(f"10.0.0.{len(counts) % 250}", 5000),
+                self.app,
+                base_url=BASE,
+                headers=headers,
+                raise_server_exceptions=False,
+                follow_redirects=False,
+                client=(f"10.0.0.{len(counts) % 250}", 5000),
             )
             told = self._send(client, route, self.keys["shared"])
             counts["asked as nobody"] += 1
@@ -147,9 +151,7 @@ class House:
         path = path.replace("{key}", keys["data" if "/data/" in path else "run"])
         path = path.replace("{one}", keys["run"]).replace("{two}", keys["run"])
         path = path.replace("{name}", "assignments.csv")
-        told = client.request(
-            method, path, params={"name": "x.csv"}, json=BODIES.get(route, {})
-        )
+        told = client.request(method, path, params={"name": "x.csv"}, json=BODIES.get(route, {}))
         return {"status": told.status_code, "text": told.text[:160]}
 
 

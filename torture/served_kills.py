@@ -1,4 +1,4 @@
-"""Kills of the server: at points of an upload, a run, an export and an assignment, then started again.
+"""Kills of the server: at points of an upload, a run, an export and an assignment.
 
 The next start must find what is done whole and take up or remove the rest: no hidden files, no
 files of nobody, no temporary files, an audit log that verifies, and every run done or told why not.
@@ -129,13 +129,17 @@ class Session:
                 for path in ("profile", "download/assignments.csv", "download/report.html"):
                     told = client.get(f"/api/v1/runs/{row['id']}/{path}")
                     if told.status_code != 200:
-                        findings.append(f"{path} of a run answers {told.status_code}: {told.text[:120]}")
+                        findings.append(
+                            f"{path} of a run answers {told.status_code}: {told.text[:120]}"
+                        )
         return findings
 
     def _left(self, place: Path) -> list[str]:
         """Return what is left over in the workspace and in the folder of temporary files."""
         workspace = place / "workspace"
-        audit = limited(comorb("audit", "verify", "--workspace", str(workspace)), place, environment(place))
+        audit = limited(
+            comorb("audit", "verify", "--workspace", str(workspace)), place, environment(place)
+        )
         findings = [] if audit.code == 0 else [f"the audit log doesn't verify: {audit.err[-200:]}"]
         store = Store(workspace)
         for table in ("data", "runs"):
@@ -152,7 +156,9 @@ class Session:
             for cohort in store.folder("data", row["id"]).glob("cohort-*.parquet"):
                 findings += _whole(load_cohort, cohort)
         store.close()
-        left = [path.name for path in (place / "tmp").iterdir() if not path.name.startswith("pymp-")]
+        left = [
+            path.name for path in (place / "tmp").iterdir() if not path.name.startswith("pymp-")
+        ]
         return [*findings, *([f"temporary files are left: {left[:5]}"] if left else [])]
 
 

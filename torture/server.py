@@ -1,4 +1,4 @@
-"""Server: the explorer as a process of its own, on a port of this machine, with users of each role."""
+"""Server: the explorer as a process of its own, on this machine, with users of each role."""
 
 from __future__ import annotations
 

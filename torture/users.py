@@ -43,7 +43,9 @@ def run(share: float) -> Verdict:
         folder = Path(place)
         write_visits(folder / "visits.csv", 2000)
         tokens = add_users(folder / "workspace")
-        with Server(folder / "workspace", environment(folder), (str(folder / "visits.csv"),)) as server:
+        with Server(
+            folder / "workspace", environment(folder), (str(folder / "visits.csv"),)
+        ) as server:
             crowd = Crowd(server, tokens)
             with server.client(tokens["exporter"]) as client:
                 crowd.prepare(client)
@@ -68,7 +70,9 @@ class Crowd:
 
     def prepare(self, client: httpx.Client) -> None:
         """Make a run that everyone may read."""
-        data = next(row["id"] for row in client.get("/api/v1/data").json() if row["kind"] == "mounted")
+        data = next(
+            row["id"] for row in client.get("/api/v1/data").json() if row["kind"] == "mounted"
+        )
         self._body = {"data": data, "k": 3, "rules": {"at_least": 1}}
         self.run = client.post("/api/v1/runs", json=self._body).json()["id"]
         settled(client, self.run)
@@ -109,7 +113,10 @@ class Crowd:
                 made = client.post("/api/v1/runs", json={"data": "heart-failure", "k": "auto"})
                 key = made.json()["id"]
                 while not self._over.wait(0.5):
-                    if client.get(f"/api/v1/runs/{key}").json()["state"] not in ("queued", "running"):
+                    if client.get(f"/api/v1/runs/{key}").json()["state"] not in (
+                        "queued",
+                        "running",
+                    ):
                         self.fits += 1
                         break
 
@@ -150,7 +157,9 @@ class Crowd:
         ordered = sorted(self.waits)
         p99 = ordered[min(int(0.99 * len(ordered)), len(ordered) - 1)]
         third = max(len(self.memory) // 3, 1)
-        first, last = (statistics.mean(some) for some in (self.memory[:third], self.memory[-third:]))
+        first, last = (
+            statistics.mean(some) for some in (self.memory[:third], self.memory[-third:])
+        )
         findings = sorted(set(self.errors))[:10]
         if p99 > TIMES * idle:
             findings.append(f"the 99th percentile is {p99 / idle:.1f} times the idle median")
@@ -160,7 +169,8 @@ class Crowd:
             f"{users} users for {seconds:.0f} s with two fits running ({self.fits} ended): "
             f"{len(ordered):,} requests, {len(self.errors)} errors, median "
             f"{1000 * statistics.median(ordered):.0f} ms, p99 {1000 * p99:.0f} ms, idle median "
-            f"{1000 * idle:.0f} ms ({p99 / idle:.1f} times), memory {first / 1e6:.0f} → {last / 1e6:.0f} MB"
+            f"{1000 * idle:.0f} ms ({p99 / idle:.1f} times), "
+            f"memory {first / 1e6:.0f} → {last / 1e6:.0f} MB"
         )
         return Verdict(figures, findings)
 

@@ -78,3 +78,45 @@ def test_what_is_refused(saved, tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(StorageError, match="damaged or no Parquet file"):
         load_cohort(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda about: about.pop("codes"), "it doesn't say its codes"),
+        (lambda about: about.pop("version"), "it doesn't say which version it has"),
+        (lambda about: about.update(codes=["250", "250", "251"]), "a code stands there twice"),
+        (lambda about: about.update(codes=["250", 7, "251"]), "a text is something else"),
+        (lambda about: about.update(names="abc"), "its names are no list"),
+        (lambda about: about.update(records="3"), "a number is something else"),
+        (lambda about: about.update(ones=-1), "a number is something else"),
+        (lambda about: about.update(ledger=[]), "its ledger is none"),
+        (lambda about: about.update(ledger={"lines": [{}]}), "its ledger is none"),
+        (lambda about: about.update(columns=["a", "b"]), "its columns are not those that it says"),
+    ],
+)
+def test_a_header_of_nonsense_is_refused(saved, change, said):
+    rewrite(saved[1], change)
+    with pytest.raises(StorageError, match=rf"cohort.parquet is damaged: .*{said}"):
+        load_cohort(saved[1])
+
+
+@pytest.mark.parametrize("header", [b"[]", b"{", b'"\xff"', b"[" * 100_000])
+def test_a_header_that_is_none_is_refused(saved, header):
+    path = saved[1]
+    table = pq.read_table(path).replace_schema_metadata({b"comorb.cohort": header})
+    pq.write_table(table, path)
+    with pytest.raises(
+        StorageError, match=r"cohort\.parquet is damaged: .* Write the cohort again"
+    ):
+        load_cohort(path)
+
+
+def test_one_changed_byte_of_what_a_file_says_of_itself_is_seen(saved):
+    _, path = saved
+    data = path.read_bytes()
+    for said in (b"name of 251", b"category", b"comorb.codes"):
+        place = data.rindex(said)
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(StorageError, match="damaged"):
+            load_cohort(path)

@@ -1,8 +1,8 @@
 """Loaded at the start of a process of the kills: ends it, and whoever it serves, at a point.
 
 A point is a call that changes what is on the disk for good: a rename, a flush, a link, a removal.
-``TORTURE_KILL`` says at which point of all processes together, and ``TORTURE_POINTS`` is the file in
-which they are counted.
+``TORTURE_KILL`` says at which point of all processes together, and ``TORTURE_POINTS`` is the file
+in which they are counted.
 """
 
 import contextlib

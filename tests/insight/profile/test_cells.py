@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from comorb.insight.profile.assignment import assign
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
+from comorb.insight.runs.run import Request, run
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import MODEL, SECRET, make_cohort
 
@@ -57,7 +59,24 @@ def test_keys_of_another_profile_and_damaged_ones_are_refused(full: Profile) -> 
         json.dumps(plain | {"outcomes": plain["outcomes"][1:]}),
         json.dumps(plain | {"codes": plain["codes"][8:]}),
         json.dumps({name: value for name, value in plain.items() if name != "pairs"}),
+        json.dumps(plain | {"parts": "none"}),
+        json.dumps(plain | {"parts": {"rules": [{}] * (len(full.rules) + 1)}}),
     ]
     for one in wrong:
         with pytest.raises(StorageError, match="these are not the keys of this profile"):
             cells.attach(replace(full, cells=None), one)
+
+
+def test_keys_of_other_shapes_are_refused(tmp_path: Path) -> None:
+    made = run(make_cohort(), Request(2, repeats=0, secret=SECRET), tmp_path / "run")
+    text = cells.encode(made) or ""
+    for part in ("burden", "slices", "rules"):
+        for change in ("shape", "kind"):
+            plain = json.loads(text)
+            first = next(iter(plain["parts"][part][0].values()))
+            if change == "shape":
+                first["shape"] = [1, *first["shape"]]
+            else:
+                first["numbers"] = first.pop("keys")
+            with pytest.raises(StorageError, match="these are not the keys of this profile"):
+                cells.attach(made, json.dumps(plain))

@@ -76,7 +76,35 @@ def _numbers(plain: dict[str, Any]) -> None:
     plain["clusters"][1]["number"] = 1
 
 
-@pytest.mark.parametrize("damage", [_drop, _cut, _texts, _bits, _cluster, _numbers])
+def _title(plain: dict[str, Any]) -> None:
+    plain["source"]["title"] = ["visits"]
+
+
+def _source(plain: dict[str, Any]) -> None:
+    plain["source"] = []
+
+
+def _count(plain: dict[str, Any]) -> None:
+    plain["source"]["records"] = "many"
+
+
+def _infinite(plain: dict[str, Any]) -> None:
+    plain["weights"][0] = float("inf")
+
+
+def _share(plain: dict[str, Any]) -> None:
+    plain["clusters"][0]["share"] = float("nan")
+
+
+def _kind(plain: dict[str, Any]) -> None:
+    plain["outcomes"][0]["kind"] = "other"
+
+
+DAMAGES = [_drop, _cut, _texts, _bits, _cluster, _numbers]
+DAMAGES += [_title, _source, _count, _infinite, _share, _kind]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_document_is_refused(
     full: Profile, damage: Callable[[dict[str, Any]], None]
 ) -> None:

@@ -73,6 +73,7 @@ def test_spans_and_open_lines(tmp_path):
     [
         ("", "groups.csv has no two columns"),
         ("428\n429\n", "has no two columns; write code, group"),
+        ('"428,1"\n"429,1"\n', "has no two columns; write code, group"),
         ("code,group\n", "holds no line with a code and a group"),
         ("a,b,c,d\n1,2,3,4\n", "has 4 columns, and their names don't tell which are which"),
         ("icd9,icd10,x,group\n1,2,3,4\n", "has 4 columns, and their names don't tell"),

@@ -83,7 +83,7 @@ def attach(profile: Profile, text: str) -> Profile:
         pairs = _keys(plain["pairs"], len(profile.caveats.pairs))
         cells = Cells(_keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs)
         profile = with_keys(profile, plain.get("parts", {}))
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise StorageError(
             f"these are not the keys of this profile ({error}); make both again"
         ) from None

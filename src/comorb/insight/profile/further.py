@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
 Keyed = TypeVar("Keyed", BurdenCells, SliceCells, RuleCells)
+_BURDEN = tuple(field.name for field in fields(BurdenCells))
+_RULES = tuple(field.name for field in fields(RuleCells))
 
 
 def plain_parts(profile: Profile) -> dict[str, Any]:
@@ -55,19 +57,28 @@ def with_keys(profile: Profile, plain: dict[str, Any]) -> Profile:
     """Return a profile whose parts have the keys of a document; ValueError for those of another."""
     burden = profile.burden
     if burden is not None and plain.get("burden"):
-        burden = replace(burden, cells=_unpacked(BurdenCells, plain["burden"][0]))
+        shapes = {name: getattr(burden, name).shape for name in vars(burden) if name in _BURDEN}
+        shapes["largest"] = burden.known.shape
+        burden = replace(burden, cells=_unpacked(BurdenCells, plain["burden"][0], shapes))
     slices, rules = profile.slices, profile.rules
     if plain.get("slices"):
         slices = tuple(
-            replace(one, cells=_unpacked(SliceCells, cells))
+            replace(one, cells=_unpacked(SliceCells, cells, _of_slices(one, cells)))
             for one, cells in zip(slices, plain["slices"], strict=True)
         )
     if plain.get("rules"):
         rules = tuple(
-            replace(one, cells=_unpacked(RuleCells, cells))
+            replace(one, cells=_unpacked(RuleCells, cells, dict.fromkeys(_RULES, (1,))))
             for one, cells in zip(rules, plain["rules"], strict=True)
         )
     return replace(profile, burden=burden, slices=slices, rules=rules)
+
+
+def _of_slices(slices: Slices, plain: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the keys of slices; they say themselves how many strata there are."""
+    (s, width), (g,) = slices.counts.shape, plain["mix"]["shape"]
+    strata = dict.fromkeys(("strata_keys", "strata"), (s, g, width))
+    return {"counts": (s, width), **strata, "strata_share": (s, g, width - 1), "mix": (g,)}
 
 
 def _plain(part: Burden | Slices | RuleList) -> dict[str, Any]:
@@ -162,9 +173,15 @@ def _packed(cells: BurdenCells | SliceCells | RuleCells) -> dict[str, Any]:
     }
 
 
-def _unpacked(kind: type[Keyed], plain: dict[str, Any]) -> Keyed:
+def _unpacked(
+    kind: type[Keyed], plain: dict[str, Any], shapes: dict[str, tuple[int, ...]]
+) -> Keyed:
+    """Return arrays with the shapes that they must have; ValueError for others."""
     arrays = {}
+    types = {field.name: "keys" if field.type == "Keys" else "numbers" for field in fields(kind)}
     for name, packed in plain.items():
+        if types.get(name) not in packed or tuple(packed["shape"]) != shapes[name]:
+            raise ValueError(name)
         if "keys" in packed:
             values = np.frombuffer(base64.b64decode(packed["keys"]), "<u8").astype(np.uint64)
         else:
