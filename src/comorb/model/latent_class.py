@@ -81,7 +81,7 @@ class LatentClassModel(MixtureEstimator):
     >>> X = np.array([[1.0, 60.0], [1.0, np.nan], [0.0, 20.0], [0.0, 21.0]] * 10)
     >>> model = LatentClassModel(2, kinds={"x0": "binary", "x1": "number"}).fit(X)
     >>> model.predict(X)[:4].tolist()
-    [0, 0, 1, 1]
+    [1, 1, 0, 0]
     """
 
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
