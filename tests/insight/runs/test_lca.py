@@ -26,7 +26,9 @@ def choice(cohort):
 @pytest.fixture(scope="module")
 def tables(choice, cohort):
     told = []
-    made = class_tables(choice, cohort, draws=2, tell=lambda progress: told.append(progress.text))
+    made = class_tables(
+        choice, cohort, None, (2, np.inf), tell=lambda progress: told.append(progress.text)
+    )
     assert told[-1] == "Testing 2 classes against 1: draw 2 of 2"
     return made
 

@@ -81,9 +81,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)
-    wanted = outcomes_beside(cohort, outcomes)
-    sorted_out = classification_of(assigned.table)
-    summaries = summarise(cohort.covariates, assigned.labels, k, weights, wanted, keys, sorted_out)
+    summaries = _summaries(cohort, assigned, weights, outcomes, keys)
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
     made, cohort = with_signs(made, cohort, model, assigned.labels, weights, keys)
@@ -91,6 +89,19 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     gathering = gathering or gathered(cohort, assigned.labels, k, secret, outcomes)
     made = _used(made, gathering, cohort, learn_rules(cohort, assigned, k, keys))
     return made if stability is None else made.with_stability(stability)
+
+
+def _summaries(
+    cohort: Cohort,
+    assigned: Assignment,
+    weights: Floats,
+    outcomes: Sequence[str] | None,
+    keys: Keys | None,
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of each cluster, corrected."""
+    wanted, taken = outcomes_beside(cohort, outcomes), classification_of(assigned.table)
+    labels, k = assigned.labels, assigned.soft.size
+    return summarise(cohort.covariates, labels, k, weights, wanted, keys, taken)
 
 
 def _check(model: Mixture, cohort: Cohort) -> Check:
