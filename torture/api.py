@@ -34,7 +34,7 @@ def targets() -> list[Target]:
             "api",
             lambda _: [json.dumps(name).encode() for name in _routes()],
             _check,
-            4000,
+            2000,
             _mutate,
         )
     ]

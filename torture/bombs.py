@@ -7,6 +7,7 @@ answers.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import tempfile
 import threading
@@ -16,9 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx2 as httpx
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.records.sources.test_workbooks import open_book
 from torture.commands import write_visits
 from torture.processes import GIGABYTE, comorb, environment, limited
 from torture.server import Server, add_users
@@ -35,7 +38,7 @@ _SHEET = (
     b'<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
     b"<sheetData>"
 )
-_ROW = b'<row><c t="inlineStr"><is><t>428.0</t></is></c></row>'
+_ROW = b'<row r="1"><c r="A1" t="inlineStr"><is><t>428.0</t></is></c></row>'
 
 
 def _packed(path: Path, start: bytes, block: bytes, expanded: int) -> None:
@@ -47,27 +50,43 @@ def _packed(path: Path, start: bytes, block: bytes, expanded: int) -> None:
 def _zipped(path: Path, name: str, start: bytes, block: bytes, expanded: int) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
         if name.startswith("xl/"):
-            for part, text in _BOOK.items():
-                out.writestr(part, text)
+            for part, text in _book().items():
+                if part != name:
+                    out.writestr(part, text)
         with out.open(name, "w", force_zip64=True) as file:
             file.write(start)
             for _ in range(max(expanded // len(block), 1)):
                 file.write(block)
+            file.write(_ENDS.get(name, b""))
 
 
-_BOOK = {
-    "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
-    "xl/workbook.xml": (
-        '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" '
-        'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships">'
-        '<sheets><sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>'
-    ),
-    "xl/_rels/workbook.xml.rels": (
-        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-        '<Relationship Id="r1" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
-        'relationships/worksheet" Target="worksheets/sheet1.xml"/></Relationships>'
-    ),
-}
+def _book() -> dict[str, bytes]:
+    """Return the parts of a whole spreadsheet."""
+    made = io.BytesIO()
+    openpyxl.Workbook().save(made)
+    with zipfile.ZipFile(made) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
+_ENDS = {"xl/worksheets/sheet1.xml": b"</sheetData></worksheet>", "content.xml": b"</a>"}
+
+
+def _far(path: Path, _: int) -> None:
+    """Write a sheet of two cells, as far from each other as a sheet is wide and long."""
+    cells = _ROW + _ROW.replace(b'r="1"', b'r="1048576"').replace(b"A1", b"XFD1048576")
+    _zipped(path, "xl/worksheets/sheet1.xml", _SHEET, cells, 1)
+
+
+def _repeated(path: Path, size: int) -> None:
+    """Write a sheet of one row that says it stands there very often."""
+    open_book(path, [["visit_id", "dx1"], ["1", "428.0"]])
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    often = b'<table:table-row table:number-rows-repeated="%d">' % size
+    parts["content.xml"] = parts["content.xml"].replace(b"<table:table-row>", often)
+    with zipfile.ZipFile(path, "w") as out:
+        for name, text in parts.items():
+            out.writestr(name, text)
 
 
 def _parquet(path: Path, expanded: int) -> None:
@@ -101,6 +120,8 @@ BOMBS: dict[str, Callable[[Path, int], object]] = {
     "sheet.ods": lambda path, size: _zipped(
         path, "content.xml", b"<a>", b"<b/>" * (_BLOCK // 4), size
     ),
+    "far.xlsx": _far,
+    "repeated.ods": _repeated,
     "rows.parquet": _parquet,
     "deep.json": lambda path, size: path.write_bytes(b"[" * min(size // 200, 5_000_000)),
     "deeper.json": lambda path, size: path.write_bytes(

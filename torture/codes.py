@@ -23,7 +23,7 @@ def targets() -> list[Target]:
             f"codes {key}",
             lambda _, system=system: _seeds(system),
             lambda data, _, system=system: _check(system, data),
-            68_000,
+            70_000,
             _mutate,
             guided=bool(system.fit),
         )

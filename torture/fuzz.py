@@ -32,7 +32,7 @@ EXECUTIONS = 1_000_000
 GUIDED = 0.03  # of all executions, where the coverage-guided fuzzer is installed
 _AT_ONCE = 2
 _MOST, _FEW = 50_000, 500  # executions a process: of what is fast, and of what is slow
-_MEMORY = 12 * GIGABYTE
+_MEMORY, _MEMORY_APART = 8 * GIGABYTE, 4 * GIGABYTE  # of addresses; apart, as the program has it
 _KINDS = ("codes", "files", "readers", "api")
 _SLOTS = 4  # the number it is at, and how many were taken, refused and wrong
 
@@ -94,7 +94,8 @@ class Child:
         self._place = tempfile.TemporaryDirectory(prefix="torture-", dir=_memory_disk())
         self.folder = Path(self._place.name)
         (self.folder / "progress").write_bytes(bytes(8 * _SLOTS))
-        self._process = forked(lambda: _attack(chunk, self.folder), self.folder)
+        memory = _MEMORY_APART if chunk.target.apart else _MEMORY
+        self._process = forked(lambda: _attack(chunk, self.folder), self.folder, memory)
         self._status: int | None = None
 
     def ended(self) -> bool:
@@ -117,7 +118,7 @@ class Child:
         left = None
         if self._status and not at:
             findings.append(f"{name}: the attack couldn't begin: {err.strip()[-400:]}")
-        elif self._status and self.chunk.target.apart and self._status not in (3, -signal.SIGALRM):
+        elif self._status and self.chunk.target.apart and self._status < 0:
             counts["ended apart"] += 1
             left = Chunk(chunk.target, at, chunk.last)
         elif self._status:
@@ -146,7 +147,7 @@ def _memory_disk() -> str | None:
     return str(shared) if shared.is_dir() and os.access(shared, os.W_OK) else None
 
 
-def forked(work: Callable[[], None], folder: Path) -> int:
+def forked(work: Callable[[], None], folder: Path, memory: int = _MEMORY) -> int:
     """Start a process that does some work under limits and ends; return its number."""
     sys.stdout.flush()
     process = os.fork()
@@ -160,7 +161,7 @@ def forked(work: Callable[[], None], folder: Path) -> int:
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         tempfile.tempdir = str(folder)
         os.environ["TMPDIR"] = os.environ["COMORB_HOME"] = str(folder)
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         work()
         code = 0

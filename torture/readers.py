@@ -37,8 +37,9 @@ def targets() -> list[Target]:
             f"layout {kind}",
             lambda _, kind=kind: [kind.encode()],
             _check_layout,
-            600,
+            300,
             _mutate_layout,
+            60,
         )
         for kind in READERS
     ]
@@ -47,7 +48,8 @@ def targets() -> list[Target]:
             f"kind {kind}",
             lambda _, kind=kind: [_whole(kind)],
             _check_apart(kind) if kind in APART else _check_kind(kind),
-            1000 if kind in APART else 600,
+            400 if kind in APART else 300,
+            seconds=60,
             apart=kind in APART,
         )
         for kind in WRITERS

@@ -4,8 +4,10 @@ import os
 import pwd
 import shutil
 import socket
+import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +184,15 @@ def test_a_connection_that_breaks_off(url):
     finally:
         timer.join()
     assert "nothing of it was kept" in told
+
+
+def test_a_sqlite_file_whose_own_words_are_not_utf8(tmp_path):
+    path = tmp_path / "visits.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE visits (visit_id TEXT, dx1 TEXT)")
+        connection.commit()
+    data = path.read_bytes()
+    for old, new in ((b"TABLE visits", b"TABLE\xfevisits"), (b"visits (", b"vis\xff\xfes (")):
+        path.write_bytes(data.replace(old, new))
+        with pytest.raises(RecordsError, match=r"visits.db can't be read: it is damaged"):
+            read_records(path)

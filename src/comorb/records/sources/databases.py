@@ -90,7 +90,7 @@ def _sqlite_batches(
 def _sqlite(label: str, action: Callable[[], Any]) -> Any:
     try:
         return action()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         safe = re.match(r"no such (table|column): \S+|near \S+: syntax error|attempt", str(error))
         reason = safe[0] if safe else "it is damaged, locked or not in UTF-8"
         if reason == "attempt":
