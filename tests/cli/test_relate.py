@@ -1,4 +1,4 @@
-"""relate, as a user meets it."""
+"""relate, as a user meets it: the command, and relations as tables, rows and values."""
 
 import json
 from pathlib import Path

@@ -19,7 +19,7 @@ def test_json_has_the_conditions_and_figures(comorb, run):
     told = json.loads(comorb("rules", run, "--json").stdout)
     assert [one["cluster"] for one in told["clusters"]] == [1, 2, 3]
     one = next(one for one in told["clusters"] if one["conditions"])
-    assert one["conditions"][0].keys() == {"code", "name", "has", "member"}
+    assert one["conditions"][0].keys() == {"code", "name", "says", "has", "member"}
     assert 0 < one["right"] <= 1
     assert 0 < one["found"] <= 1
 

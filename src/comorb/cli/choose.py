@@ -3,53 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from comorb.cli import options
 
 if TYPE_CHECKING:
+    from comorb.insight.runs.lca import ClassTables
     from comorb.records.preparation import Preparation
+
+
+Numbers = Annotated[
+    str | None,
+    typer.Option(
+        "--clusters",
+        "-k",
+        metavar="FROM:TO",
+        help="The numbers to try; without it 1:20, and more where the largest is best.",
+    ),
+]
+Classes = Annotated[
+    bool,
+    typer.Option(
+        "--lca", help="Also print what papers on latent classes print, in totals: AIC, BIC, …"
+    ),
+]
+Draws = Annotated[
+    int,
+    typer.Option(
+        min=0, metavar="DRAWS", help="With --lca: draws of the bootstrap likelihood-ratio test."
+    ),
+]
+Minutes = Annotated[
+    float, typer.Option(min=0, metavar="MINUTES", help="The most that all draws may take.")
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="With --lca: a .csv, .xlsx, .tex or .dta file (for Stata and R) of the tables.",
+    ),
+]
 
 
 @options.cohort_options
 def choose(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
     preparation: Preparation,
-    clusters: Annotated[
-        str | None,
-        typer.Option(
-            "--clusters",
-            "-k",
-            metavar="FROM:TO",
-            help="The numbers to try; without it 1:20, and more where the largest is best.",
-        ),
-    ] = None,
-    lca: Annotated[
-        bool,
-        typer.Option(
-            "--lca", help="Also print what papers on latent classes print, in totals: AIC, BIC, …"
-        ),
-    ] = False,
-    blrt: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="DRAWS", help="With --lca: draws of the bootstrap likelihood-ratio test."
-        ),
-    ] = 0,
-    minutes: Annotated[
-        float, typer.Option(min=0, metavar="MINUTES", help="The most that all draws may take.")
-    ] = 10.0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="With --lca: a .csv, .xlsx, .tex or .dta file (for Stata and R) of the tables.",
-        ),
-    ] = None,
+    clusters: Numbers = None,
+    lca: Classes = False,
+    blrt: Draws = 0,
+    minutes: Minutes = 10.0,
+    output: Output = None,
     chart: options.Chart = None,
     force: options.Force = False,
     protected: options.Protected = False,
@@ -74,39 +82,42 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     from comorb.insight.runs.run import choose_number
     from comorb.insight.runs.tree import splits
     from comorb.insight.views.charts.choice import draw
-    from comorb.insight.views.sheets import save_sheets
 
     ks = None if clusters is None else _range(clusters)
     least = options.least_count(protected, min_cell)
-    if (blrt or output) and not lca:
-        raise typer.BadParameter("--blrt and --output go with --lca", param_hint="--lca")
+    _check(lca, blrt, output)
+    outside, tables = engine is not None, None
     with (
         shown_progress(quiet) as tell,
         open_engine(engine or "threads") as executor,
-        open_cohort(
-            records, preparation, memory=memory, outside=engine is not None, tell=tell
-        ) as cohort,
+        open_cohort(records, preparation, memory=memory, outside=outside, tell=tell) as cohort,
     ):
         choice = choose_number(cohort, ks, executor, tell)
         found = splits(choice, cohort.codes, cohort.names, cohort.system)
-        tables = None
         if lca:
-            tables = class_tables(
-                *(choice, cohort, executor),
-                draws=blrt,
-                seconds=60 * minutes,
-                least=least,
-                tell=tell,
-            )
+            draws = (blrt, 60 * minutes)
+            tables = class_tables(choice, cohort, executor, draws, least=least, tell=tell)
     summary = choice_summary(choice, cohort.ledger, found, least)
     if tables is not None:
-        summary |= {"lca": tables.sheets, "methods": tables.methods}
-        if output is not None:
-            summary |= {"files": [str(file) for file in save_sheets(tables.sheets, output, force)]}
+        summary |= _told(tables, output, force)
     show_notes(summary["notes"])
     if chart:
         save_chart(draw(choice), chart, force, quiet)
     show(summary, show_choice, as_json, quiet)
+
+
+def _check(lca: bool, blrt: int, output: Path | None) -> None:
+    if (blrt or output) and not lca:
+        raise typer.BadParameter("--blrt and --output go with --lca", param_hint="--lca")
+
+
+def _told(tables: ClassTables, output: Path | None, force: bool) -> dict[str, Any]:
+    """Write the tables of latent classes, and return what is to be told of them."""
+    from comorb.insight.views.sheets import save_sheets
+
+    files = [] if output is None else save_sheets(tables.sheets, output, force)
+    told = {"lca": tables.sheets, "methods": tables.methods}
+    return told | ({"files": [str(file) for file in files]} if files else {})
 
 
 def _range(text: str) -> list[int]:

@@ -26,7 +26,9 @@ def choice(cohort):
 @pytest.fixture(scope="module")
 def tables(choice, cohort):
     told = []
-    made = class_tables(choice, cohort, draws=2, tell=lambda progress: told.append(progress.text))
+    made = class_tables(
+        choice, cohort, None, (2, np.inf), tell=lambda progress: told.append(progress.text)
+    )
     assert told[-1] == "Testing 2 classes against 1: draw 2 of 2"
     return made
 
@@ -100,7 +102,7 @@ def test_features_have_a_table_of_their_own_and_take_part_in_the_test():
     values = np.column_stack([rng.random(len(plain)) < 0.2 + 0.6 * group, age])
     features = Feature("smoker", "binary", ("no", "yes")), Feature("age", "number")
     cohort = replace(plain, features=FeatureTable(features, values))
-    made = class_tables(choose(cohort.blocks(), [1, 2]), cohort, draws=1)
+    made = class_tables(choose(cohort.blocks(), [1, 2]), cohort, None, (1, np.inf))
     assert "to 10 indicators of 600 records" in made.methods
     fit, sheet = made.sheets["fit"], made.sheets["features"]
     assert fit["parameters"] == [8 + 1 + 2, 1 + 2 * (8 + 1 + 2)]

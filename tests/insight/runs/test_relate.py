@@ -11,7 +11,6 @@ import pytest
 
 from comorb.engines import blockfile
 from comorb.errors import InputError
-from comorb.insight.runs import described
 from comorb.insight.runs.described import (
     Column,
     described_blocks,
@@ -78,14 +77,6 @@ def test_a_file_and_an_engine_give_the_bits_of_memory(weighted, file, engine):
     one = figures(relate_cohort(weighted, MODEL, ASKED, 0.8))
     two = figures(relate_cohort(file, MODEL, ASKED, 0.8, executor=engine))
     assert one.keys() == two.keys()
-    for name, value in one.items():
-        np.testing.assert_array_equal(value, two[name], err_msg=name)
-
-
-def test_smaller_blocks_in_memory_change_no_bit(weighted, monkeypatch):
-    one = figures(relate_cohort(weighted, MODEL, ASKED))
-    monkeypatch.setattr(described, "ROWS", 37)
-    two = figures(relate_cohort(weighted, MODEL, ASKED))
     for name, value in one.items():
         np.testing.assert_array_equal(value, two[name], err_msg=name)
 

@@ -13,8 +13,8 @@ from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.folder import load_profile
 from comorb.insight.runs.run import Request, fit_records
 from comorb.insight.runs.slicing import SliceRequest, asked_slices, slice_run
+from comorb.records.asked import as_asked
 from comorb.records.datasets import region
-from comorb.records.featuring import as_asked
 from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 

@@ -13,6 +13,7 @@ from comorb import relate_outcome, relate_predictors, relate_regression, relate_
 from comorb.errors import InputError
 from comorb.model.relating.classification import Part, classify, reach_of
 from comorb.model.relating.predictors import Design, _step
+from comorb.model.relating.regression import _products
 from comorb.model.relating.sums import sum_outcome
 from comorb.model.relating.survival import sum_times
 from comorb.model.relating.wald import wald
@@ -191,6 +192,7 @@ def test_statistics_add_up(cheating):
         partial(sum_outcome, 0, 0, reach),
         partial(_step, Design((0,), ("gpa",)), np.eye(2) * 0.8 + 0.1, np.zeros((2, 2)), reach),
         partial(sum_times, 0, 1, total, 1.0),
+        partial(_products, 1, Design((0,), ("gpa",)), reach),
     ]
     for statistic in statistics:
         one, two = statistic(whole), statistic(parts[0]) + statistic(parts[1])

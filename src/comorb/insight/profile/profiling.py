@@ -21,7 +21,7 @@ from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.outcomes import summarise
 from comorb.insight.profile.profile import Profile
-from comorb.insight.profile.rules import RuleList, learn_rules
+from comorb.insight.profile.rules import learn_rules
 from comorb.insight.profile.signs import outcomes_beside, with_signs
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.mixture import Mixture
@@ -81,16 +81,26 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
     keys = None if secret is None else record_keys(cohort, secret)
-    wanted = outcomes_beside(cohort, outcomes)
-    sorted_out = classification_of(assigned.table)
-    summaries = summarise(cohort.covariates, assigned.labels, k, weights, wanted, keys, sorted_out)
+    summaries = _summaries(cohort, assigned, weights, outcomes, keys)
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
     made, cohort = with_signs(made, cohort, model, assigned.labels, weights, keys)
-    made = _checked(made, cohort, assigned, check, keys)
     gathering = gathering or gathered(cohort, assigned.labels, k, secret, outcomes)
-    made = _used(made, gathering, cohort, learn_rules(cohort, assigned, k, keys))
+    made = _used(_checked(made, cohort, assigned, check, keys), gathering, cohort, assigned, keys)
     return made if stability is None else made.with_stability(stability)
+
+
+def _summaries(
+    cohort: Cohort,
+    assigned: Assignment,
+    weights: Floats,
+    outcomes: Sequence[str] | None,
+    keys: Keys | None,
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of each cluster, corrected."""
+    wanted, taken = outcomes_beside(cohort, outcomes), classification_of(assigned.table)
+    labels, k = assigned.labels, assigned.soft.size
+    return summarise(cohort.covariates, labels, k, weights, wanted, keys, taken)
 
 
 def _check(model: Mixture, cohort: Cohort) -> Check:
@@ -99,10 +109,11 @@ def _check(model: Mixture, cohort: Cohort) -> Check:
 
 
 def _used(
-    made: Profile, gathering: Gathering, cohort: Cohort, rules: tuple[RuleList, ...]
+    made: Profile, gathering: Gathering, cohort: Cohort, assigned: Assignment, keys: Keys | None
 ) -> Profile:
     """Return the profile with burden, slices and rules."""
     burden, slices = gathering.burden(cohort.ledger.notes), gathering.slices()
+    rules = learn_rules(cohort, assigned, made.k, keys)
     return replace(made, burden=burden, slices=slices, rules=rules)
 
 

@@ -34,26 +34,26 @@ def class_tables(
     choice: Choice,
     cohort: AnyCohort,
     executor: Executor | None = None,
+    draws: tuple[int, float] = (0, np.inf),
     *,
-    draws: int = 0,
-    seconds: float = np.inf,
     least: int = 0,
     tell: Tell = silent,
 ) -> ClassTables:
     """Return the tables of latent class analysis for a choice over a cohort.
 
-    ``draws`` of the bootstrap likelihood-ratio test for each number, as many as ``seconds`` allow.
+    ``draws`` are those of the bootstrap likelihood-ratio test for each number, and the seconds that
+    all of them may take.
     With ``least`` numbers of records are rough, and what fewer have is not told.
     """
     tell(Progress("finding", "Fitting latent classes by maximum likelihood"))
     blocks = cohort.blocks()
     choice, models = latent_classes(choice, blocks, executor)
-    if draws:
+    if draws[0]:
 
         def drawn(k: int, done: int, of: int) -> None:
             tell(Progress("repeating", f"Testing {k} classes against {k - 1}: draw {done} of {of}"))
 
-        choice = bootstrap_test(choice, models, draws, seconds, drawn)
+        choice = bootstrap_test(choice, models, *draws, drawn)
     model = models[choice.best]
     sheets: dict[str, Sheet] = {
         "fit": _fit(choice.classes, least),
