@@ -206,3 +206,20 @@ def test_a_verdict_is_one_line(tmp_path, monkeypatch):
 def test_every_part_is_promised():
     page = (ROOT / "docs" / "trust.md").read_text("utf-8")
     assert {name for name in PARTS if f"`python -m torture {name}`" in page} == set(PARTS)
+
+
+def test_an_execution_has_so_much_time_of_the_processor(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def spins(data: bytes, _: Path) -> None:
+        while data != b"seed":
+            pass
+
+    target = Target("endless", lambda _: [b"seed"], spins, 1, lambda *_: b"x", seconds=0.2)
+    monkeypatch.setattr(fuzz, "all_targets", lambda: {"endless": target})
+    monkeypatch.setattr(fuzz, "EXECUTIONS", 2)
+    monkeypatch.setattr(fuzz, "guided", lambda *_: (0, [], "none guided"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        verdict = fuzz.run(1.0)
+    assert ["took too long" in finding for finding in verdict.findings] == [True, True]

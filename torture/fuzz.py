@@ -34,6 +34,7 @@ _AT_ONCE = 2
 _MOST, _FEW = 50_000, 500  # executions a process: of what is fast, and of what is slow
 _MEMORY, _MEMORY_APART = 8 * GIGABYTE, 4 * GIGABYTE  # of addresses; apart, as the program has it
 _KINDS = ("codes", "files", "readers", "api")
+_WAITING = 20  # times the processor seconds of an execution, by the clock, as others work here too
 _SLOTS = 4  # the number it is at, and how many were taken, refused and wrong
 
 
@@ -126,7 +127,7 @@ class Child:
             left = Chunk(chunk.target, at, chunk.last)
         elif self._status:
             counts["wrong"] += 1
-            late = self._status == -signal.SIGALRM
+            late = self._status in (-signal.SIGALRM, -signal.SIGPROF)
             how = "took too long" if late else f"ended its process with {self._status}"
             findings.append(f"{name} {at - 1}: {how}; {self._input(at - 1)}")
             left = Chunk(chunk.target, at, chunk.last) if len(findings) < 50 else None
@@ -194,7 +195,8 @@ def _attack(chunk: Chunk, folder: Path) -> None:
     with (folder / "progress").open("r+b") as file, mmap.mmap(file.fileno(), 0) as progress:
         for number in range(chunk.first, chunk.last):
             progress[:8] = (number + 1).to_bytes(8, "little")
-            signal.setitimer(signal.ITIMER_REAL, target.seconds)
+            signal.setitimer(signal.ITIMER_PROF, target.seconds)
+            signal.setitimer(signal.ITIMER_REAL, _WAITING * target.seconds)
             data = target.mutate(_random(target, number), seeds)
             ending: bool | None = None
             try:
@@ -205,6 +207,7 @@ def _attack(chunk: Chunk, folder: Path) -> None:
                 if found[told] == 1:
                     line = f"FOUND: {target.name} {number}: {told}; {keep(target.name, data)}"
                     print(line, file=sys.stderr, flush=True)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             ends[ending] += 1
             slot = slots[ending]

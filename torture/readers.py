@@ -39,7 +39,7 @@ def targets() -> list[Target]:
             _check_layout,
             300,
             _mutate_layout,
-            60,
+            20,
         )
         for kind in READERS
     ]
@@ -49,7 +49,7 @@ def targets() -> list[Target]:
             lambda _, kind=kind: [_whole(kind)],
             _check_apart(kind) if kind in APART else _check_kind(kind),
             400 if kind in APART else 300,
-            seconds=10 if kind in APART else 60,
+            seconds=10 if kind in APART else 20,
             apart=kind in APART,
         )
         for kind in WRITERS

@@ -24,7 +24,7 @@ class Target:
 
     ``seeds`` makes whole inputs in a folder, ``check`` takes one input: it returns, or raises an
     error of comorb, or something is found. ``mutate`` makes inputs of the seeds. ``weight`` is
-    about the number of executions in a full run, ``seconds`` the longest that one may take; where
+    about the number of executions in a full run, ``seconds`` the processor time that one may take; where
     the reader runs in a process of its own, ``apart``, it may end that process. ``guided`` targets
     are also attacked with the coverage as a guide.
     """
