@@ -24,9 +24,9 @@ class Target:
 
     ``seeds`` makes whole inputs in a folder, ``check`` takes one input: it returns, or raises an
     error of comorb, or something is found. ``mutate`` makes inputs of the seeds. ``weight`` is
-    about the number of executions in a full run, ``seconds`` the processor time that one may take; where
-    the reader runs in a process of its own, ``apart``, it may end that process. ``guided`` targets
-    are also attacked with the coverage as a guide.
+    about the number of executions in a full run, ``seconds`` the time of the processor that one
+    may take; where the reader runs in a process of its own, ``apart``, it may end that process.
+    ``guided`` targets are also attacked with the coverage as a guide.
     """
 
     name: str
