@@ -321,6 +321,7 @@ def test_the_fingerprint_of_parts_is_that_of_the_whole():
         ("numbers", [True, 5], "'numbers' must hold nothing but int"),
         ("left_out", [{}], "'left_out' must hold nothing but str"),
         ("run", [], "'run' must be a dict"),
+        ("run", {"passes": float("inf")}, "Out of range float values"),
     ],
 )
 def test_sealed_nonsense_is_refused(path, field, value, said):

@@ -61,7 +61,7 @@ class Explorer:
         self.run = self.client.post("/api/v1/runs", json=body).json()["id"]
         for _ in range(1200):
             row = self.client.get(f"/api/v1/runs/{self.run}").json()
-            if row["state"] not in ("queued", "running") and row.get("measured", True):
+            if row["state"] not in ("queued", "running"):
                 break
             time.sleep(0.05)
         if row["state"] != "done":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -26,48 +26,57 @@ from comorb.records.archive import CohortFile, as_table, load_cohort, save_cohor
 from comorb.records.codes.own_map import read_map
 from comorb.records.cohort import Cohort
 from comorb.records.datasets import heart_failure
+from comorb.records.reading import read_records
 from comorb.storage import load_model, save_model
+from torture.commands import write_visits
 from torture.mutation import json_text, mutated_bytes, mutated_json
 from torture.target import Target, expect
 
-_TITLE = b"comorb model 1\n"
 _SEAL = ',"seal":"'
+Seed = Callable[[bool], bytes]
+Check = Callable[[bool, bytes, Path], None]
+Mutate = Callable[[Random, Sequence[bytes]], bytes]
 _SECRET = bytes(range(32))
 _MAP = b"code;group;name\n428;1;Heart failure\n250*;2;Diabetes\nE11;2;Diabetes\n585-586;3;Kidney\n"
 
 
 def targets() -> list[Target]:
     """Return a target for each file that comorb writes and reads again."""
+    found = [one for mixed in (False, True) for one in _of_a_run(mixed)]
     return [
-        Target("model file", lambda _: [_run().model], _check_model_file, 100_000),
-        Target(
-            "model header",
-            lambda _: [_header()],
-            _check_header,
-            90_000,
-            _mutate_header,
-            guided=True,
-        ),
-        Target("profile file", lambda _: [_run().profile], _check_profile_file, 60_000),
-        Target(
-            "profile document",
-            lambda _: [_run().profile],
-            _check_document,
-            30_000,
-            _mutate_document,
-        ),
-        Target("keys", lambda _: [_run().keys], _check_keys, 30_000, _mutate_text),
+        *found,
         Target("journal", lambda _: [_journal()], _check_journal, 30_000),
-        Target("cohort file", lambda _: [_cohort_file()], _check_cohort_file, 30_000),
-        Target(
-            "cohort header",
-            lambda _: [_cohort_header()],
-            _check_cohort_header,
-            15_000,
-            _mutate_text,
-        ),
         Target("map of codes", lambda _: [_MAP], _check_map, 20_000, guided=True),
     ]
+
+
+def _of_a_run(mixed: bool) -> list[Target]:
+    """Return the files of a run and of its cohort, of codes alone or mixed with features."""
+    kind = " with features" if mixed else ""
+
+    def target(name: str, seed: Seed, check: Check, weight: int, mutate: Mutate) -> Target:
+        return Target(
+            f"{name}{kind}",
+            lambda _: [seed(mixed)],
+            lambda data, folder: check(mixed, data, folder),
+            weight // 2,
+            mutate,
+            guided=name == "model header",
+        )
+
+    return [
+        target("model file", _model, _check_model_file, 100_000, _mutate_file),
+        target("model header", _header, _check_header, 90_000, _mutate_header),
+        target("profile file", _profile, _check_profile_file, 60_000, _mutate_file),
+        target("profile document", _profile, _check_document, 30_000, _mutate_document),
+        target("keys", _keys, _check_keys, 30_000, _mutate_text),
+        target("cohort file", _cohort_file, _check_cohort_file, 30_000, _mutate_file),
+        target("cohort header", _cohort_header, _check_cohort_header, 15_000, _mutate_text),
+    ]
+
+
+def _mutate_file(rng: Random, seeds: Sequence[bytes]) -> bytes:
+    return mutated_bytes(rng, rng.choice(seeds))
 
 
 class _Files:
@@ -81,30 +90,46 @@ class _Files:
 
 
 @cache
-def small_cohort() -> Cohort:
-    """Return some records of a built-in cohort, with their common codes."""
+def small_cohort(mixed: bool = False) -> Cohort:
+    """Return some records with their common codes, or of codes mixed with features."""
     with TemporaryDirectory() as folder:
+        if mixed:
+            write_visits(Path(folder, "visits.csv"), 120)
+            return read_records(f"{folder}/visits.csv", features=("age", "sex"))
         save_cohort(heart_failure(), f"{folder}/whole.parquet")
         cohort = load_cohort(f"{folder}/whole.parquet", 120).drop_rare(15)
     return replace(cohort, left_out=cohort.left_out[:3])
 
 
 @cache
-def _run() -> _Files:
+def _run(mixed: bool) -> _Files:
     with TemporaryDirectory() as folder:
-        run(small_cohort(), Request(3, repeats=0, secret=_SECRET, title="torture"), f"{folder}/run")
+        request = Request(3, repeats=0, secret=_SECRET, title="torture")
+        run(small_cohort(mixed), request, f"{folder}/run")
         return _Files(RunFolder(f"{folder}/run"))
 
 
-def _check_model_file(data: bytes, folder: Path) -> None:
+def _model(mixed: bool) -> bytes:
+    return _run(mixed).model
+
+
+def _profile(mixed: bool) -> bytes:
+    return _run(mixed).profile
+
+
+def _keys(mixed: bool) -> bytes:
+    return _run(mixed).keys
+
+
+def _check_model_file(mixed: bool, data: bytes, folder: Path) -> None:
     path = folder / "model.comorb"
     path.write_bytes(data)
     load_model(path)
-    expect(data == _run().model, "an altered model file was taken")
+    expect(data == _run(mixed).model, "an altered model file was taken")
 
 
-def _header() -> bytes:
-    return _run().model[len(_TITLE) : -32]
+def _header(mixed: bool) -> bytes:
+    return _run(mixed).model[:-32].partition(b"\n")[2]
 
 
 def _mutate_header(rng: Random, seeds: Sequence[bytes]) -> bytes:
@@ -116,9 +141,9 @@ def _mutate_header(rng: Random, seeds: Sequence[bytes]) -> bytes:
     return json_text(mutated_json(rng, json.loads(text))) + b"\n" + numbers
 
 
-def _check_header(data: bytes, folder: Path) -> None:
+def _check_header(mixed: bool, data: bytes, folder: Path) -> None:
     """See that a resealed model is refused, or written and read again the same."""
-    body = _TITLE + data
+    body = b"comorb model %d\n" % (2 if mixed else 1) + data
     path = folder / "model.comorb"
     path.write_bytes(body + hashlib.sha256(body).digest())
     model = load_model(path)
@@ -128,11 +153,11 @@ def _check_header(data: bytes, folder: Path) -> None:
     expect(again.codes == model.codes and again.run == model.run, "it reads otherwise again")
 
 
-def _check_profile_file(data: bytes, folder: Path) -> None:
+def _check_profile_file(mixed: bool, data: bytes, folder: Path) -> None:
     path = folder / "profile.json"
     path.write_bytes(data)
     load_profile(path)
-    expect(data == _run().profile, "an altered profile was taken")
+    expect(data == _run(mixed).profile, "an altered profile was taken")
 
 
 def _mutate_document(rng: Random, seeds: Sequence[bytes]) -> bytes:
@@ -141,7 +166,7 @@ def _mutate_document(rng: Random, seeds: Sequence[bytes]) -> bytes:
     return json_text(mutated_json(rng, plain))
 
 
-def _check_document(data: bytes, _: Path) -> None:
+def _check_document(mixed: bool, data: bytes, _: Path) -> None:
     """See that a resealed profile is refused, or can be written and shown."""
     text = data.decode("utf-8", "replace").rstrip()
     sealed = text.rpartition(_SEAL)[0] or text.removesuffix("}")
@@ -156,9 +181,9 @@ def _mutate_text(rng: Random, seeds: Sequence[bytes]) -> bytes:
     return json_text(mutated_json(rng, json.loads(rng.choice(seeds))))
 
 
-def _check_keys(data: bytes, _: Path) -> None:
+def _check_keys(mixed: bool, data: bytes, _: Path) -> None:
     """Keys are refused, or the profile can be protected with them."""
-    cells.attach(_run().loaded, data.decode("utf-8", "replace")).protected(11)
+    cells.attach(_run(mixed).loaded, data.decode("utf-8", "replace")).protected(11)
 
 
 @cache
@@ -183,9 +208,9 @@ def _check_journal(data: bytes, folder: Path) -> None:
 
 
 @cache
-def _cohort_file() -> bytes:
+def _cohort_file(mixed: bool) -> bytes:
     with TemporaryDirectory() as folder:
-        save_cohort(small_cohort(), f"{folder}/cohort.parquet")
+        save_cohort(small_cohort(mixed), f"{folder}/cohort.parquet")
         return Path(folder, "cohort.parquet").read_bytes()
 
 
@@ -200,34 +225,35 @@ def contents(cohort: Cohort) -> list[Any]:
         cohort.ledger.to_dict(),
         None if cohort.weights is None else cohort.weights.tolist(),
         cohort.least_codes,
+        None if cohort.features is None else repr(cohort.features.columns()),
     ]
 
 
 @cache
-def _contents() -> list[Any]:
-    return contents(small_cohort())
+def _contents(mixed: bool) -> list[Any]:
+    return contents(small_cohort(mixed))
 
 
-def _check_cohort_file(data: bytes, folder: Path) -> None:
+def _check_cohort_file(mixed: bool, data: bytes, folder: Path) -> None:
     """See that a damaged cohort is refused, or nothing of what it holds has changed."""
     path = folder / "cohort.parquet"
     path.write_bytes(data)
-    same = contents(load_cohort(path)) == _contents()
+    same = contents(load_cohort(path)) == _contents(mixed)
     expect(same, "a damaged cohort file was read as another cohort")
 
 
 @cache
-def _cohort_header() -> bytes:
+def _cohort_header(mixed: bool) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder, "cohort.parquet")
-        path.write_bytes(_cohort_file())
+        path.write_bytes(_cohort_file(mixed))
         return bytes(pq.read_metadata(path).metadata[blockfile.HEADER])
 
 
-def _check_cohort_header(data: bytes, folder: Path) -> None:
+def _check_cohort_header(mixed: bool, data: bytes, folder: Path) -> None:
     """See that a cohort file with an odd header is refused, or can be read to its end."""
     path = folder / "cohort.parquet"
-    table = as_table(small_cohort())
+    table = as_table(small_cohort(mixed))
     with pq.ParquetWriter(path, table.schema, write_page_checksum=True) as writer:
         writer.write_table(table)
         seal = hashlib.sha256(data).hexdigest().encode()

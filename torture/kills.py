@@ -17,7 +17,7 @@ from pathlib import Path
 
 from torture import served_kills
 from torture.commands import write_visits
-from torture.processes import Ended, comorb, environment, limited
+from torture.processes import Ended, comorb, environment, left_in, limited
 from torture.verdict import Verdict
 
 POINTS = 200
@@ -178,7 +178,7 @@ class Prepared:
             findings.append(
                 f"{name}: after it was done again {[path for path, _ in left][:6]} differ"
             )
-        left = [path.name for path in (folder / "tmp").iterdir()]
+        left = left_in(folder / "tmp")
         if left:
             findings.append(f"{name}: temporary files are left: {left[:5]}")
         shutil.rmtree(folder, ignore_errors=True)

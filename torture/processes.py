@@ -113,3 +113,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def comorb(*words: str | Path) -> list[str]:
     """Return the command line of comorb with some words."""
     return [sys.executable, "-m", "comorb", *map(str, words)]
+
+
+def left_in(folder: Path) -> list[str]:
+    """Return temporary files that are left; Python tries a folder out with one that says 'blat'."""
+    tried = (path for path in folder.iterdir() if path.is_file() and path.read_bytes() == b"blat")
+    return sorted({path.name for path in folder.iterdir()} - {path.name for path in tried})

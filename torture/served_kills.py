@@ -20,7 +20,7 @@ from comorb.insight.runs.folder import load_profile
 from comorb.records.archive import load_cohort
 from comorb.web.server.store import Store
 from torture.commands import write_visits
-from torture.processes import comorb, environment, limited
+from torture.processes import comorb, environment, left_in, limited
 from torture.server import Server, add_users, settled
 
 HOOK = Path(__file__).parent / "hook"
@@ -97,7 +97,7 @@ class Session:
         place = self._copy()
         with self._server(place, place / "points", point) as server:
             self._do(server)
-            killed = server.dead and server.process.returncode == -signal.SIGKILL
+        killed = server.process.returncode == -signal.SIGKILL
         findings = []
         if not killed and (place / "points").read_bytes().count(b"\n") >= point:
             findings.append(f"{name}: was not killed")
@@ -156,9 +156,7 @@ class Session:
             for cohort in store.folder("data", row["id"]).glob("cohort-*.parquet"):
                 findings += _whole(load_cohort, cohort)
         store.close()
-        left = [
-            path.name for path in (place / "tmp").iterdir() if not path.name.startswith("pymp-")
-        ]
+        left = [name for name in left_in(place / "tmp") if not name.startswith("pymp-")]
         return [*findings, *([f"temporary files are left: {left[:5]}"] if left else [])]
 
 

@@ -137,6 +137,7 @@ def _restore(header: Any, numbers: bytes) -> SavedModel:
         wanted = int if key == "numbers" else str
         if kind is list and not all(type(one) is wanted for one in header[key]):
             raise TypeError(f"{key!r} must hold nothing but {wanted.__name__}")
+    json.dumps([header[key] for key in _TABLES], allow_nan=False)  # as they must be written again
     if len(set(header["codes"])) < len(header["codes"]):
         raise ValueError("a code stands there twice")
     variables = tuple(map(from_dict, header.get("features", [])))

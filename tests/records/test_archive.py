@@ -92,6 +92,8 @@ def test_what_is_refused(saved, tmp_path):
         (lambda about: about.update(ones=-1), "a number is something else"),
         (lambda about: about.update(ledger=[]), "its ledger is none"),
         (lambda about: about.update(ledger={"lines": [{}]}), "its ledger is none"),
+        (lambda about: about["ledger"]["lines"][0].update(after="3"), "its ledger is none"),
+        (lambda about: about["ledger"].update(notes=[7]), "its ledger is none"),
         (lambda about: about.update(columns=["a", "b"]), "its columns are not those that it says"),
     ],
 )

@@ -125,12 +125,19 @@ class Ledger:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Ledger:
-        """Return the ledger that ``to_dict`` made plain."""
-        return cls(
-            tuple(Line(**line) for line in plain["lines"]),
-            tuple(Problem(**problem) for problem in plain["problems"]),
-            tuple(plain["notes"]),
-        )
+        """Return the ledger that ``to_dict`` made plain; TypeError for what it can't have made."""
+        lines = tuple(Line(**line) for line in plain["lines"])
+        problems = tuple(Problem(**problem) for problem in plain["problems"])
+        notes = tuple(plain["notes"])
+        counts = [count for line in lines for count in (line.before, line.after)]
+        counts += [problem.row for problem in problems]
+        texts = [text for line in lines for text in (line.unit, line.rule)]
+        texts += [text for one in problems for text in (one.column, one.reason)]
+        if not (
+            all(type(one) is int for one in counts) and {*map(type, (*texts, *notes))} <= {str}
+        ):
+            raise TypeError("a ledger holds counts and texts alone")
+        return cls(lines, problems, notes)
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.lines), *(f"note: {note}" for note in self.notes)])

@@ -15,6 +15,7 @@ from comorb.cli import group
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.folder import load_profile
 from comorb.storage import load_model
+from comorb.web.server import runs_api
 from tests.web.conftest import BASE, mounted, new_run, wait
 
 
@@ -333,6 +334,17 @@ def test_patients_leave_only_with_the_role_for_it(client, run):
     assert client("bea").get(f"/api/v1/runs/{run['id']}/download/report.html").status_code == 200
     assert client("bea").get(f"/api/v1/runs/{run['id']}/download/secrets.txt").status_code == 404
     client("eva").patch(f"/api/v1/runs/{run['id']}", json={"shared": False})
+
+
+def test_a_copy_is_no_run_before_its_files_are_there(client, run, app, monkeypatch):
+    def killed(*_):
+        raise OSError("killed")
+
+    eva, before = client("eva"), app.state.store.list("runs")
+    monkeypatch.setattr(runs_api.shutil, "copytree", killed)
+    with pytest.raises(OSError, match="killed"):
+        eva.post(f"/api/v1/runs/{run['id']}/duplicate")
+    assert app.state.store.list("runs") == before
 
 
 def test_a_run_is_duplicated_renamed_and_deleted(client, run, app):

@@ -84,8 +84,9 @@ def attach(profile: Profile, text: str) -> Profile:
         cells = Cells(_keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs)
         profile = with_keys(profile, plain.get("parts", {}))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        said = " ".join(str(error).split())
         raise StorageError(
-            f"these are not the keys of this profile ({error}); make both again"
+            f"these are not the keys of this profile ({said}); make both again"
         ) from None
     return replace(profile, cells=cells, outcomes=outcomes, features=features)
 

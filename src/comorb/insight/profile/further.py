@@ -102,7 +102,7 @@ def _plain(part: Burden | Slices | RuleList) -> dict[str, Any]:
 
 def _array(plain: dict[str, Any], name: str, *shape: int) -> Floats:
     values = np.array(plain[name], dtype=np.float64)
-    if values.size != int(np.prod(shape)):
+    if values.size != int(np.prod(shape)) or np.isinf(values).any():
         raise ValueError(name)
     return values.reshape(shape)
 
@@ -157,6 +157,8 @@ def _rules(plain: dict[str, Any], d: int) -> RuleList:
         np.nan if plain[name] is None else float(plain[name]) for name in names
     )
     figures = (matched, right, members, review, precision, recall)
+    if np.isinf(figures).any():
+        raise ValueError("rules")
     return RuleList(conditions, bool(plain["otherwise"]), *figures)
 
 

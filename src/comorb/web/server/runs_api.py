@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 import shutil
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
@@ -136,9 +137,10 @@ def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
             403, "A copy would outlast the sharing; only its owner or an exporter makes one."
         )
     body = {name: value for name, value in row.items() if name not in ("id", "owner", "created")}
-    copy = store.add("runs", user.name, body | {"shared": False, "title": f"{row['title']} (2)"})
-    source, target = (store.folder("runs", each["id"]) for each in (row, copy))
-    shutil.copytree(source, target, dirs_exist_ok=True)
+    new = secrets.token_hex(6)  # the files first: a folder without its row is removed after a kill
+    shutil.copytree(store.folder("runs", key), store.folder("runs", new))
+    body |= {"shared": False, "title": f"{row['title']} (2)"}
+    copy = store.add("runs", user.name, body, new)
     store.audit(user.name, "duplicate run", key)
     return told_run(copy, user, jobs.min_cell)
 
