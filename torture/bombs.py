@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import resource
 import tempfile
 import threading
 import time
@@ -29,7 +30,7 @@ from torture.verdict import Verdict
 
 EXPANDED = 2_000_000_000
 _BLOCK = 1 << 24
-_SECONDS = 240
+_SECONDS = 120  # of the processor, to read one; by the clock it may take longer, as others work
 _LIMITS = (
     *("--read-expanded", "0.2", "--read-rows", "2000000", "--read-columns", "5000"),
     *("--read-minutes", "1", "--read-memory", "4", "--fit-memory", "4"),
@@ -161,16 +162,22 @@ def run(share: float) -> Verdict:
         write_visits(folder / "visits.csv", 60)
         slowest = 0.0
         for name in names:
-            started = time.monotonic()
+            before = _processor()
             words = comorb("inspect", folder / name)
-            ended = limited(words, folder, environment(folder), _SECONDS, 5 * GIGABYTE)
-            slowest = max(slowest, time.monotonic() - started)
-            if not ended.plainly:
+            ended = limited(words, folder, environment(folder), 10 * _SECONDS, 5 * GIGABYTE)
+            slowest = max(slowest, _processor() - before)
+            if not ended.plainly or _processor() - before > _SECONDS:
                 findings.append(f"inspect {name} {ended.told()}")
         waited, found = _uploaded(folder, names)
-    told = f"{len(names)} bombs of {expanded / 1e9:.2g} GB, slowest read {slowest:.0f} s"
+    told = f"{len(names)} bombs of {expanded / 1e9:.2g} GB, slowest read {slowest:.0f} s of the processor"
     figures = f"{told}; uploaded, others waited {waited:.1f} s at most"
     return Verdict(figures, findings + found)
+
+
+def _processor() -> float:
+    """Return the seconds of the processor that processes took which have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _uploaded(folder: Path, names: list[str]) -> tuple[float, list[str]]:
@@ -207,7 +214,7 @@ def _uploaded(folder: Path, names: list[str]) -> tuple[float, list[str]]:
 
 
 def _upload(server: Server, token: str, path: Path) -> list[str]:
-    with server.client(token, 200) as client:
+    with server.client(token, 10 * _SECONDS) as client:
         try:
             told = client.put(f"/api/v1/data?name={path.name}", content=path.read_bytes())
         except httpx.HTTPError as error:
