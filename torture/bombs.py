@@ -169,8 +169,11 @@ def run(share: float) -> Verdict:
             if not ended.plainly or _processor() - before > _SECONDS:
                 findings.append(f"inspect {name} {ended.told()}")
         waited, found = _uploaded(folder, names)
-    told = f"{len(names)} bombs of {expanded / 1e9:.2g} GB, slowest read {slowest:.0f} s of the processor"
-    figures = f"{told}; uploaded, others waited {waited:.1f} s at most"
+    read = f"read within {slowest:.0f} s of the processor each"
+    figures = (
+        f"{len(names)} bombs of {expanded / 1e9:.2g} GB, {read}; uploaded, others waited "
+        f"{waited:.1f} s at most"
+    )
     return Verdict(figures, findings + found)
 
 
