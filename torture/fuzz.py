@@ -165,7 +165,8 @@ def forked(work: Callable[[], None], folder: Path, memory: int = _MEMORY) -> int
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
         tempfile.tempdir = str(folder)
         os.environ["TMPDIR"] = os.environ["COMORB_HOME"] = str(folder)
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        room = memory + _held()
+        resource.setrlimit(resource.RLIMIT_AS, (room, room))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         work()
         code = 0
@@ -174,6 +175,12 @@ def forked(work: Callable[[], None], folder: Path, memory: int = _MEMORY) -> int
         code = 3
     sys.stderr.flush()
     os._exit(code)
+
+
+def _held() -> int:
+    """Return the bytes of addresses that this process was forked with; 0 where that isn't told."""
+    told = Path("/proc/self/statm")
+    return int(told.read_text().split()[0]) * resource.getpagesize() if told.exists() else 0
 
 
 def _random(target: Target, number: int) -> Random:

@@ -14,8 +14,8 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.folder import load_profile
 
 TELL_COUNTS = (
-    *("assign", "choose", "compare", "fit", "inspect", "profile", "report", "rules", "slices"),
-    "stability",
+    *("assign", "choose", "compare", "fit", "inspect", "profile", "relate", "report", "rules"),
+    *("slices", "stability"),
 )
 TELL_NONE = {
     "audit": "who did what, by id",

@@ -29,13 +29,20 @@ def write(path, matrix, table, weights=None, **header):
     lists = pa.LargeListArray.from_arrays(
         pa.array(matrix.indptr.astype(np.int64)), pa.array(matrix.indices.astype(np.int32))
     )
-    columns = {blockfile.CODES: lists} | blockfile.feature_columns(table)
+    ids = pa.array([f"r{row}" for row in range(matrix.shape[0])])
+    columns = {blockfile.ID: ids, blockfile.CODES: lists} | blockfile.feature_columns(table)
     if weights is not None:
         columns[blockfile.WEIGHT] = pa.array(weights)
+    codes = [f"{code:03d}" for code in range(matrix.shape[1])]
     about = {
         "version": blockfile.VERSION_WITH_FEATURES,
         "records": matrix.shape[0],
-        "codes": [f"{code:03d}" for code in range(matrix.shape[1])],
+        "ones": int(matrix.nnz),
+        "codes": codes,
+        "names": codes,
+        "system": "opaque",
+        "level": "category",
+        "ledger": {},
         "features": [feature.to_dict() for feature in table.features],
     }
     schema = pa.table(columns).schema

@@ -21,6 +21,8 @@ from comorb.model.features import Feature, FeatureTable
 from comorb.model.tables import columns_of, feature_of, inferred
 from tests.model.mixed_rows import mixed_rows
 
+pytestmark = pytest.mark.compiled
+
 LCA = Path(__file__).parents[3] / "shared" / "data" / "lca"
 KINDS = {
     "age": "number",

@@ -13,6 +13,7 @@ from comorb.model import lca
 from comorb.model.blocks import from_csr
 from comorb.model.choose import choose
 
+pytestmark = pytest.mark.compiled
 DATA = Path(__file__).parents[3] / "shared" / "data" / "lca"
 
 

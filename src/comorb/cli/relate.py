@@ -75,9 +75,9 @@ def relate(  # noqa: PLR0913 - one parameter for each option
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Relate outcomes and predictors to the clusters of a run.
+    """Relate outcomes and predictors to clusters, corrected for doubt.
 
-    Corrected for uncertain membership: a record of one cluster may be taken for one of another, and
+    What is doubtful is membership: a record of one cluster may be taken for one of another, and
     how often is known. Outcomes get means or shares in each cluster (BCH), predictors odds ratios
     against a cluster (three-step maximum likelihood), times Kaplan-Meier curves.
 

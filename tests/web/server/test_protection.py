@@ -214,7 +214,7 @@ def values(route: str, text: str) -> object:
         return json.loads(text)
     if route.endswith(".csv"):
         rows = csv.DictReader(io.StringIO(text))
-        return [{"records": float(row["records"])} for row in rows if row["records"]]
+        return [{"records": float(row["records"])} for row in rows if row.get("records")]
     found = re.search(r'\{"format":"comorb-profile".*?\}(?=</script>)', text)
     return json.loads(found[0]) if found else None
 

@@ -8,7 +8,7 @@ export function rules({ profile }) {
   const columns = profile.rules.map((list, j) =>
     h(
       "div",
-      { class: "column rules", "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
+      { class: "column rule-list", "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
       h("h3", {}, h("span", { class: "chip" }, String(profile.clusters[j].number)), h("span", {}, profile.clusters[j].name)),
       ...(list.conditions.length ? ruleLines(profile, list) : [h("p", { class: "quiet" }, t("rules.none"))]),
     ),
