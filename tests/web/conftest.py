@@ -6,21 +6,12 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from comorb.insight.profile.keys import HOME
 from comorb.records.datasets import region
 from comorb.records.export import export
 from comorb.web.server.app import Settings, create_app
 
 BASE = "http://127.0.0.1"
 LIMIT = 2_000_000
-
-
-@pytest.fixture(scope="session", autouse=True)
-def home(tmp_path_factory):
-    """A home of the tests' own for the secret that counts are protected with."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(HOME, str(tmp_path_factory.mktemp("home")))
-        yield
 
 
 @pytest.fixture(scope="session")

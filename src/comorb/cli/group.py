@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from importlib import import_module
 from typing import Annotated, Any
@@ -12,6 +13,8 @@ from typer.core import TyperGroup
 from comorb import __version__
 from comorb.cli.app import COMMANDS, front_page
 from comorb.errors import ComorbError
+
+_NO_THREAD = re.compile(r"start new thread|launch worker thread|temporarily unavailable")
 
 
 class Group(TyperGroup):
@@ -31,16 +34,18 @@ class Group(TyperGroup):
             except ComorbError as error:
                 typer.echo(f"comorb: {error}", err=True)
                 raise typer.Exit(1) from None
-            except MemoryError:
-                typer.echo(
-                    "comorb: there is not enough memory; give fewer records, or --memory", err=True
-                )
-                raise typer.Exit(1) from None
             except BrokenPipeError:
                 raise
             except OSError as error:
                 said = error.strerror or type(error).__name__
                 typer.echo(f"comorb: a file or the output can't be written: {said}", err=True)
+                raise typer.Exit(1) from None
+            except Exception as error:
+                if not (isinstance(error, MemoryError) or _NO_THREAD.search(str(error))):
+                    raise
+                typer.echo(
+                    "comorb: there is not enough memory; give fewer records, or --memory", err=True
+                )
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
                 typer.echo("comorb: interrupted; files that were there before are whole", err=True)

@@ -6,6 +6,7 @@ is locked. What it says about a bad row quotes the row, so its errors are rewrit
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -255,7 +256,8 @@ def _explain(label: str, error: Exception) -> str:
 def _explain_by_kind(label: str, error: Exception, text: str) -> str:
     if "read-only transaction" in text:
         return f"{label} writes, and records are only read; give a query that selects."
-    if isinstance(error, duckdb.OutOfMemoryException):
+    out_of_memory = getattr(error, "errno", None) in (errno.ENOMEM, errno.EAGAIN)
+    if isinstance(error, duckdb.OutOfMemoryException) or out_of_memory:
         return f"{label} needs more memory than it was given; raise memory or free disk space."
     if isinstance(error, duckdb.PermissionException):
         return f"{label} refers to files or networks outside it, which isn't allowed; copy them in."
