@@ -194,6 +194,10 @@ class Cohort:
         """Keep the records with these ids; ``rule`` says in the ledger which they are."""
         return self._keep(_as_mask(pc.is_in(self.ids, ids)), rule)
 
+    def only(self, mask: Mask, rule: str) -> Cohort:
+        """Keep some records and every code, also those that none of them has."""
+        return self._take(mask, rule)
+
     def at_least(self, number: int) -> Cohort:
         """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
         counts = np.diff(self.matrix.indptr)

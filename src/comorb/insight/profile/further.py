@@ -24,9 +24,9 @@ _RULES = tuple(field.name for field in fields(RuleCells))
 def plain_parts(profile: Profile) -> dict[str, Any]:
     """Return burden, slices and rules for JSON; a number that isn't told is null."""
     return {
-        "burden": None if profile.burden is None else _plain(profile.burden),
-        "slices": [_plain(one) for one in profile.slices],
-        "rules": [_plain(one) for one in profile.rules],
+        "burden": None if profile.burden is None else plain_part(profile.burden),
+        "slices": [plain_part(one) for one in profile.slices],
+        "rules": [plain_part(one) for one in profile.rules],
     }
 
 
@@ -81,7 +81,8 @@ def _of_slices(slices: Slices, plain: dict[str, Any]) -> dict[str, tuple[int, ..
     return {"counts": (s, width), **strata, "strata_share": (s, g, width - 1), "mix": (g,)}
 
 
-def _plain(part: Burden | Slices | RuleList) -> dict[str, Any]:
+def plain_part(part: Burden | Slices | RuleList) -> dict[str, Any]:
+    """Return one part for JSON, without its keys; a number that isn't told is null."""
     made: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)

@@ -59,14 +59,15 @@ def slice_records(
     *,
     weights: Floats | None = None,
     keys: Keys | None = None,
+    cuts: Cut | None = None,
 ) -> Slices:
     """Return the shares of clusters within slices, with intervals, a test and standardised shares.
 
     The test is Cochran and Armitage's of a trend where slices have an order, and else χ² of equal
     shares, both with Kish's effective numbers. Shares are standardised directly, to the mix of age
-    and sex of all records.
+    and sex of all records. ``cuts`` are slices that were cut already.
     """
-    cuts = cut(table, by)
+    cuts = cuts or cut(table, by)
     w = np.ones(labels.size) if weights is None else weights
     s = len(cuts.labels)
     own = cuts.places >= 0

@@ -61,6 +61,7 @@ class Change(BaseModel):
 
     title: Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)] | None = None
     shared: bool | None = None
+    starred: Annotated[list[Text], Field(max_length=200)] | None = None
 
 
 @router.get("/runs")
@@ -118,13 +119,15 @@ def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
 
 @router.patch("/runs/{key}")
 def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
-    """Give a run another title, or share it with everyone who may sign in."""
+    """Give a run another title, share it with everyone who may sign in, or star its outcomes."""
     owned(store, "runs", key, user)
     fields = change.model_dump(exclude_none=True)
     if "title" in fields:
         store.audit(user.name, "rename run", key)
     if "shared" in fields:
         store.audit(user.name, "share" if fields["shared"] else "unshare", key)
+    if "starred" in fields:
+        store.audit(user.name, "star outcomes", key)
     return told_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
 
 

@@ -5,6 +5,7 @@ import { stability } from "/page/cards.js";
 import { mount } from "/page/page.js";
 import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
 import { addressOf, namesOf } from "./rules.js";
+import { onlySlice, openSlice, pageTools, sliceProfile } from "./slicing.js";
 import { toolbar } from "./toolbar.js";
 import { tuned } from "./tune.js";
 import { viewed } from "./view.js";
@@ -30,11 +31,14 @@ function crumbs(run) {
 }
 
 async function show(run) {
-  const profile = await get(viewed(`/api/v1/runs/${run.id}/profile`));
+  const slice = openSlice(run);
+  const profile = slice ? await sliceProfile(run, slice) : await get(viewed(`/api/v1/runs/${run.id}/profile`));
+  if (!profile) return show(run);
   const { texts, palette, language } = assets;
   profile.source.title = run.title;
   page.replaceChildren();
-  mount(page, profile, { texts, palette, language });
+  mount(page, profile, { texts, palette, language, tools: pageTools(run, slice) });
+  if (slice) page.querySelector("header").after(onlySlice(slice, profile));
   page.prepend(await toolbar(run, profile));
   page.querySelector("main").append(why(run, profile));
   tuned(run, profile);

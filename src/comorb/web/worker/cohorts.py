@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from comorb.errors import EmptyCohortError, RecordsError, StorageError
+from comorb.insight.profile import pooling
 from comorb.insight.profile.keys import FILE, own_secret, record_keys, secret_in
 from comorb.insight.profile.labels import label
 from comorb.insight.profile.noise import WIDE, noise
@@ -160,6 +161,12 @@ def outcomes(data: Data, rules: Rules, cohort: Cohort) -> tuple[str, ...]:
     own = {one.name for one in cohort.features.features} if cohort.features else set()
     free = [name for name in names if name != _TRUTH and name not in own]
     return tuple(name for name in free if asked is None or name in asked)
+
+
+def splits(cohort: Cohort) -> list[str]:
+    """Return what the records of a run can be split by on its page."""
+    features = tuple(one.name for one in cohort.features.features) if cohort.features else ()
+    return [name for name in pooling.splits(cohort.covariates, features) if name != _TRUTH]
 
 
 def check_size(cohort: Cohort, least: int) -> None:

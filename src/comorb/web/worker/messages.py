@@ -137,6 +137,24 @@ class ExplainRecord(Task):
 
 
 @dataclass(frozen=True)
+class SplitRun(Task):
+    """Cut the records of a run in slices; counts below ``min_cell`` are not told, all with 0."""
+
+    run: MakeRun
+    min_cell: int
+    by: str
+
+
+@dataclass(frozen=True)
+class ShowSlice(SplitRun):
+    """Write the profile of one slice to a file; ``groups`` are those of the run itself."""
+
+    label: str
+    path: str
+    groups: list[int] | None = None
+
+
+@dataclass(frozen=True)
 class OfRun(Task):
     """Something about a finished run; counts below ``min_cell`` are not told, all with 0."""
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from comorb.engines import open_engine
 from comorb.errors import InputError
+from comorb.insight.profile.further import plain_part
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.by_hand import Revision, moved_records, row_of
@@ -17,9 +18,10 @@ from comorb.insight.runs.comparing import compare_runs
 from comorb.insight.runs.folder import RunFolder, load_profile, rename
 from comorb.insight.runs.progress import Progress
 from comorb.insight.runs.run import Request, run
+from comorb.insight.runs.splitting import SplitRecords
 from comorb.insight.runs.stability import stability
 from comorb.model.arrays import Floats
-from comorb.storage import load_model
+from comorb.storage import load_model, write_text
 from comorb.web.worker import cohorts, documents, downloads, messages
 from comorb.web.worker.cohorts import Plain
 
@@ -66,6 +68,7 @@ def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
         "clusters": profile.k,
         "groups": groups,
         "moved": len(moved_records(RunFolder(task.folder))),
+        "splits": cohorts.splits(cohort),
     }
 
 
@@ -102,6 +105,25 @@ def _explain_record(task: messages.ExplainRecord) -> Plain:
     values = {name: column[row] for name, column in columns.items()}
     known = [f"{name}={one}" for name, one in values.items() if one is not None and one == one]
     return _explained(load_profile(task.run.folder), [*codes, *known])
+
+
+def _split_run(task: messages.SplitRun) -> Plain:
+    """Return the shares of the clusters within slices, with intervals of standardised ones."""
+    slices, half = _records(task).slices(task.by)
+    return plain_part(slices) | {"half": _with_holes(half)}
+
+
+def _show_slice(task: messages.ShowSlice) -> None:
+    split = _records(task)
+    outcomes = cohorts.outcomes(task.run.data, task.run.rules, split.cohort)
+    made = split.profile(task.by, task.label, outcomes, task.groups)
+    shown = made.protected(task.min_cell) if task.min_cell else made
+    write_text(shown.to_json(), task.path)
+
+
+def _records(task: messages.SplitRun) -> SplitRecords:
+    secret = cohorts.secret_of(task.run.workspace)
+    return SplitRecords(task.run.folder, cohorts.chosen_cohort(task.run), secret, task.min_cell)
 
 
 def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
@@ -212,6 +234,8 @@ _DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
     messages.NameClusters: _name_clusters,
     messages.ExplainCodes: lambda task: _explained(documents.shown_profile(task), task.codes),
     messages.ExplainRecord: _explain_record,
+    messages.SplitRun: _split_run,
+    messages.ShowSlice: _show_slice,
     messages.RankDiagnoses: _rank_diagnoses,
     messages.AssignFile: lambda task: assign_records(task.folder, task.records, task.path),
     messages.WriteDownload: downloads.write,

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from comorb.insight.profile.profile import Profile
 
-# The charts of a whole profile, in the order of the page's sections (page/sections.js): the PDF
-# prints each and the explorer offers each as a file. The other modules draw something else.
+# The charts of a whole profile, those of the page's sections (page/sections.js): the PDF prints
+# each, the first beside its summary, and the explorer offers each as a file.
 CHARTS = ("sizes", "frequency", "heatmap", "burden")
 
 

@@ -82,7 +82,7 @@ export function count(value) {
 
 export function number(value, digits = 1) {
   if (value === null || Number.isNaN(value)) return t("hidden");
-  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: "negative" };
   return new Intl.NumberFormat(language, options).format(value);
 }
 
