@@ -10,7 +10,8 @@ export function slices({ profile, state, tools }) {
   const offered = tools.splits ?? (profile.slices ?? []).map((cut) => cut.by);
   if (!offered.length) return null;
   const body = h("div", { class: "split", "aria-live": "polite" });
-  const chosen = () => (offered.includes(state.get("split")) ? state.get("split") : offered[0]);
+  const usual = profile.slices?.map((cut) => cut.by).find((by) => offered.includes(by)) ?? offered[0];
+  const chosen = () => (offered.includes(state.get("split")) ? state.get("split") : usual);
   const select = h("select", { change: (event) => state.set("split", event.target.value) }, ...offered.map((by) => h("option", { value: by, selected: by === chosen() }, sliceName(by))));
   let asked = 0;
 
