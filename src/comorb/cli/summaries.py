@@ -185,12 +185,14 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
 
 def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
     """Return the matched clusters of two runs and what differs in them, as plain values."""
-    from comorb.insight.profile.compare import shared_columns
+    from comorb.insight.profile.compare import how_good, shared_columns
 
     one, two, comparison = compared.one, compared.two, compared.comparison
     flows, left, right = comparison.flows, *shared_columns(one.codes, two.codes)
     pairs = []
-    for (a, b), change in zip(comparison.pairs, comparison.differences, strict=True):
+    for (a, b), change, alike in zip(
+        comparison.pairs, comparison.differences, comparison.likeness, strict=True
+    ):
         order = sorted(range(len(change)), key=lambda i: -abs(_known(change[i]) or 0.0))[:top]
         differences = [
             {
@@ -203,6 +205,7 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
         ]
         both = None if flows is None else _known(flows[a, b])
         matched = {"one": _brief(one, a), "two": _brief(two, b), "records_in_both": both}
+        matched |= {"likeness": alike, "match": how_good(alike), "outcomes": _both(one, a, two, b)}
         pairs.append(matched | {"differences": differences})
     firsts, seconds = ({pair[side] for pair in comparison.pairs} for side in (0, 1))
     return {
@@ -211,10 +214,38 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
         "same_records": flows is not None,
         "min_cell": max(one.min_cell, two.min_cell),
         "ari": comparison.ari,
+        "outcomes": _both(one, one.k, two, two.k),
         "pairs": pairs,
         "only_one": [_brief(one, a) for a in range(one.k) if a not in firsts],
         "only_two": [_brief(two, b) for b in range(two.k) if b not in seconds],
     }
+
+
+def _both(one: Profile, a: int, two: Profile, b: int) -> list[dict[str, Any]]:
+    """Return the outcomes of a cluster in either run, or of all records by the place after them.
+
+    They are apart where their 95% intervals don't meet.
+    """
+    others = {outcome.name: outcome for outcome in two.outcomes}
+    rows = []
+    for outcome in one.outcomes:
+        other = others.get(outcome.name)
+        if other is None or other.kind != outcome.kind:
+            continue
+        for row, value in enumerate(outcome.values):
+            if value not in other.values or value == "median":
+                continue
+            sides = (outcome.shown, row, a), (other.shown, other.values.index(value), b)
+            ends = [
+                [_known(figures[at, place]) for figures in (of.estimate, of.low, of.high)]
+                for of, at, place in sides
+            ]
+            (x, low, high), (y, lower, higher) = ends
+            known = None not in (low, high, lower, higher)
+            apart = bool(known and (low > higher or high < lower))
+            told = {"outcome": outcome.name, "value": value, "one": x, "two": y, "apart": apart}
+            rows.append(told | {"kind": outcome.kind})
+    return rows
 
 
 def choice_summary(

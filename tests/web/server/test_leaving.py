@@ -29,6 +29,7 @@ RUN = {
     "seconds": 1,
     "records": 20,
     "shared": False,
+    "splits": ["sex"],
 }
 RECORD = {"record": "7"}
 # What is asked, by method and path: the query and the body.
@@ -41,6 +42,8 @@ ASKED = {
     ("POST", "/api/v1/data/{key}/size"): ("", {"rules": {}}),
     ("GET", "/api/v1/runs/{key}/profile"): ("", b""),
     ("GET", "/api/v1/runs/{key}/relevance"): ("lambda=0.5", b""),
+    ("GET", "/api/v1/runs/{key}/slices"): ("by=sex", b""),
+    ("GET", "/api/v1/runs/{key}/slices/profile"): ("by=sex&label=female", b""),
     ("PUT", "/api/v1/runs/{key}/names"): ("", {"1": "Heart"}),
     ("POST", "/api/v1/runs/{key}/explain"): ("", {"codes": ["428"]}),
     ("POST", "/api/v1/runs/{key}/record"): ("", RECORD),
@@ -93,11 +96,11 @@ def workers(app) -> list[Slow]:
 
 def waiting_routes() -> set[tuple[str, str]]:
     """The routes that have a worker do something, by their dependencies and what they call."""
-    from comorb.web.server import data_api, results_api, runs_api
+    from comorb.web.server import data_api, results_api, runs_api, slices_api
 
     return {
         (method, route.path)
-        for api in (data_api, results_api, runs_api)
+        for api in (data_api, results_api, runs_api, slices_api)
         for route in api.router.routes
         if isinstance(route, APIRoute)
         and (

@@ -10,6 +10,7 @@ import numpy as np
 
 from comorb.engines import open_engine
 from comorb.errors import InputError
+from comorb.insight.profile.compare import how_good
 from comorb.insight.profile.further import plain_part
 from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.assign import assign_records
@@ -154,6 +155,7 @@ def _compare_runs(task: messages.CompareRuns) -> Plain:
     most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
     return {
         "pairs": [list(pair) for pair in comparison.pairs],
+        "matches": [{"likeness": one, "word": how_good(one)} for one in comparison.likeness],
         "ari": comparison.ari,
         "shared": compared.followed,
         "flows": None if comparison.flows is None else _with_holes(comparison.flows),
