@@ -61,11 +61,11 @@ function matches(told, [one, two]) {
   return section("matches", h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("matches.title") }, table));
 }
 
-// Those that were starred in either run, or what both usually have.
+// Those that were starred in either run, and what is usual, as far as both have them.
 function shownOutcomes(one, two) {
   const starred = [...(one.run.starred ?? []), ...(two.run.starred ?? [])];
-  const wanted = starred.length ? [...new Set(starred)] : ["died", "readmitted", "los", "cost", "age"];
-  return wanted.filter((name) => {
+  const wanted = new Set([...starred, "died", "readmitted", "los", "cost", "age"]);
+  return [...wanted].filter((name) => {
     const [first, second] = [figureOf(one.profile, name), figureOf(two.profile, name)];
     return first && second && first.kind === second.kind;
   });

@@ -9,6 +9,7 @@ const dialog = document.getElementById("dialog");
 const noticeBoard = document.getElementById("notice");
 
 export const assets = {};
+const PATIENCE = 400; // milliseconds after which a page that isn't there yet says that it comes
 
 // Load what every page needs, then fill the page; what goes wrong is told on it.
 export async function begin(fill) {
@@ -22,8 +23,11 @@ export async function begin(fill) {
   document.getElementById("help").addEventListener("click", showKeys);
   document.getElementById("sign-out")?.addEventListener("click", signOut);
   listen();
+  const waiting = h("main", { class: "alone" }, h("progress", { "aria-label": t("progress.title") }));
+  const slow = window.setTimeout(() => page.querySelector("main") ?? page.replaceChildren(waiting), PATIENCE);
   try {
     await fill();
+    window.clearTimeout(slow);
   } catch (error) {
     page.replaceChildren(h("main", {}, h("p", { class: "notice wrong", role: "alert" }, error.message)));
   }

@@ -1,6 +1,7 @@
 // A run: how far it is, then what was found, with all that can be done about it.
 
 import { count, h, t } from "/page/dom.js";
+import { doubt } from "/page/burden.js";
 import { stability } from "/page/cards.js";
 import { mount } from "/page/page.js";
 import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
@@ -65,6 +66,7 @@ function stabilise(run) {
       const facts = page.querySelector(`.card[data-cluster="${j}"] .trust`);
       if (!facts || cluster.stability === null || facts.children.length > 1) return;
       facts.append(stability(cluster));
+      page.querySelector(`.board tr[data-cluster="${j}"] .named span:last-child`)?.append(doubt(cluster) ?? "");
     });
   });
   events.addEventListener("error", () => events.close());

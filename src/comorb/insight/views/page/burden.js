@@ -103,8 +103,13 @@ function small(text) {
 
 function clusterName(profile, j) {
   const cluster = profile.clusters[j];
-  const weak = cluster.stability !== null && cluster.stability < DOUBTED;
-  return h("span", { class: "named" }, h("span", { class: "chip" }, String(cluster.number)), h("span", {}, cluster.name, weak ? h("span", { class: "doubtful", title: t("cards.stability.how") }, ` · ${t("cards.doubtful")}`) : null));
+  return h("span", { class: "named" }, h("span", { class: "chip" }, String(cluster.number)), h("span", {}, cluster.name, doubt(cluster)));
+}
+
+// The mark of a cluster that hardly comes out again, or null.
+export function doubt(cluster) {
+  if (cluster.stability === null || cluster.stability >= DOUBTED) return null;
+  return h("span", { class: "doubtful", title: t("cards.stability.how") }, ` · ${t("cards.doubtful")}`);
 }
 
 // The share of records above that of what they use, on one axis for all rows.
