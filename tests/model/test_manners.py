@@ -1,4 +1,4 @@
-"""Manners of the estimators beyond scikit-learn's checks: pipelines, weights, cohorts, more."""
+"""Manners of the estimators beyond scikit-learn's checks: pipelines, weights, arrays of text."""
 
 from __future__ import annotations
 
