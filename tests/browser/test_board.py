@@ -68,7 +68,7 @@ def test_the_board_is_the_first_view_sorted_by_any_column(page, made, picture):
         shown = numbers(page, heads.index(name) + 1)
         assert shown == sorted(shown, reverse=True)
     assert "board=age" in page.url
-    page.get_by_label("Compare with", exact=True).first.select_option("cost")
+    page.locator("#burden select").first.select_option("cost")
     expect(page.locator(".board thead")).to_contain_text("% of visits / % of cost")
 
 
@@ -82,7 +82,7 @@ def test_outcomes_are_found_and_starred_for_all_who_see_the_run(page, server, ma
     expect(page.get_by_role("button", name="Star: Sex")).to_have_attribute("aria-pressed", "true")
     page.reload()
     expect(shown).to_have_text(["★Sex"])
-    page.get_by_role("button", name="Show all").click()
+    page.locator("#outcomes").get_by_role("button", name="Show all").click()
     assert shown.count() > 4
     row = page.request.get(f"{server.base}/api/v1/runs/{made.rpartition('/')[2]}").json()
     assert row["starred"] == ["sex"]
@@ -111,7 +111,7 @@ def test_shares_by_place_age_and_quarter(
             found[f"{name} {each['id']}"] = [n["html"][:120] for n in each["nodes"][:3]]
 
     look("board")
-    split = page.get_by_label("Split by")
+    split = page.locator("#slices select")
     split.focus()
     page.keyboard.press("Tab")
     for by, first in (("site", "East"), ("age", "≤ 17"), ("quarter", "2022 Q1")):

@@ -204,7 +204,8 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
             for i in order
         ]
         both = None if flows is None else _known(flows[a, b])
-        matched = {"one": _brief(one, a), "two": _brief(two, b), "records_in_both": both}
+        matched: dict[str, Any] = {"one": _brief(one, a), "two": _brief(two, b)}
+        matched["records_in_both"] = both
         matched |= {"likeness": alike, "match": how_good(alike), "outcomes": _both(one, a, two, b)}
         pairs.append(matched | {"differences": differences})
     firsts, seconds = ({pair[side] for pair in comparison.pairs} for side in (0, 1))
@@ -235,16 +236,20 @@ def _both(one: Profile, a: int, two: Profile, b: int) -> list[dict[str, Any]]:
         for row, value in enumerate(outcome.values):
             if value not in other.values or value == "median":
                 continue
-            sides = (outcome.shown, row, a), (other.shown, other.values.index(value), b)
-            ends = [
-                [_known(figures[at, place]) for figures in (of.estimate, of.low, of.high)]
-                for of, at, place in sides
-            ]
-            (x, low, high), (y, lower, higher) = ends
-            known = None not in (low, high, lower, higher)
-            apart = bool(known and (low > higher or high < lower))
-            told = {"outcome": outcome.name, "value": value, "one": x, "two": y, "apart": apart}
-            rows.append(told | {"kind": outcome.kind})
+            ours, theirs = outcome.shown, other.shown
+            here, there = (row, a), (other.values.index(value), b)
+            rows.append(
+                {
+                    "outcome": outcome.name,
+                    "value": value,
+                    "kind": outcome.kind,
+                    "one": _known(ours.estimate[here]),
+                    "two": _known(theirs.estimate[there]),
+                    "apart": bool(
+                        ours.low[here] > theirs.high[there] or ours.high[here] < theirs.low[there]
+                    ),
+                }
+            )
     return rows
 
 

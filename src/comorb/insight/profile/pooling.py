@@ -60,7 +60,7 @@ def pooled(table: pa.Table, by: By, least: int = 0) -> tuple[Cut, tuple[str, ...
 
 def _label(made: Cut, some: Ints) -> str:
     """Return what some slices are called together: the ends of those in an order, or the others."""
-    first, last = made.labels[some[0]], made.labels[some[-1]]
+    first, last = made.labels[int(some[0])], made.labels[int(some[-1])]
     if some.size == 1:
         return first
     return f"{first} … {last}" if made.ordered else OTHER
