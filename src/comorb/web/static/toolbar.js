@@ -7,25 +7,31 @@ import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
 import { again } from "./tune.js";
 import { viewed, viewSwitch } from "./view.js";
 
+const NARROW = 640; // pixels of a window in which the tools are put away at first
+
 export async function toolbar(run, profile) {
   const runs = (await get("/api/v1/runs")).filter((row) => row.state === "done" && row.id !== run.id);
   return h(
     "div",
     { class: "tools", role: "region", "aria-label": t("tools") },
     await definition(run, profile),
-    h(
-      "div",
-      { class: "controls" },
-      may("analyst") ? number(run) : null,
-      runs.length ? comparer(run, runs) : null,
-      may("analyst") && !run.within ? h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")) : null,
-      viewSwitch(profile.min_cell ? "protected" : "full"),
-      h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
-      h("button", { type: "button", click: () => download(run) }, t("download")),
-      ...(run.mine && may("analyst") ? own(run) : []),
-      (run.mine && may("analyst")) || may("exporter") ? h("button", { type: "button", click: doing(() => duplicate(run)) }, t("duplicate")) : null,
-      run.mine && may("analyst") ? h("button", { type: "button", click: doing(() => remove(run)) }, t("delete")) : null,
-    ),
+    h("details", { open: window.innerWidth > NARROW }, h("summary", {}, t("tools")), controls(run, profile, runs)),
+  );
+}
+
+function controls(run, profile, runs) {
+  return h(
+    "div",
+    { class: "controls" },
+    may("analyst") ? number(run) : null,
+    runs.length ? comparer(run, runs) : null,
+    may("analyst") && !run.within ? h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")) : null,
+    viewSwitch(profile.min_cell ? "protected" : "full"),
+    h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
+    h("button", { type: "button", click: () => download(run) }, t("download")),
+    ...(run.mine && may("analyst") ? own(run) : []),
+    (run.mine && may("analyst")) || may("exporter") ? h("button", { type: "button", click: doing(() => duplicate(run)) }, t("duplicate")) : null,
+    run.mine && may("analyst") ? h("button", { type: "button", click: doing(() => remove(run)) }, t("delete")) : null,
   );
 }
 
