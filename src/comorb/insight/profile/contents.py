@@ -52,6 +52,9 @@ class Cluster:
     stability: float | None = None  # mean Jaccard overlap with the same cluster in other subsets
     length: float | None = None  # the mean number of codes in a record
     of_length: float | None = None  # how much of what sets it apart is that number, from 0 to 1
+    note: str = ""  # what people wrote of it
+    owner: str = ""  # who looks after its patients
+    pathway: str = ""  # the way of care that they follow
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import { count, h, t } from "/page/dom.js";
 import { stability } from "/page/cards.js";
 import { mount } from "/page/page.js";
-import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
+import { arrivals } from "./arrivals.js";
+import { assets, begin, call, doing, frame, get, may, page, tell, trail } from "./frame.js";
 import { addressOf, namesOf } from "./rules.js";
 import { toolbar } from "./toolbar.js";
 import { tuned } from "./tune.js";
@@ -36,7 +37,7 @@ async function show(run) {
   page.replaceChildren();
   mount(page, profile, { texts, palette, language });
   page.prepend(await toolbar(run, profile));
-  page.querySelector("main").append(why(run, profile));
+  page.querySelector("main").append(...[may("analyst") ? arrivals(run, profile) : null, why(run, profile)].filter(Boolean));
   tuned(run, profile);
   await told(run, profile);
   if (!run.measured) stabilise(run);
