@@ -71,8 +71,7 @@ def places(text: str, codes: Sequence[str], begins: Sequence[bool]) -> list[int]
 def _meant(text: str) -> Callable[[str], bool] | None:
     """Return what tells whether a code is meant by a pattern; None for what is none."""
     if _OPEN.search(text):
-        head = plain(_OPEN.sub("", text))
-        return _wild(head) if "*" in head or "%" in head else lambda code: code.startswith(head)
+        return _wild(f"{plain(_OPEN.sub('', text))}*")
     if "*" in text or "%" in text:
         return _wild(plain(text))
     ends = _RANGE.split(text.strip())
@@ -85,9 +84,9 @@ def _meant(text: str) -> Callable[[str], bool] | None:
     return None
 
 
-def _wild(head: str) -> Callable[[str], bool]:
-    form = re.compile("".join(".*" if sign in "*%" else re.escape(sign) for sign in head))
-    return lambda code: form.match(code) is not None
+def _wild(text: str) -> Callable[[str], bool]:
+    form = re.compile("".join(".*" if sign in "*%" else re.escape(sign) for sign in text))
+    return lambda code: form.fullmatch(code) is not None
 
 
 def _between(low: str, high: str) -> Callable[[str], bool]:

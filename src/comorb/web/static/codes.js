@@ -34,6 +34,9 @@ export function picker({ data, label, how, coding, change }) {
 
   input.addEventListener("input", () => {
     window.clearTimeout(timer);
+    turn += 1;
+    found = []; // what is shown answers what was typed before
+    if (input.value.trim()) show([quiet("codes.searching")]);
     timer = window.setTimeout(look, 120);
   });
   input.addEventListener("paste", (event) => {
@@ -64,7 +67,15 @@ export function picker({ data, label, how, coding, change }) {
     found = [...sets, ...codes].filter((hit) => hit.set || !chosen.has(hit.code));
     if (!found.length && !text) return close();
     active = -1;
-    list.replaceChildren(...(found.length ? found.map(option) : [h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, t("codes.none"))]));
+    show(found.length ? found.map(option) : [quiet("codes.none")]);
+  }
+
+  function quiet(key) {
+    return h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, t(key));
+  }
+
+  function show(options) {
+    list.replaceChildren(...options);
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
   }
