@@ -34,8 +34,8 @@ export function why(run, profile) {
     "why",
     h("div", { class: "field" }, h("label", { for: "why-codes" }, t("why.codes")), others.length ? h("p", { class: "quiet" }, t("why.features")) : null, codes),
     h("div", { class: "row close" }, ...fields.map((field) => field.element), ask),
-    may("exporter") ? byId(run, profile, found) : null,
     found,
+    may("exporter") ? byId(run, profile, found) : null,
   );
 }
 
@@ -107,14 +107,20 @@ function sentence(profile, told, best, digits) {
   const order = told.posterior.map((_, j) => j).sort((a, b) => told.posterior[b] - told.posterior[a]);
   const cluster = (j) => t("why.cluster", { number: profile.clusters[j].number, name: profile.clusters[j].name, chance: percent(told.posterior[j], digits) });
   const doubt = told.posterior[best] < SURE && order.length > 1;
-  const spoken = told.codes.map((one) => [one.speaks[best], one.label || one.code]).sort((a, b) => b[0] - a[0]);
+  const spoken = told.codes.map((one) => [one.speaks[best], one.label || valueName(one.code)]).sort((a, b) => b[0] - a[0]);
   const strong = spoken.filter(([value]) => value >= 0.3).slice(0, 2).map(([, name]) => name);
   const weak = spoken.filter(([value]) => value <= -0.3).slice(-1).map(([, name]) => name);
   return [
     t(doubt ? "why.said.doubt" : "why.said.sure", { cluster: cluster(best), other: cluster(order[1] ?? best) }),
-    strong.length ? t("why.said.for", { names: strong.join(t("why.said.and")) }) : t("why.said.none"),
+    strong.length ? t("why.said.for", { names: strong.join(", ") }) : t("why.said.none"),
     weak.length ? t("why.said.against", { names: weak.join(", ") }) : "",
   ].filter(Boolean).join(" ");
+}
+
+// A value such as age=82 as people say it.
+function valueName(text) {
+  const [name, value] = text.split("=");
+  return value === undefined ? text : `${columnName(name)} ${value}`;
 }
 
 function answer(profile, told) {
