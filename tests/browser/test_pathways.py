@@ -111,7 +111,7 @@ def test_rules_notes_new_files_and_answers(
     download.value.save_as(tmp_path / "worklist.csv")
     rows = list(csv.DictReader((tmp_path / "worklist.csv").read_text().splitlines()))
     assert {"id", "cluster", "probability", "doubtful"} <= set(rows[0])
-    page.locator("#why-codes").fill("heart failure, diabetes, 4*")
+    page.locator("#why-codes").fill("heart failure, diabetes, 58*")
     page.locator("#why-codes").press("Enter")
     expect(page.locator("#why .answer")).to_contain_text("Such a patient")
     page.locator("#why .choices button").first.focus()

@@ -1,6 +1,6 @@
 // A new file in the clusters of a run: which groups it holds, what changed, and a worklist.
 
-import { count, h, percent, section, t } from "/page/dom.js";
+import { count, h, number, percent, section, t } from "/page/dom.js";
 import { call, get, may, tell, titleOf } from "./frame.js";
 import { fileSender } from "./sending.js";
 import { counted, viewed } from "./view.js";
@@ -75,7 +75,8 @@ function groupTable(profile, told) {
   const heads = ["cluster", "records", "now", "then", "change", "doubtful"].map((key) => h("th", { scope: "col", class: key === "cluster" ? null : "num" }, t(`arrive.${key}`)));
   const rows = told.groups.map((one, j) => {
     const change = one.share === null || one.then === null ? null : 100 * (one.share - one.then);
-    const sign = change === null ? "" : `${change >= 0 ? "+" : "−"}${count(Math.round(10 * Math.abs(change)) / 10)}`;
+    const points = Math.round(10 * Math.abs(change ?? 0)) / 10;
+    const sign = change === null ? "" : `${points ? (change > 0 ? "+" : "−") : ""}${number(points, 1)}`;
     const cells = [counted(one.records), percent(one.share, 1), percent(one.then, 1), sign, counted(one.doubtful)];
     return h(
       "tr",

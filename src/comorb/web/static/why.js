@@ -80,7 +80,7 @@ function byId(run, profile, found) {
 
 // Put the answer in the place of the one before; what goes wrong is told there too.
 async function show(found, profile, asked, choose = () => {}) {
-  found.replaceChildren();
+  found.replaceChildren(...(asked ? [h("p", { class: "quiet" }, t("why.asking"))] : []));
   if (!asked) return;
   const shown = await asked.then(
     (told) => [...choices(told.choices ?? [], choose), ...(told.posterior ? answer(profile, told) : [])],
