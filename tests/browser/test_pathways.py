@@ -16,6 +16,7 @@ SIZES = {"desktop": (1440, 900), "tablet": (1024, 768), "phone": (390, 844)}
 @pytest.fixture(scope="module")
 def run(chromium, server, local, records) -> str:
     context = chromium.new_context()
+    context.set_default_timeout(120_000)
     context.add_cookies(local)
     page = context.new_page()
     first_run(page, server, records)

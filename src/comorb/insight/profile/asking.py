@@ -63,12 +63,11 @@ def _meant(
     labels = [folded(one) for one in profile.labels[: len(codes)]]
     titles = [folded(f"{label} {name}") for label, name in zip(labels, profile.names, strict=False)]
     every = range(len(codes))
-    ways = (
-        lambda: places(text, codes, [False] * len(codes)),
-        lambda: [i for i in every if labels[i] == sought],
-        lambda: [i for i in every if sought in words[i]],
-        lambda: [i for i in every if all(word in titles[i] for word in sought.split())],
+    found = (
+        places(text, codes, [False] * len(codes))
+        or [i for i in every if labels[i] == sought]
+        or [i for i in every if sought in words[i]]
+        or [i for i in every if all(word in titles[i] for word in sought.split())]
     )
-    found = next((some for way in ways if (some := way())), [])
     common = np.nan_to_num(profile.overall)
     return sorted(found, key=lambda i: (-common[i], i))

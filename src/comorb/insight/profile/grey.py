@@ -6,6 +6,7 @@ They are for a person to look at; between which clusters they stand says who sho
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def grey_zone(assigned: Assignment, k: int, keys: Keys | None = None) -> GreyZon
     labels, second = assigned.labels, assigned.second
     grey = assigned.top < REVIEW
 
-    def summed(values: Floats | Keys) -> tuple[Floats | Keys, Floats | Keys, Floats | Keys]:
+    def summed(values: Floats | Keys) -> Any:
         between = np.zeros((k, k), values.dtype)
         members, doubtful = np.zeros(k, values.dtype), np.zeros(k, values.dtype)
         np.add.at(members, labels, values)
@@ -50,7 +51,8 @@ def grey_zone(assigned: Assignment, k: int, keys: Keys | None = None) -> GreyZon
         return members, doubtful, between
 
     cells = None if keys is None else GreyCells(*summed(keys))
-    return GreyZone(*summed(np.ones(labels.size)), cells)
+    members, doubtful, between = summed(np.ones(labels.size))
+    return GreyZone(members, doubtful, between, cells)
 
 
 def protect_grey(full: GreyZone, least: int) -> GreyZone:

@@ -260,11 +260,14 @@ class Profile(Told):
             raise InputError(
                 f"expected a note, an owner or a pathway for clusters from 0 to {self.k - 1}"
             )
-        clusters = tuple(
-            replace(cluster, **{key: text.strip() for key, text in notes.get(place, {}).items()})
-            for place, cluster in enumerate(self.clusters)
-        )
-        return replace(self, clusters=clusters)
+        clusters = []
+        for place, cluster in enumerate(self.clusters):
+            own = notes.get(place, {})
+            note, owner, pathway = (
+                own.get(key, getattr(cluster, key)).strip() for key in ("note", "owner", "pathway")
+            )
+            clusters.append(replace(cluster, note=note, owner=owner, pathway=pathway))
+        return replace(self, clusters=tuple(clusters))
 
     def with_stability(self, stability: Sequence[float]) -> Profile:
         """Return the profile with the stability of each cluster filled in."""

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from comorb.records.definitions import FORMAT, RULES, VERSION, Definition
+from comorb.records.definitions import RULES, Definition
 from comorb.web.server.access import User
 from comorb.web.server.data_api import NO_NUL, Code, Rules, plain_rules
 from comorb.web.server.refusals import RefusedError
@@ -24,8 +24,8 @@ Name = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 class Saved(BaseModel, extra="forbid"):
     """A cohort by its rules, or a set of codes, as its file has it."""
 
-    format: Literal["comorb-cohort"] = FORMAT
-    version: Literal[1] = VERSION
+    format: Literal["comorb-cohort"] = "comorb-cohort"
+    version: Literal[1] = 1
     name: Name
     rules: Rules | None = None
     codes: list[Code] = Field(default=[], max_length=500)

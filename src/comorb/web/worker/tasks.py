@@ -102,16 +102,15 @@ def _note_clusters(task: messages.NoteClusters) -> None:
 
 def _assign_data(task: messages.AssignData) -> Plain:
     """Say how many records of some data each cluster gets, and what changed."""
-    data, rules = task.data, {}
-    builtin = data.kind == "builtin"
+    data, builtin = task.data, task.data.kind == "builtin"
     asked = Asked(
         worklist=Path(task.path) if task.path else None,
         least=task.min_cell,
         secret=cohorts.secret_of(task.workspace) if task.min_cell else b"",
         fewest=task.fewest,
     )
-    records = cohorts.whole_cohort(data, rules) if builtin else data.source
-    reading = None if builtin else cohorts.preparation(data, rules)
+    records = cohorts.whole_cohort(data, {}) if builtin else data.source
+    reading = None if builtin else cohorts.preparation(data, {})
     return asdict(receive(task.folder, records, reading, asked))
 
 
