@@ -31,6 +31,13 @@ def test_a_word_means_codes_of_either_edition(word, icd9, icd10):
         assert folded(word) in words, code
 
 
+def test_a_full_code_is_meant_by_how_it_begins_and_a_category_by_what_is_in_it():
+    codes = ["42731", "42789", "427", "403", "585"]
+    words = everyday_words(codes, ["", "", "", "Hypertensive chronic kidney disease", ""], "icd9cm")
+    assert ["afib" in one for one in words] == [True, False, True, False, False]
+    assert ["ckd" in one for one in words] == [False, False, False, False, True]
+
+
 def test_groups_and_titles_are_known_by_the_words_too():
     groups = everyday_words(["CCS108", "CCS1", "CIR019"], ["", "", ""], "icd9cm+icd10cm")
     assert ["chf" in words for words in groups] == [True, False, True]

@@ -189,7 +189,7 @@ def _groups(shown: Profile, told: _Told, assigned: Assignment, changed: Drift) -
                 records=_whole(sizes[place]),
                 share=share,
                 then=cluster.share,
-                changed=apart >= POINTS and change.p < SURE,
+                changed=bool(apart >= POINTS and change.p < SURE),
                 doubtful=_whole(doubtful),
             )
         )

@@ -10,6 +10,7 @@ from comorb.records.codes.systems import SYSTEMS
 from comorb.records.codes.tables import own_rows, span
 
 _FILE = "everyday_words.csv"
+_Index = dict[str, list[tuple[str, ...]]]
 _FAMILIES = {"icd9cm": "icd9", "icd10cm": "icd10", "icd10": "icd10"}
 
 
@@ -28,45 +29,55 @@ def everyday_words(
 ) -> tuple[tuple[str, ...], ...]:
     """Return what people call each code, folded: its own everyday words, or none.
 
-    A code is meant by how it begins, by the group that it is, or by a title that says the first of
-    the words. ``system`` is that of the codes, or several as in 'icd10cm+icd9cm'.
+    A code of the ICD is meant by how it begins, a group by the codes in it, and any other code by a
+    title that says the first of the words. ``system`` is that of the codes, or several as in
+    'icd10cm+icd9cm'.
     """
     keys = [key for word in system.split() for key in word.rpartition(":")[2].split("+")]
+    known = tuple(key for key in keys if key in _FAMILIES)
     return tuple(
-        tuple(
-            word
-            for words, stems in _table(tuple(keys))
-            if _is_meant(code, folded(name), words[0], stems)
-            for word in words
-        )
+        _words(code.rpartition(":")[2], name, known)
         for code, name in zip(codes, names, strict=True)
     )
 
 
-def _is_meant(code: str, title: str, first: str, stems: frozenset[str]) -> bool:
-    own = code.rpartition(":")[2]
-    known = own in stems or f" {first}" in f" {title}"
-    return known or (own[:2] < own[:1] + "A" and any(own[:n] in stems for n in range(3, len(own))))
+def _words(code: str, name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    starts, wholes = _index(keys)
+    found = list(wholes.get(code, ()))
+    if any(SYSTEMS[key].normalise(code).state == "ok" for key in keys):
+        heads = (code[:length] for length in range(3, len(code) + 1))
+        found += [words for head in heads for words in starts.get(head, ())]
+    else:
+        title = f" {folded(name)}"
+        found += [one for one in _lines() if f" {one[0]}" in title]
+    return tuple(dict.fromkeys(word for words in found for word in words))
 
 
 @cache
-def _table(keys: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], frozenset[str]], ...]:
-    """Return the words of each line, with the codes, categories and groups of some systems."""
-    lines = []
-    for row in own_rows(_FILE):
-        words = tuple(dict.fromkeys(folded(word) for word in row["words"].split(";")))
-        stems: set[str] = set()
+def _lines() -> tuple[tuple[str, ...], ...]:
+    """Return the words of each line of the table."""
+    rows = own_rows(_FILE)
+    return tuple(tuple(dict.fromkeys(map(folded, row["words"].split(";")))) for row in rows)
+
+
+@cache
+def _index(keys: tuple[str, ...]) -> tuple[_Index, _Index]:
+    """Return the words by how codes of some systems begin, and by whole categories and groups."""
+    starts: _Index = {}
+    wholes: _Index = {}
+    for row, words in zip(own_rows(_FILE), _lines(), strict=True):
+        whole: set[str] = set()
         for key in keys:
-            if key in _FAMILIES:
-                for part in row[_FAMILIES[key]].split():
-                    for stem in span(part) or [part]:
-                        stems |= _with_groups(stem, key)
-        lines.append((words, frozenset(stems)))
-    return tuple(lines)
+            for part in row[_FAMILIES[key]].split():
+                for stem in span(part) or [part]:
+                    starts.setdefault(stem, []).append(words)
+                    whole |= _above(stem, key)
+        for one in whole:
+            wholes.setdefault(one, []).append(words)
+    return starts, wholes
 
 
-def _with_groups(stem: str, key: str) -> set[str]:
-    """Return a code, its category, and the groups that it is of."""
+def _above(stem: str, key: str) -> set[str]:
+    """Return the category and the groups that a code is of."""
     system = SYSTEMS[key]
-    groups = {system.roll_up(stem, "group"), *system.shared(stem)}
-    return {stem, *groups} | ({system.category(stem)} if len(stem) > 3 else set())
+    return {system.category(stem), system.roll_up(stem, "group"), *system.shared(stem)} - {stem}
