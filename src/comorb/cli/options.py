@@ -225,6 +225,35 @@ Where = Annotated[
         help="age=65:90, age=18:, sex=F, sex=F,U or dates=2010-01-01:2010-06-30. Repeatable.",
     ),
 ]
+SavedCohort = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A cohort that was saved in the explorer; an option given beside it takes the place "
+        "of its rule.",
+    ),
+]
+Having = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODE",
+        help="Keep the records with any of these codes: 428, V*, V01-V91, '402, 404', or @FILE "
+        "with a set of codes. Repeatable.",
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODE",
+        help="Keep the records with none of these, written as for --having. Repeatable.",
+    ),
+]
+DropCodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODE", help="Leave out these codes, written as for --having. Repeatable."
+    ),
+]
 AtLeast = Annotated[
     int | None,
     typer.Option(
@@ -237,37 +266,12 @@ AtLeast = Annotated[
 
 def preparation(  # noqa: PLR0913 - one parameter for each option
     *,
-    cohort: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A cohort that was saved in the explorer; an option given beside it takes the "
-            "place of its rule.",
-        ),
-    ] = None,
-    having: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODE",
-            help="Keep the records with any of these codes: 428, V*, V01-V91, '402, 404', or "
-            "@FILE with a set of codes. Repeatable.",
-        ),
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODE",
-            help="Keep the records with none of these, written as for --having. Repeatable.",
-        ),
-    ] = None,
+    cohort: SavedCohort = None,
+    having: Having = None,
+    without: Without = None,
     where: Where = None,
     at_least: AtLeast = None,
-    drop_codes: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CODE", help="Leave out these codes, written as for --having. Repeatable."
-        ),
-    ] = None,
+    drop_codes: DropCodes = None,
     drop_rare: DropRare = 0,
     level: Levels = ["category"],  # noqa: B006 - Typer copies it
     unit: Unit = None,
