@@ -93,7 +93,7 @@ class _Whole:
         ledger = ledger.less("features", "in no record that is left", int((~self.kept).sum()))
         rules = {}
         if drop_codes:
-            rules[f"drop {' and '.join(drop_codes)}"] = self.last._matching(drop_codes)
+            rules[self.last.dropping(drop_codes)] = self.last._matching(drop_codes)
         if drop_rare > 1:
             rules[f"fewer than {drop_rare} records"] = self.counts < drop_rare
         for rule, gone in rules.items():

@@ -23,7 +23,7 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.assign import assignment_rows, temperature_of
 from comorb.insight.runs.folder import RunFolder, load_profile
-from comorb.insight.runs.lineage import kept_names
+from comorb.insight.runs.lineage import kept_names, kept_notes
 from comorb.model.mixture import Mixture
 from comorb.model.traits import by_parameters
 from comorb.records.cohort import Cohort
@@ -62,7 +62,7 @@ class Revision:
             run=fitted.run | {"reason": reason},
         )
         made = self._profile(model, assigned, earlier, reason)
-        made = made.renamed(kept_names(made, [earlier]))
+        made = made.renamed(kept_names(made, [earlier])).noted(kept_notes(made, [earlier]))
         self._write(replace(model, clusters=made.cluster_names), assigned, made, {}, directory)
         return made, groups
 
@@ -80,6 +80,7 @@ class Revision:
         assigned = replace(assigned, labels=labels)
         made = self._profile(model, assigned, earlier, earlier.source.reason)
         made = made.renamed(dict(enumerate(earlier.cluster_names)))
+        made = made.noted(kept_notes(made, [earlier]))
         self._write(model, assigned, made, moves, directory)
         return made
 

@@ -126,6 +126,14 @@ def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
     return profile
 
 
+def annotate(directory: str | Path, notes: Mapping[int, Mapping[str, str]]) -> Profile:
+    """Write what people noted of clusters of a saved run, by their numbers, into its profile."""
+    profile = load_profile(directory)
+    profile = profile.noted({profile.place_of(number): one for number, one in notes.items()})
+    RunFolder(directory).save_profile(profile)
+    return profile
+
+
 def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
     """Write the report of a saved run to an HTML or PDF file, protected with a ``min_cell``."""
     storage.check_file(Path(path), (".html", ".pdf"), force)

@@ -29,7 +29,7 @@ from comorb.insight.runs.assign import assigned_blocks, assignment_rows
 from comorb.insight.runs.cohorts import JOURNAL, AnyCohort, open_cohort, workshop
 from comorb.insight.runs.drift import density_facts
 from comorb.insight.runs.folder import RunFolder
-from comorb.insight.runs.lineage import arrange, kept_names
+from comorb.insight.runs.lineage import arrange, kept_names, kept_notes
 from comorb.insight.runs.progress import Pace, Progress, Tell, silent
 from comorb.insight.runs.stability import Stability, stability
 from comorb.model.choose import Choice, choose
@@ -249,7 +249,8 @@ def make_profile(
         secret=secret,
         gathering=gathering,
     )
-    return made.renamed(kept_names(made, request.earlier)), measured
+    made = made.renamed(kept_names(made, request.earlier))
+    return made.noted(kept_notes(made, request.earlier)), measured
 
 
 def _secret(request: Request) -> tuple[bytes | None, tuple[str, ...]]:

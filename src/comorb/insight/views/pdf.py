@@ -199,9 +199,10 @@ def _column(profile: Profile, cluster: int, figure: Figure, left: float, top: fl
     for row, text in enumerate(names):
         figure.text(left, top - 0.008 - 0.021 * row, text, fontsize=8.5, fontweight="bold")
     height = top - 0.013 - 0.021 * max(len(names), 2)
-    for row, text in enumerate(_measures(shown)):
+    measures = _measures(shown)
+    for row, text in enumerate(measures):
         figure.text(left, height - 0.021 * row, text, fontsize=8, color=palette()["muted"])
-    height -= 0.05
+    height -= 0.008 + 0.021 * max(len(measures), 2)
     diagnoses = [
         (text, "" if row else f"{profile.prevalence[cluster, code]:.0%}")
         for code in profile.top(cluster)
@@ -221,7 +222,9 @@ def _measures(cluster: Cluster) -> list[str]:
         return ["too few records to show"]
     sure = [] if cluster.top is None else [f"confidence {cluster.top:.0%}"]
     stable = [] if cluster.stability is None else [f"stability {cluster.stability:.2f}"]
-    return [f"{cluster.size:,} records, {cluster.share:.1%}", ", ".join([*sure, *stable])]
+    said = [text for text in (cluster.pathway, cluster.owner, cluster.note) if text]
+    noted = wrap("; ".join(said), 42, max_lines=2, placeholder=" …")
+    return [f"{cluster.size:,} records, {cluster.share:.1%}", ", ".join([*sure, *stable]), *noted]
 
 
 def _features(profile: Profile) -> list[Figure]:

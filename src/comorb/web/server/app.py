@@ -25,7 +25,16 @@ from starlette.staticfiles import StaticFiles
 from comorb import __version__
 from comorb.errors import InputError
 from comorb.records.sources.limits import Limits
-from comorb.web.server import data_api, pages, results_api, runs_api, slices_api
+from comorb.web.server import (
+    codes_api,
+    data_api,
+    definitions_api,
+    pages,
+    pathways_api,
+    results_api,
+    runs_api,
+    slices_api,
+)
 from comorb.web.server.access import Access
 from comorb.web.server.guard import Guard
 from comorb.web.server.jobs import Jobs
@@ -99,8 +108,9 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
     app.state.access, app.state.uploads = Access(store), Uploads()
-    for router in (data_api.router, runs_api.router, results_api.router, slices_api.router):
-        app.include_router(router, dependencies=[Security(way) for way in WAYS_IN])
+    apis = (data_api, codes_api, definitions_api, runs_api, results_api, pathways_api, slices_api)
+    for api in apis:
+        app.include_router(api.router, dependencies=[Security(way) for way in WAYS_IN])
     app.include_router(pages.router)
     page = Path(str(resources.files("comorb.insight.views"))) / "page"
     app.mount("/page", StaticFiles(directory=page))

@@ -39,7 +39,7 @@ router = APIRouter(prefix="/api/v1", tags=["results"])
 
 
 class Asked(BaseModel):
-    """The codes of one record, as they are written in the records, and values such as age=82."""
+    """The codes of one record, or words for them, and values such as age=82."""
 
     codes: list[Text] = Field(min_length=1, max_length=200)
 
@@ -126,7 +126,10 @@ def explain(
     errand: TheErrand,
     view: View | None = None,
 ) -> Any:
-    """Say where a record with these codes belongs, and which codes speak for and against."""
+    """Say where a record with these codes belongs, and which codes speak for and against.
+
+    Words stand for the code that they name; of those that name several, these are the ``choices``.
+    """
     least = jobs.least(view_of(user, view, finished(store, key, user)))
     return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), least, asked.codes), errand)
 

@@ -1,4 +1,4 @@
-"""Store: users, data, runs, questions and the audit log in SQLite, files in folders beside it.
+"""Store: users, data, runs, definitions and the audit log in SQLite, files in folders beside it.
 
 What is known about data and runs is a JSON document each, with its id and owner as columns.
 """
@@ -21,7 +21,7 @@ from comorb.web.server import audit
 
 DATABASE = "comorb.sqlite"
 
-Table = Literal["data", "runs"]
+Table = Literal["data", "runs", "definitions"]
 Row = dict[str, Any]
 
 _SCHEMA = """
@@ -35,6 +35,9 @@ CREATE TABLE IF NOT EXISTS data (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS definitions (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS questions (
@@ -157,9 +160,10 @@ class Store:
         return self.workspace / table / key
 
     def add(self, table: Table, owner: str, body: Mapping[str, Any], key: str = "") -> Row:
-        """Add data or a run, with its folder, and return it."""
+        """Add data or a run, with its folder, or a definition, and return it."""
         key = key or secrets.token_hex(6)
-        self.folder(table, key).mkdir(mode=0o700, exist_ok=True)
+        if table != "definitions":
+            self.folder(table, key).mkdir(mode=0o700, exist_ok=True)
         self.query(_ADD.format(table), key, owner, time.time(), json.dumps(body))
         return self.get(table, key) or {}
 

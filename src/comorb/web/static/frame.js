@@ -42,13 +42,13 @@ export function get(path) {
   return call("GET", path);
 }
 
-export function call(method, path, body) {
-  return body === undefined ? send(method, path) : send(method, path, JSON.stringify(body), { "content-type": "application/json" });
+export function call(method, path, body, signal) {
+  return body === undefined ? send(method, path) : send(method, path, JSON.stringify(body), { "content-type": "application/json" }, signal);
 }
 
 // Send a body as it is, such as a file.
-export async function send(method, path, body, headers = {}) {
-  const sent = fetch(path, { method, headers: { "x-csrf-token": frame.csrf, ...headers }, body });
+export async function send(method, path, body, headers = {}, signal = null) {
+  const sent = fetch(path, { method, headers: { "x-csrf-token": frame.csrf, ...headers }, body, signal });
   const response = await sent.catch(() => {
     throw new Error(t("error.network"));
   });

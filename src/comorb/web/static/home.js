@@ -1,8 +1,9 @@
 // The first page: open data, or go back to a run.
 
 import { count, h, t } from "/page/dom.js";
-import { begin, call, doing, frame, get, may, page, tell, titleOf, when } from "./frame.js";
+import { begin, call, doing, frame, get, may, page, titleOf, when } from "./frame.js";
 import { described, facts, leftOut } from "./rules.js";
+import { fileSender } from "./sending.js";
 
 begin(async () => {
   document.title = `${t("home.title")} · comorb`;
@@ -40,62 +41,18 @@ function source(row) {
   );
 }
 
+// A file is sent, and its page opened.
 function dropZone() {
-  const input = h("input", { type: "file", id: "file", class: "unseen", change: () => send(input.files[0]) });
-  const bar = h("progress", { max: 1, value: 0, hidden: true, "aria-label": t("open.progress") });
-  const state = h("p", { class: "quiet", role: "status" }, t("open.limit", { mb: count(Math.round(frame.limit / 1e6)) }));
-  const zone = h("div", { class: "drop" }, h("label", { for: "file", class: "button primary" }, t("open.choose")), input, h("p", {}, t("open.drop")), bar, state);
+  const sender = fileSender((row) => window.location.assign(`/data/${row.id}`));
+  const zone = h("div", { class: "drop" }, h("label", { for: "file", class: "button primary" }, t("open.choose")), sender.input, h("p", {}, t("open.drop")), sender.bar, sender.state);
   for (const kind of ["dragover", "dragleave", "drop"]) {
     zone.addEventListener(kind, (event) => {
       event.preventDefault();
       zone.classList.toggle("over", kind === "dragover");
-      if (kind === "drop") send(event.dataTransfer.files[0]);
+      if (kind === "drop") sender.send(event.dataTransfer.files[0]);
     });
   }
-
-  function send(file) {
-    if (!file) return;
-    input.value = "";
-    if (file.size > Number(frame.limit)) {
-      fail(t("open.too_large", { mb: count(Math.round(frame.limit / 1e6)) }));
-      return;
-    }
-    bar.hidden = false;
-    const request = new XMLHttpRequest();
-    request.open("PUT", `/api/v1/data?name=${encodeURIComponent(file.name)}`);
-    request.setRequestHeader("x-csrf-token", frame.csrf);
-    request.upload.addEventListener("progress", (event) => {
-      bar.value = event.loaded / event.total;
-      state.textContent = t("open.sending", { done: Math.round(event.loaded / 1e6), all: Math.round(event.total / 1e6) });
-    });
-    request.upload.addEventListener("load", () => {
-      bar.removeAttribute("value");
-      state.textContent = t("open.reading");
-    });
-    request.addEventListener("load", () => {
-      const answer = parsed(request.responseText);
-      if (request.status === 201) window.location.assign(`/data/${answer.id}`);
-      else fail(answer.error ?? t("error.network"));
-    });
-    request.addEventListener("error", () => fail(t("error.network")));
-    request.send(file);
-  }
-
-  function fail(message) {
-    bar.hidden = true;
-    state.textContent = "";
-    tell(message, true);
-  }
-
   return zone;
-}
-
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
 }
 
 function listing(data, runs) {

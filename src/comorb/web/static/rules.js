@@ -2,18 +2,15 @@
 
 import { t } from "/page/dom.js";
 import { columnName } from "/page/outcomes.js";
-import { nameOf } from "./codes.js";
+import { namesOfCodes } from "./codes.js";
 import { may } from "./frame.js";
 import { counted } from "./view.js";
 
 // The names of some codes, from the clusters or else from the data; those not ours to see stay codes.
 export async function namesOf(run, profile, codes) {
-  const names = {};
-  for (const code of codes) {
-    names[code] = profile.labels[profile.codes.indexOf(code)];
-    if (!names[code] && may("analyst")) names[code] = await nameOf(run.data, code, run.rules).catch(() => undefined);
-  }
-  return names;
+  const names = Object.fromEntries(codes.map((code) => [code, profile.labels[profile.codes.indexOf(code)]]));
+  const others = codes.filter((code) => !names[code]);
+  return may("analyst") ? { ...names, ...(await namesOfCodes(run.data, others, run.rules).catch(() => ({}))) } : names;
 }
 
 export function described(run, names = {}) {

@@ -4,7 +4,8 @@ import { count, h, t } from "/page/dom.js";
 import { doubt } from "/page/burden.js";
 import { stability } from "/page/cards.js";
 import { mount } from "/page/page.js";
-import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
+import { arrivals } from "./arrivals.js";
+import { assets, begin, call, doing, frame, get, may, page, tell, trail } from "./frame.js";
 import { addressOf, namesOf } from "./rules.js";
 import { onlySlice, openSlice, pageTools, sliceProfile } from "./slicing.js";
 import { toolbar } from "./toolbar.js";
@@ -41,7 +42,7 @@ async function show(run) {
   mount(page, profile, { texts, palette, language, tools: pageTools(run, slice) });
   if (slice) page.querySelector("header").after(onlySlice(slice, profile));
   page.prepend(await toolbar(run, profile));
-  page.querySelector("main").append(why(run, profile));
+  page.querySelector("main").append(...[may("analyst") ? arrivals(run, profile) : null, why(run, profile)].filter(Boolean));
   tuned(run, profile);
   await told(run, profile);
   if (!run.measured) stabilise(run);

@@ -27,6 +27,7 @@ function controls(run, profile, runs) {
     runs.length ? comparer(run, runs) : null,
     may("analyst") && !run.within ? h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")) : null,
     viewSwitch(profile.min_cell ? "protected" : "full"),
+    may("analyst") ? h("button", { type: "button", click: () => jumpTo("arrive") }, t("arrive.short")) : null,
     h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
     h("button", { type: "button", click: () => download(run) }, t("download")),
     ...(run.mine && may("analyst") ? own(run) : []),

@@ -50,6 +50,7 @@ function actions(run, profile, j) {
     "div",
     { class: "actions" },
     run.mine ? button("name", () => rename(run, number, name)) : null,
+    run.mine ? button("note", () => note(run, profile.clusters[j])) : null,
     button("inside", () => inside(run, number, name)),
     profile.clusters.length > 1 ? button("merge", () => merge(run, profile, j)) : null,
   );
@@ -59,6 +60,16 @@ async function rename(run, number, name) {
   const given = await ask(t("tune.name"), [h("label", {}, t("tune.name.how"), h("input", { name: "name", value: name, required: true, maxlength: 200 }))], t("save"));
   if (!given) return;
   await call("PUT", `/api/v1/runs/${run.id}/names`, { [number]: given.name });
+  window.location.reload();
+}
+
+// Who looks after the patients of a cluster, and how.
+async function note(run, { number, name, ...own }) {
+  const line = (key) => h("label", {}, t(`note.${key}`), h("input", { name: key, value: own[key] ?? "", maxlength: 200 }));
+  const text = h("textarea", { name: "note", rows: 4, maxlength: 2000 }, own.note ?? "");
+  const given = await ask(t("tune.note.named", { name }), [h("p", { class: "quiet" }, t("note.how")), line("pathway"), line("owner"), h("label", {}, t("note.note"), text)], t("save"));
+  if (!given) return;
+  await call("PUT", `/api/v1/runs/${run.id}/notes`, { [number]: given });
   window.location.reload();
 }
 

@@ -24,6 +24,7 @@ from comorb.insight.runs.folder import RunFolder
 from comorb.model.arrays import Keys
 from comorb.records import datasets
 from comorb.records.archive import load_cohort, save_cohort
+from comorb.records.codes.everyday import everyday_words
 from comorb.records.codes.own_map import CodeMap, read_map
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
@@ -39,6 +40,7 @@ from comorb.web.worker.messages import (
     Inside,
     ListCodes,
     MakeRun,
+    MatchCodes,
     ReadMap,
     Rules,
     Understand,
@@ -240,17 +242,37 @@ def _choices() -> Plain:
 
 
 def list_codes(task: ListCodes) -> list[list[Any]]:
-    """Return each code of some data with its names and its records, most common first."""
+    """Return each code of some data, most common first.
+
+    With it come its names, its records and what people call it.
+    """
     cohort = whole_cohort(task.data, task.rules)
     counts = cohort.counts()
+    words = everyday_words(cohort.codes, cohort.names, cohort.system)
     return [
         [
             cohort.codes[i],
             label(cohort.codes[i], cohort.names[i], cohort.system),
             cohort.names[i],
             int(counts[i]),
+            words[i],
         ]
         for i in sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))
+    ]
+
+
+def match_codes(task: MatchCodes) -> list[Plain]:
+    """Say of each part of a list how many codes it stands for, with the name of a single one."""
+    cohort = whole_cohort(task.data, task.rules)
+    names = dict(zip(cohort.codes, cohort.names, strict=True))
+    parts = {part: codes for text in task.texts for part, codes in cohort.matched(text).items()}
+    return [
+        {
+            "code": part,
+            "codes": len(codes),
+            "label": label(codes[0], names[codes[0]], cohort.system) if len(codes) == 1 else "",
+        }
+        for part, codes in parts.items()
     ]
 
 

@@ -106,6 +106,13 @@ class ListCodes(Task):
 
 
 @dataclass(frozen=True)
+class MatchCodes(ListCodes):
+    """Say how many of these codes each part of some texts stands for."""
+
+    texts: list[str]
+
+
+@dataclass(frozen=True)
 class CountCohort(Task):
     """Count the records and codes that rules leave."""
 
@@ -202,6 +209,26 @@ class AssignFile(OfRun):
 
     records: str
     path: str
+
+
+@dataclass(frozen=True)
+class NoteClusters(OfRun):
+    """Write what people noted of clusters, by their numbers: note, owner and pathway."""
+
+    notes: dict[int, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class AssignData(OfRun):
+    """Put the records of data into the clusters of a run; ``path`` is where a worklist goes.
+
+    The secret is in the ``workspace``; fewer records than ``fewest`` are refused.
+    """
+
+    data: Data
+    workspace: str
+    fewest: int
+    path: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 
 from comorb.engines import open_engine
 from comorb.errors import InputError
+from comorb.insight.profile.asking import asked_codes
 from comorb.insight.profile.compare import how_good
 from comorb.insight.profile.further import plain_part
 from comorb.insight.profile.profile import Profile
+from comorb.insight.runs.arrivals import Asked, receive
 from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.by_hand import Revision, moved_records, row_of
 from comorb.insight.runs.comparing import compare_runs
-from comorb.insight.runs.folder import RunFolder, load_profile, rename
+from comorb.insight.runs.folder import RunFolder, annotate, load_profile, rename
 from comorb.insight.runs.progress import Progress
 from comorb.insight.runs.run import Request, run
 from comorb.insight.runs.splitting import SplitRecords
@@ -97,6 +100,24 @@ def _name_clusters(task: messages.NameClusters) -> None:
     documents.renew(task.folder, rename(task.folder, task.names), task.min_cell)
 
 
+def _note_clusters(task: messages.NoteClusters) -> None:
+    documents.renew(task.folder, annotate(task.folder, task.notes), task.min_cell)
+
+
+def _assign_data(task: messages.AssignData) -> Plain:
+    """Say how many records of some data each cluster gets, and what changed."""
+    data, builtin = task.data, task.data.kind == "builtin"
+    asked = Asked(
+        worklist=Path(task.path) if task.path else None,
+        least=task.min_cell,
+        secret=cohorts.secret_of(task.workspace) if task.min_cell else b"",
+        fewest=task.fewest,
+    )
+    records = cohorts.whole_cohort(data, {}) if builtin else data.source
+    reading = None if builtin else cohorts.preparation(data, {})
+    return asdict(receive(task.folder, records, reading, asked))
+
+
 def _explain_record(task: messages.ExplainRecord) -> Plain:
     cohort = cohorts.chosen_cohort(task.run)
     row = row_of(cohort, task.record)
@@ -170,7 +191,24 @@ def _compare_runs(task: messages.CompareRuns) -> Plain:
     }
 
 
-def _explained(profile: Profile, codes: list[str]) -> Plain:
+def _explain_texts(task: messages.ExplainCodes) -> Plain:
+    """Explain a record by codes and words; of those that mean several codes, say which."""
+    profile = documents.shown_profile(task)
+    asked = asked_codes(profile, task.codes)
+    choices = [
+        {"text": text, "codes": [_named(profile, place) for place in places]}
+        for text, places in asked.choices
+    ]
+    if choices and not asked.given:
+        return {"posterior": None, "choices": choices}
+    return _explained(profile, asked.given) | {"choices": choices}
+
+
+def _named(profile: Profile, place: int) -> Plain:
+    return {"code": profile.codes[place], "label": profile.labels[place]}
+
+
+def _explained(profile: Profile, codes: Sequence[str]) -> Plain:
     """Return where a record with some codes belongs, and what each code says for each cluster.
 
     Of a protected profile, to tenths.
@@ -178,8 +216,8 @@ def _explained(profile: Profile, codes: list[str]) -> Plain:
     explanation = profile.explain(codes)
     if not explanation.codes:
         raise InputError(
-            "None of these is a diagnosis or a feature that the clusters know; give codes such as "
-            "those in the charts above."
+            "None of these is a diagnosis or a feature that the clusters know; give codes or names "
+            "such as those in the charts above."
         )
     digits = 1 if profile.min_cell else 12
     labels = dict(zip(profile.codes[: profile.n_codes], profile.labels, strict=False))
@@ -228,18 +266,21 @@ _DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
     messages.DescribeColumns: cohorts.describe_columns,
     messages.ReadMap: cohorts.read_own_map,
     messages.ListCodes: cohorts.list_codes,
+    messages.MatchCodes: cohorts.match_codes,
     messages.CountCohort: cohorts.count_cohort,
     messages.CountProtected: cohorts.count_protected,
     messages.MeasureStability: _measure,
     messages.NoteStability: _note_stability,
     messages.ShowProfile: documents.write,
     messages.NameClusters: _name_clusters,
-    messages.ExplainCodes: lambda task: _explained(documents.shown_profile(task), task.codes),
+    messages.ExplainCodes: _explain_texts,
     messages.ExplainRecord: _explain_record,
     messages.SplitRun: _split_run,
     messages.ShowSlice: _show_slice,
     messages.RankDiagnoses: _rank_diagnoses,
     messages.AssignFile: lambda task: assign_records(task.folder, task.records, task.path),
+    messages.NoteClusters: _note_clusters,
+    messages.AssignData: _assign_data,
     messages.WriteDownload: downloads.write,
     messages.CompareRuns: _compare_runs,
 }

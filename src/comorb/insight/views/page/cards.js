@@ -30,6 +30,7 @@ function card(profile, j, largest) {
     h("span", { class: "meter", vars: { "--share": (cluster.share ?? 0) / largest } }),
     byLength(profile, cluster),
     h("ul", { class: "diagnoses" }, ...codes.map((i) => diagnosis(profile, j, i))),
+    noted(cluster),
     h(
       "dl",
       { class: "trust" },
@@ -37,6 +38,13 @@ function card(profile, j, largest) {
       stability(cluster),
     ),
   );
+}
+
+// What people wrote of a cluster: the way of care, who looks after its patients, and a note.
+function noted(cluster) {
+  const lines = ["pathway", "owner", "note"].filter((key) => cluster[key]);
+  if (!lines.length) return null;
+  return h("dl", { class: "noted" }, ...lines.map((key) => h("div", {}, h("dt", {}, t(`note.${key}`)), h("dd", {}, cluster[key]))));
 }
 
 // Said where a cluster differs from all records mostly in how many codes a record has.
