@@ -41,6 +41,7 @@ ASKED = {
     ("POST", "/api/v1/data/{key}/size"): ("", {"rules": {}}),
     ("GET", "/api/v1/runs/{key}/profile"): ("", b""),
     ("GET", "/api/v1/runs/{key}/relevance"): ("lambda=0.5", b""),
+    ("GET", "/api/v1/runs/{key}/map"): ("by=cluster", b""),
     ("PUT", "/api/v1/runs/{key}/names"): ("", {"1": "Heart"}),
     ("POST", "/api/v1/runs/{key}/explain"): ("", {"codes": ["428"]}),
     ("POST", "/api/v1/runs/{key}/record"): ("", RECORD),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
 _SECONDS = 0.5  # between looks at whether a run is still wanted
+_KEPT = 600  # seconds for which what was deleted can be brought back
 _MOST = 20  # runs that a user may have waiting
 _EARLIER = 5  # runs back that a cluster's number and name are looked for
 
@@ -123,8 +124,15 @@ class Jobs:
                 self.store.change("runs", key, {"state": "cancelled"})
 
     def _end_unwanted(self) -> None:
-        """Stop the fit of a run that was ended elsewhere, as when its user was removed."""
+        """Stop the fit of a run that was ended elsewhere, as when its user was removed.
+
+        What was deleted long enough ago is removed.
+        """
+        looked = 0.0
         while not self._closing.wait(_SECONDS):
+            if time.monotonic() - looked > _KEPT / 10:
+                looked = time.monotonic()
+                self.store.remove_aside(_KEPT)
             with self._turn:
                 for key in list(self._progress):
                     row = self.store.get("runs", key)
@@ -151,6 +159,10 @@ class Jobs:
         plain: dict[str, Any] = {"state": row["state"], "measured": bool(row.get("measured"))}
         if row["state"] == "failed":
             plain["message"] = row["message"]
+        if row["state"] == "queued":
+            plain["before"] = len(self._progress) + sum(
+                map(self._queued, self._waiting.before(key))
+            )
         if row["state"] == "running" and pace:
             spent = time.monotonic() - pace.started
             plain |= {
@@ -160,6 +172,9 @@ class Jobs:
                 "left": max(round(pace.expected - spent, 1), 0) or None,
             }
         return plain
+
+    def _queued(self, key: str) -> bool:
+        return (self.store.get("runs", key) or {}).get("state") == "queued"
 
     def data_of(self, row: Row) -> messages.Data:
         """Return what a task needs to know to read some data."""
@@ -216,6 +231,8 @@ class Jobs:
                 pace.expected = self._expected(automatic, rough(message.records, 1))
             else:
                 pace.stage = message.stage
+                if message.left is not None:
+                    pace.expected = time.monotonic() - pace.started + message.left
 
         try:
             if data is None:
@@ -246,7 +263,7 @@ class Jobs:
     def task(self, row: Row, data: Row) -> messages.MakeRun:
         """Return what a task needs to know about a run."""
         parent, within = self.store.get("runs", row["parent"] or ""), row["within"]
-        scope = within and messages.Inside(self.folder_of(within["run"]), within["cluster"])
+        scope = within and self._scope(within)
         return messages.MakeRun(
             data=self.data_of(data),
             rules=row["rules"],
@@ -260,9 +277,20 @@ class Jobs:
             parent=self.folder_of(row["parent"]) if parent else None,
             groups=parent.get("groups") if parent else None,
             merge=row["merge"],
+            split=row.get("split"),
             record=self._records.get(row["id"], ""),
             cluster=row.get("cluster"),
+            own_groups=row.get("groups"),
         )
+
+    def _scope(self, within: Row) -> messages.Inside:
+        """Return the part of a run that another one is inside of."""
+        region, of = within.get("region"), None
+        above = self.store.get("runs", within["run"])
+        data = self.store.get("data", above["data"]) if above else None
+        if region and above and data:
+            of = self.task(above, data)
+        return messages.Inside(self.folder_of(within["run"]), within.get("cluster"), region, of)
 
     def _earlier(self, row: Row) -> list[str]:
         """Return the runs that a run goes on from, the last one first."""
