@@ -110,7 +110,7 @@ def draw_map(
         "centres": layout.centres.round(2).tolist(),
         "edge": None if mark is None or mark.column == "" or mark.value else mark.edge,
         "squares": [
-            _cell(layout, place, told[place], mark) for place in np.flatnonzero(counts[:, 0])
+            _cell(layout, place, told[place], mark) for place in np.flatnonzero(counts[:, 0]).tolist()
         ],
     }
 
@@ -147,7 +147,7 @@ def _protected(counts: Floats, keys: Keys, clusters: bool, least: int) -> Floats
 
 
 def _cell(layout: MapLayout, place: int, told: Floats, mark: Mark | None) -> list[Any]:
-    y, x = divmod(int(place), layout.width)
+    y, x = divmod(place, layout.width)
     whole, top, share = told[0], None, np.nan
     if mark is None:
         parts = np.nan_to_num(told[1:])

@@ -102,7 +102,7 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
                 422, "A run builds on clusters of the same data; name the data of the other run."
             )
     rules = plain_rules(wanted.rules)
-    within = wanted.within and wanted.within.model_dump(exclude_none=True)
+    within = wanted.within.model_dump(exclude_none=True) if wanted.within else None
     if not counts_exactly(user, data):
         if "drop_rare" in rules:
             raise RefusedError(
