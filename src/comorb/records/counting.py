@@ -13,6 +13,8 @@ from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
 
+FIRST = 1 << 17  # records among which most codes are met
+
 
 @dataclass(frozen=True, eq=False)
 class Counted(Cohort):
@@ -39,6 +41,22 @@ class Counted(Cohort):
         own = self.matrix.indices[np.repeat(self.left, np.diff(self.matrix.indptr))]
         return np.bincount(own, minlength=len(self.codes))
 
+    def carried(self) -> Mask:
+        """Return which codes any of the records that are left has.
+
+        Most are met among the first records; the others are looked for in all.
+        """
+        if self.left is None:
+            return self.counts() > 0
+        matrix, width = self.matrix, len(self.codes)
+        first = int(matrix.indptr[min(FIRST, len(self))])
+        early = np.repeat(self.left[:FIRST], np.diff(matrix.indptr[: FIRST + 1]))
+        met = np.bincount(matrix.indices[:first][early], minlength=width) > 0
+        places = np.flatnonzero(~met[matrix.indices])
+        rows = np.searchsorted(matrix.indptr, places, side="right") - 1
+        met[matrix.indices[places[self.left[rows]]]] = True
+        return met
+
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         before = len(self) if self.left is None else int(self.left.sum())
         both = mask if self.left is None else self.left & mask
@@ -59,17 +77,17 @@ def count_left(cohort: Cohort, preparation: Preparation) -> tuple[int, int, Ledg
         made = preparation.apply(cohort)
         return len(made), len(made.codes), made.ledger
     counter = Counted.of(cohort)
-    preparation.check(counter)
+    counter.check_codes(*preparation.having, *preparation.without, *preparation.drop_codes)
     selected = preparation.select(counter)
-    counts = selected.counts()
-    kept = counts > 0
-    told = selected.told if isinstance(selected, Counted) else selected.ledger
-    rules = [("in no record that is left", ~kept)]
+    assert isinstance(selected, Counted)  # noqa: S101 - no rule makes another cohort of it
+    told, rules = selected.told, [("in no record that is left", ~selected.carried())]
     if preparation.drop_codes:
         dropped = selected._matching(preparation.drop_codes)
         rules.append((f"drop {' and '.join(preparation.drop_codes)}", dropped))
-    rules.append((f"fewer than {preparation.drop_rare} records", counts < preparation.drop_rare))
-    left = np.ones_like(kept)
+    if preparation.drop_rare > 1:
+        rare = selected.counts() < preparation.drop_rare
+        rules.append((f"fewer than {preparation.drop_rare} records", rare))
+    left = np.ones(len(cohort.codes), dtype=bool)
     for rule, gone in rules:
         told = told.less("features", rule, int((left & gone).sum()))
         left = left & ~gone

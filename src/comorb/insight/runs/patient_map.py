@@ -110,7 +110,8 @@ def draw_map(
         "centres": layout.centres.round(2).tolist(),
         "edge": None if mark is None or mark.column == "" or mark.value else mark.edge,
         "squares": [
-            _cell(layout, place, told[place], mark) for place in np.flatnonzero(counts[:, 0]).tolist()
+            _cell(layout, place, told[place], mark)
+            for place in np.flatnonzero(counts[:, 0]).tolist()
         ],
     }
 
