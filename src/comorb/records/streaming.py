@@ -67,8 +67,8 @@ def select_cohort(source: CohortFile, path: str | Path, preparation: Preparation
     path = Path(path)
     draft = path.with_name(f"{path.name}.draft")
     whole = _Whole(preparation, source.ledger)
-    sizes = [len(load()[0]) - 1 for load in source.blocks(()).loaders]
-    parts = (Part(**vars(source.part(number, 0, size))) for number, size in enumerate(sizes))
+    blocks = range(len(source.blocks(()).loaders))
+    parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
     try:
         write_parts((whole.table(preparation.select(part)) for part in parts), draft, whole.finish)
         write_parts(_finished(draft, whole), path, lambda: whole.header)

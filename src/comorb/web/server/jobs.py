@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
+_FOUND = 0.55  # the share of its time after which a run on very many records has its clusters
+_CHOSEN = 50_000  # records beyond which choosing a number takes no longer
 _SECONDS = 0.5  # between looks at whether a run is still wanted
 _KEPT = 600  # seconds for which what was deleted can be brought back
 _MOST = 20  # runs that a user may have waiting
@@ -218,10 +220,11 @@ class Jobs:
                 return
             automatic = row["k"] == "auto"
             started = time.monotonic()
-            pace = _Pace("reading", started, self._expected(automatic))
+            data = self.store.get("data", row["data"])
+            size = ((data or {}).get("about") or {}).get("records")
+            pace = _Pace("reading", started, self._expected(automatic, size))
             self._progress[key] = pace
             self.store.change("runs", key, {"state": "running"})
-        data = self.store.get("data", row["data"])
 
         def tell(message: Progress | messages.Counted) -> None:
             if key in self._cancelled:
@@ -232,7 +235,8 @@ class Jobs:
             else:
                 pace.stage = message.stage
                 if message.left is not None:
-                    pace.expected = time.monotonic() - pace.started + message.left
+                    found = time.monotonic() - pace.started + message.left
+                    pace.expected = found / _FOUND
 
         try:
             if data is None:
@@ -321,9 +325,10 @@ class Jobs:
 
     def _expected(self, automatic: bool, records: int | None = None) -> float:
         """Return how many seconds a run may take, from the last one of its kind."""
-        rate, size = _RATE[automatic], 20_000
         for row in self.store.list("runs"):
             if row["state"] == "done" and (row["k"] == "auto") == automatic:
-                rate, size = row["seconds"] / row["records"], row["records"]
-                break
-        return max(rate * (records or size), 1.0) + 0.5
+                rate = row["seconds"] / row["records"]
+                return max(rate * (records or row["records"]), 1.0) + 0.5
+        size = records or 20_000
+        choosing = _RATE[True] * min(size, _CHOSEN) if automatic else 0.0
+        return max(choosing + _RATE[False] * size, 1.0) + 0.5
