@@ -415,6 +415,7 @@ def test_a_run_is_duplicated_renamed_and_deleted(client, run, app):
     renamed = eva.patch(f"/api/v1/runs/{copy['id']}", json={"title": "Copy"}).json()
     assert renamed["title"] == "Copy"
     assert eva.delete(f"/api/v1/runs/{copy['id']}").status_code == 204
+    app.state.store.remove_aside()
     assert not app.state.store.folder("runs", copy["id"]).exists()
     assert eva.get(f"/api/v1/runs/{run['id']}/profile").status_code == 200
 
