@@ -355,8 +355,8 @@ class Cohort(Framed):
         return marked
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
-        columns = self._matching(codes).astype(np.int32)
-        return np.asarray(self.matrix.astype(np.int32) @ columns) > 0
+        columns = self._matching(codes).astype(np.uint16)
+        return np.asarray(self.matrix @ columns) > 0
 
     def _covariate(self, name: str) -> pa.ChunkedArray:
         if name not in self.covariates.column_names:

@@ -45,6 +45,7 @@ ASKED = {
     ("GET", "/api/v1/runs/{key}/relevance"): ("lambda=0.5", b""),
     ("GET", "/api/v1/runs/{key}/slices"): ("by=sex", b""),
     ("GET", "/api/v1/runs/{key}/slices/profile"): ("by=sex&label=female", b""),
+    ("GET", "/api/v1/runs/{key}/map"): ("by=cluster", b""),
     ("PUT", "/api/v1/runs/{key}/names"): ("", {"1": "Heart"}),
     ("POST", "/api/v1/runs/{key}/explain"): ("", {"codes": ["428"]}),
     ("POST", "/api/v1/runs/{key}/record"): ("", RECORD),

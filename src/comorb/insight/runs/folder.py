@@ -41,6 +41,7 @@ class RunFolder:
         self.assignments = self.path / "assignments.csv"  # the cluster of each record
         self.profile = self.path / PROFILE
         self.keys = self.path / KEYS  # what protecting the profile takes
+        self.tree = self.path / "tree.json"  # how groups split, where their number was chosen
         self.report = self.path / "report.html"
         self.outcomes = self.path / "outcomes.csv"  # corrected outcomes, naive ones beside them
 

@@ -144,6 +144,7 @@ def _mount(store: Store, records: Sequence[Path]) -> None:
 
 def _clean(store: Store) -> None:
     """Remove what a killed server left half-done, and what earlier versions showed of runs."""
+    store.remove_aside()
     for row in store.list("data"):
         if row["kind"] == "upload" and "about" not in row and not row.get("refused"):
             store.remove("data", row["id"])

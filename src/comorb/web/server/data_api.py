@@ -22,6 +22,7 @@ from comorb.web.server.session import (
     TheJobs,
     TheStore,
     Viewer,
+    brought_back,
     owned,
     visible,
 )
@@ -170,11 +171,17 @@ def correct(
 
 @router.delete("/{key}", status_code=204)
 def delete_data(key: str, user: Analyst, store: TheStore) -> None:
-    """Delete uploaded data; runs on them stay."""
+    """Delete uploaded data; runs on them stay. They can be brought back for ten minutes."""
     if owned(store, "data", key, user)["kind"] != "upload":
         raise RefusedError(403, "Only uploaded data can be deleted here.")
-    store.remove("data", key)
+    store.put_aside("data", key)
     store.audit(user.name, "delete data", key)
+
+
+@router.post("/{key}/restore")
+def restore_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+    """Bring back data of yours that were just deleted."""
+    return told_data(brought_back(store, "data", key, user), user, jobs.min_cell)
 
 
 @router.post("/{key}/size")

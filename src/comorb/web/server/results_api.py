@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import secrets
 import shutil
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,6 +98,53 @@ def relevance(
     least = jobs.least(view_of(user, view, finished(store, key, user)))
     task = messages.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n)
     return jobs.ask(task, errand)
+
+
+@router.get("/runs/{key}/map")
+def patient_map(
+    key: str,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
+    by: Text = "cluster",
+    view: View | None = None,
+) -> Any:
+    """Return how many records lie in each cell of the map of a run, and what most of them are.
+
+    ``by`` is ``cluster``, a code, or an outcome, such as ``sex=female``.
+    """
+    row = finished(store, key, user)
+    data = store.get("data", row["data"])
+    if data is None:
+        raise RefusedError(404, "The data of this run were deleted; open them again for a map.")
+    least = jobs.least(view_of(user, view, row))
+    name = sha256(f"{least} {by}".encode()).hexdigest()[:16]
+    path = store.folder("runs", key) / f"map-{name}.json"
+    if not path.exists():
+        told = jobs.read(messages.DrawMap(jobs.task(row, data), by, least), errand)
+        path.write_text(json.dumps(told), encoding="utf-8")
+    return FileResponse(path, media_type="application/json")
+
+
+@router.get("/runs/{key}/tree")
+def tree(key: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View | None = None) -> Any:
+    """Return how groups split, from one on, where the number of clusters was chosen; else null.
+
+    Groups of few records have no name in the protected view.
+    """
+    row = finished(store, key, user)
+    path = store.folder("runs", key) / "tree.json"
+    if not path.exists():
+        return None
+    told = json.loads(path.read_text(encoding="utf-8"))
+    least = jobs.least(view_of(user, view, row))
+    if least:
+        fewest = max(2 * least / row["records"], 0.005)
+        for group in (group for level in told["levels"] for group in level):
+            few = group["share"] < fewest
+            group |= {"name": None, "share": None} if few else {"share": round(group["share"], 2)}
+    return told
 
 
 @router.put("/runs/{key}/names")

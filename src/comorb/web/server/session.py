@@ -112,6 +112,15 @@ def owned(store: Store, table: Table, key: str, user: User) -> Row:
     return row
 
 
+def brought_back(store: Store, table: Table, key: str, user: User) -> Row:
+    """Return data or a run of a user that was deleted, and is there again."""
+    row = store.put_back(table, key, user.name)
+    if row is None:
+        raise RefusedError(404, "It can't be brought back any more; it was deleted for good.")
+    store.audit(user.name, f"restore {'run' if table == 'runs' else table}", key)
+    return row
+
+
 def finished(store: Store, key: str, user: User) -> Row:
     """Return a run that a user may see and that is done."""
     row = visible(store, "runs", key, user)

@@ -104,7 +104,7 @@ export async function cohortForm(row, boxes) {
       row.left = found.left;
       const few = (found.records ?? 0) < Number(frame.minCell);
       run.disabled = few;
-      const rest = few ? t("cohort.few", { n: frame.minCell }) : t(row.exact ? "cohort.size" : "cohort.of", { codes: count(found.features), all: count(about.records) });
+      const rest = few ? t("cohort.few", { n: frame.minCell, records: found.records }) : t(row.exact ? "cohort.size" : "cohort.of", { codes: count(found.features), all: count(about.records) });
       const left = row.exact ? null : h("span", { class: "quiet" }, ` ${t("cohort.left", { n: row.left })}`);
       size.replaceChildren(h("strong", {}, counted(found.records)), ` ${rest}`, ...(left ? [left] : []));
     } catch (error) {

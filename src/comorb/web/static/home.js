@@ -17,6 +17,7 @@ begin(async () => {
       h("div", { class: "halves" }, may("analyst") ? opening(data) : null, listing(data, runs)),
     ),
   );
+  tellDeleted();
 });
 
 function opening(data) {
@@ -37,7 +38,7 @@ function source(row) {
     {},
     h("a", { href: `/data/${row.id}` }, h("strong", {}, titleOf(row)), h("span", { class: "quiet" }, about)),
     h("span", { class: "tag" }, t(`kind.${row.kind}`)),
-    row.kind === "upload" ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/data/${row.id}`, row.title)) }, "×") : null,
+    row.kind === "upload" ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`data/${row.id}`)) }, "×") : null,
   );
 }
 
@@ -73,7 +74,7 @@ function runLine(row, titles) {
     h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [row.state === "done" ? facts(row) : t(`state.${row.state}`), ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, [titles[row.data] ?? (row.owner === frame.user ? t("runs.gone") : null), when(row.created)].filter(Boolean).join(" · "))),
     row.owner === frame.user ? null : h("span", { class: "tag" }, row.owner),
     row.shared ? h("span", { class: "tag" }, t("shared")) : null,
-    row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/runs/${row.id}`, row.title)) }, "×") : null,
+    row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`runs/${row.id}`)) }, "×") : null,
   );
 }
 
@@ -88,8 +89,19 @@ function comparer(runs) {
   return h("p", { class: "controls" }, one, two, h("button", { type: "button", click: go }, t("compare.short")));
 }
 
-async function remove(path, name) {
-  if (!window.confirm(t("delete.sure", { name }))) return;
-  await call("DELETE", path);
-  window.location.reload();
+async function remove(what) {
+  await call("DELETE", `/api/v1/${what}`);
+  window.location.assign(`/?deleted=${what}`);
+}
+
+// Say that something was deleted, and offer to bring it back; the address forgets it.
+function tellDeleted() {
+  const what = new URLSearchParams(window.location.search).get("deleted");
+  if (!/^(runs|data)\/\w+$/.test(what ?? "")) return;
+  window.history.replaceState(null, "", "/");
+  const back = async () => {
+    await call("POST", `/api/v1/${what}/restore`);
+    window.location.reload();
+  };
+  tell(t("delete.done"), false, h("button", { type: "button", click: doing(back) }, t("undo")));
 }

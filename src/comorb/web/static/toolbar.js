@@ -4,6 +4,7 @@ import { count, h, jumpTo, t } from "/page/dom.js";
 import { chip } from "./codes.js";
 import { ask, call, doing, frame, get, may, when } from "./frame.js";
 import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
+import { share } from "./share.js";
 import { again } from "./tune.js";
 import { viewed, viewSwitch } from "./view.js";
 
@@ -47,7 +48,7 @@ async function definition(run, profile) {
   return h(
     "div",
     { class: "definition" },
-    h("ul", { class: "rules" }, h("li", {}, h("strong", {}, count(profile.source.records)), ` ${t("records")}`), ...described(run, names).map((part) => h("li", {}, part))),
+    h("ul", { class: "rules" }, h("li", {}, h("strong", {}, count(profile.source.records)), ` ${t("records", { n: count(profile.source.records) })}`), ...described(run, names).map((part) => h("li", {}, part))),
     left.length ? h("div", { class: "left" }, h("span", { class: "quiet" }, t("rule.drop_codes")), h("ul", { class: "chips" }, ...left)) : null,
   );
 }
@@ -95,7 +96,7 @@ function own(run) {
   };
   return [
     h("button", { type: "button", click: doing(title) }, t("rename")),
-    h("button", { type: "button", "aria-pressed": String(run.shared), title: t("share.how"), click: doing(() => changed(run, { shared: !run.shared })) }, t(run.shared ? "shared" : "share")),
+    h("button", { type: "button", "aria-pressed": String(run.shared), title: t("share.how"), click: doing(() => share(run)) }, t(run.shared ? "shared" : "share")),
   ];
 }
 
@@ -110,7 +111,6 @@ async function duplicate(run) {
 }
 
 async function remove(run) {
-  if (!window.confirm(t("delete.sure", { name: run.title }))) return;
   await call("DELETE", `/api/v1/runs/${run.id}`);
-  window.location.assign("/");
+  window.location.assign(`/?deleted=runs/${run.id}`);
 }

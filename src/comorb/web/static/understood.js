@@ -7,8 +7,8 @@ import { counted } from "./view.js";
 export function understood(row) {
   const { about } = row;
   const facts = [
-    [count(about.records), t("about.records")],
-    [count(about.features), t("understood.codes", { system: systemName(about, about.system) })],
+    [count(about.records), t("about.records", { n: count(about.records) })],
+    [count(about.features), t("understood.codes", { n: about.features, system: systemName(about, about.system) })],
     [number(about.mentions / about.records, 1), t("understood.each")],
   ];
   return h(

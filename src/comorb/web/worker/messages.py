@@ -30,10 +30,15 @@ class Data:
 
 @dataclass(frozen=True)
 class Inside:
-    """A cluster of a run, by the run's folder and the cluster's number."""
+    """A part of a run, by the run's folder: the cluster of a number, or a region of its map.
+
+    The records of the run ``of`` which there is a map are those it was made of.
+    """
 
     folder: str
-    cluster: int
+    cluster: int | None
+    region: list[list[float]] | None = None
+    of: MakeRun | None = None
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,9 @@ class MakeRun(Task):
     """A run to make and its folder.
 
     ``earlier`` are the folders of runs whose numbers and names go on. A ``merge`` of two clusters,
-    or a ``record`` moved to a ``cluster``, starts from the run in ``parent``, whose model's
-    clusters go by the numbers in ``groups``. The secret that counts are protected with is in the
-    ``workspace``.
+    a ``split`` of one into several, or a ``record`` moved to a ``cluster``, starts from the run in
+    ``parent``, whose model's clusters go by the numbers in ``groups``. The secret that counts are
+    protected with is in the ``workspace``.
     """
 
     data: Data
@@ -70,8 +75,12 @@ class MakeRun(Task):
     parent: str | None = None
     groups: list[int] | None = None
     merge: list[int] | None = None
+    split: list[int] | None = None  # the number of a cluster, and how many are to be made of it
     record: str = ""
     cluster: int | None = None
+    own_groups: list[int] | None = (
+        None  # what the clusters of its own fitted model go by, once made
+    )
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,15 @@ class ShowSlice(SplitRun):
     label: str
     path: str
     groups: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class DrawMap(Task):
+    """Count the records of a run in the cells of its map, by cluster or something else."""
+
+    run: MakeRun
+    by: str
+    min_cell: int
 
 
 @dataclass(frozen=True)

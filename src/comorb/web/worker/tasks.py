@@ -21,13 +21,14 @@ from comorb.insight.runs.by_hand import Revision, moved_records, row_of
 from comorb.insight.runs.comparing import compare_runs
 from comorb.insight.runs.folder import RunFolder, annotate, load_profile, rename
 from comorb.insight.runs.progress import Progress
-from comorb.insight.runs.run import Request, run
+from comorb.insight.runs.run import DESCRIBED, Request, run
 from comorb.insight.runs.splitting import SplitRecords
 from comorb.insight.runs.stability import stability
 from comorb.model.arrays import Floats
 from comorb.storage import load_model, write_text
 from comorb.web.worker import cohorts, documents, downloads, messages
 from comorb.web.worker.cohorts import Plain
+from comorb.web.worker.large import held
 
 Tell = Callable[[Progress | messages.Counted], None]
 _DIFFERENCES = 25  # diagnoses of a comparison that are sent
@@ -41,13 +42,16 @@ def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
     tell(messages.Counted(len(cohort)))
     groups = None
     outcomes = cohorts.outcomes(task.data, task.rules, cohort)
-    if task.record or task.merge:
+    if task.record or task.merge or task.split:
         tell(Progress("describing", "Describing the clusters"))
         before = RunFolder(task.parent or "")
-        revision = Revision(before, cohort, task.groups, outcomes, secret)
+        revision = Revision(before, held(cohort), task.groups, outcomes, secret)
         if task.merge:
             first, second = task.merge
             profile, groups = revision.merge((first, second), task.folder)
+        elif task.split:
+            number, parts = task.split
+            profile = revision.split(number, parts, task.folder)
         else:
             profile = revision.move(task.record, task.cluster or 0, task.folder)
             groups = task.groups
@@ -72,13 +76,13 @@ def _make_run(task: messages.MakeRun, tell: Tell) -> Plain:
         "clusters": profile.k,
         "groups": groups,
         "moved": len(moved_records(RunFolder(task.folder))),
-        "splits": cohorts.splits(cohort),
+        "splits": cohorts.splits(cohort.sample(DESCRIBED)[0]),
     }
 
 
 def _measure(task: messages.MeasureStability) -> tuple[float, ...] | None:
     """Return how stable each cluster of a run is, or None when there are too few records."""
-    cohort = cohorts.chosen_cohort(task.run)
+    cohort, _ = cohorts.chosen_cohort(task.run).sample(DESCRIBED)
     mixture = load_model(RunFolder(task.run.folder).model).mixture
     try:
         return stability(
@@ -119,7 +123,7 @@ def _assign_data(task: messages.AssignData) -> Plain:
 
 
 def _explain_record(task: messages.ExplainRecord) -> Plain:
-    cohort = cohorts.chosen_cohort(task.run)
+    cohort = held(cohorts.chosen_cohort(task.run))
     row = row_of(cohort, task.record)
     ones = cohort.matrix.indices[slice(*cohort.matrix.indptr[row : row + 2])]
     codes = [cohort.codes[i] for i in ones]
@@ -145,7 +149,8 @@ def _show_slice(task: messages.ShowSlice) -> None:
 
 def _records(task: messages.SplitRun) -> SplitRecords:
     secret = cohorts.secret_of(task.run.workspace)
-    return SplitRecords(task.run.folder, cohorts.chosen_cohort(task.run), secret, task.min_cell)
+    cohort = held(cohorts.chosen_cohort(task.run))
+    return SplitRecords(task.run.folder, cohort, secret, task.min_cell)
 
 
 def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
@@ -245,7 +250,7 @@ def _with_holes(values: Floats) -> Any:
 def _command(task: messages.MakeRun) -> str:
     """Return the command that does the same, where there is one."""
     data = task.data
-    if data.kind == "builtin" or task.within or task.merge:
+    if data.kind == "builtin" or task.within or task.merge or task.split:
         return ""
     source = Path(data.source)
     name = data.title + "".join(source.suffixes) if data.kind == "upload" else source.name
@@ -269,6 +274,7 @@ _DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
     messages.MatchCodes: cohorts.match_codes,
     messages.CountCohort: cohorts.count_cohort,
     messages.CountProtected: cohorts.count_protected,
+    messages.DrawMap: cohorts.map_of_run,
     messages.MeasureStability: _measure,
     messages.NoteStability: _note_stability,
     messages.ShowProfile: documents.write,

@@ -12,10 +12,13 @@ export function setTexts(texts, lang) {
   phrases = Object.entries(texts.en).filter(([key]) => key.startsWith("said."));
 }
 
-// The text of a key, with {name} replaced by values.name.
+// The text of a key, with {name} replaced by values.name, and {name|one|more} by a word for that number.
 export function t(key, values = {}) {
   const text = catalogue[key] ?? key;
-  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  return text.replace(/\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g, (whole, name, one, more) => {
+    if (more !== undefined) return String(values[name]) === "1" ? one : more;
+    return values[name] ?? whole;
+  });
 }
 
 // What the profile says in English, such as "having 428", in the language of the page.
@@ -74,6 +77,57 @@ export function jumpTo(id) {
   const head = part.querySelector("h2");
   head.setAttribute("tabindex", "-1");
   head.focus({ preventScroll: true });
+  part.dispatchEvent(new CustomEvent("arrive", { bubbles: true }));
+}
+
+// A pattern for what is hidden on a canvas.
+export function hatching(context, palette) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 8;
+  const pen = tile.getContext("2d");
+  pen.fillStyle = palette.hidden;
+  pen.fillRect(0, 0, 8, 8);
+  pen.strokeStyle = palette.muted;
+  pen.globalAlpha = 0.45;
+  for (const shift of [-8, 0, 8]) {
+    pen.moveTo(shift, 8);
+    pen.lineTo(shift + 8, 0);
+  }
+  pen.stroke();
+  return context.createPattern(tile, "repeat");
+}
+
+// One tab stop for many: the arrows, Home and End go from item to item; Tab goes on to the buttons of
+// the one that has the focus, and then out.
+export function rove(root, selector) {
+  const items = () => [...root.querySelectorAll(selector)];
+  let current = null;
+
+  function settle() {
+    const all = items();
+    if (!all.includes(current)) [current] = all;
+    for (const item of all) {
+      for (const stop of [item, ...item.querySelectorAll("button")]) stop.setAttribute("tabindex", item === current ? 0 : -1);
+    }
+  }
+
+  root.addEventListener("focusin", (event) => {
+    const item = event.target.closest(selector);
+    if (!item || item === current) return;
+    current = item;
+    settle();
+  });
+  root.addEventListener("keydown", (event) => {
+    const all = items();
+    const at = all.indexOf(event.target.closest(selector));
+    const to = { ArrowDown: at + 1, ArrowRight: at + 1, ArrowUp: at - 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (at < 0 || to === undefined || !all[to] || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    all[to].focus();
+  });
+  new MutationObserver(settle).observe(root, { childList: true, subtree: true });
+  settle();
+  return root;
 }
 
 export function count(value) {

@@ -1,6 +1,6 @@
-// What the user has chosen, kept in the address after '#', and what is lit up just now.
+// What the user has chosen, kept in the address after '#': the section first, then settings.
 
-const DEFAULTS = { lambda: 0.6, sort: "overall", rows: 20, board: "", use: "", outcomes: "", starred: "", split: "", mix: "", slice: "" };
+const DEFAULTS = { part: "", lambda: 0.6, sort: "overall", rows: 20, board: "", use: "", outcomes: "", starred: "", split: "", mix: "", slice: "" };
 const NUMBERS = { lambda: (value) => value >= 0 && value <= 1, rows: (value) => value > 0 };
 
 export function createState(address = window.location.hash) {
@@ -19,15 +19,16 @@ export function createState(address = window.location.hash) {
 
 function toHash(chosen) {
   const parts = Object.keys(DEFAULTS).filter((key) => chosen[key] !== DEFAULTS[key]);
-  return `#${parts.map((key) => `${key}=${encodeURIComponent(chosen[key])}`).join("&")}`;
+  return `#${parts.map((key) => (key === "part" ? chosen.part : `${key}=${encodeURIComponent(chosen[key])}`)).join("&")}`;
 }
 
 function fromHash(address) {
   const settings = {};
   for (const part of address.replace(/^#/, "").split("&")) {
     const [key, value] = part.split("=").map(decodeURIComponent);
-    if (!(key in DEFAULTS) || value === undefined) continue;
-    if (!(key in NUMBERS)) settings[key] = value;
+    if (value === undefined) settings.part = key;
+    else if (!(key in DEFAULTS)) continue;
+    else if (!(key in NUMBERS)) settings[key] = value;
     else if (NUMBERS[key](Number(value))) settings[key] = Number(value);
   }
   return settings;
