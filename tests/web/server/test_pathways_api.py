@@ -70,6 +70,7 @@ def test_exporters_assign_new_data_and_take_the_worklist(client, run, other, app
     folder = app.state.store.folder("data", data)
     assert not list(folder.glob("*assign-*"))
     eva.delete(f"/api/v1/data/{data}")
+    app.state.store.remove_aside()
     assert not folder.exists()
 
 
