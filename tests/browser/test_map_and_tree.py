@@ -99,12 +99,12 @@ def test_a_region_becomes_a_run_and_a_cluster_is_split(page, made, server):
     expect(page.locator(".rules")).to_contain_text("inside a region of the map")
     page.get_by_role("button", name="One cluster fewer").click()
     expect(page.locator(".facts")).to_contain_text(re.compile(r"\b1 cluster$"))
-    page.goto(made)
-    page.wait_for_selector("#why")
-    before = page.locator(".card").count()
+    page.goto(f"{server.base}/data/tertiary?k=3")
+    page.get_by_role("button", name="Find the clusters").click()
+    expect(page.locator(".card")).to_have_count(3)
     page.locator(".card").first.get_by_role("button", name="Split").click()
     page.locator("dialog .primary").click()
-    expect(page.locator(".card")).to_have_count(before + 1)
+    expect(page.locator(".card")).to_have_count(4)
     expect(page.locator(".rules")).to_contain_text("cluster 1 split into 2 by hand")
 
 

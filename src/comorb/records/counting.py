@@ -71,7 +71,7 @@ def count_left(cohort: Cohort, preparation: Preparation) -> tuple[int, int, Ledg
 
     >>> from comorb.records.datasets import heart_failure
     >>> count_left(heart_failure(), Preparation(having=("250",), drop_rare=2000))[:2]
-    (8811, 17)
+    (8777, 8)
     """
     if preparation.asked(cohort):
         made = preparation.apply(cohort)

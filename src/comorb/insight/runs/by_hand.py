@@ -103,9 +103,11 @@ class Revision:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             found = BernoulliMixture(k).fit_blocks(inside.blocks(model.mixture.variables)).mixture_
-        for one in caught:
-            if issubclass(one.category, ComorbWarning):
-                raise InputError(f"cluster {number} can't be split into {k}: {one.message}")
+        if any(issubclass(one.category, ComorbWarning) for one in caught):
+            raise InputError(
+                f"cluster {number} doesn't hold {k} groups that differ; ask for fewer, or split "
+                "another cluster"
+            )
         numbers = [*earlier.numbers, *range(max(earlier.numbers) + 1, max(earlier.numbers) + k)]
         columns = [model.codes.index(code) for code in inside.codes]
         mixture = refined(model.mixture, place, found, columns)
