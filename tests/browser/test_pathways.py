@@ -96,10 +96,12 @@ def test_rules_notes_new_files_and_answers(
     page.get_by_label("Pathway").fill("Heart failure clinic")
     page.get_by_label("Owner").fill("Dr. Rivera")
     page.locator("dialog textarea").fill("Call within a week.")
-    page.get_by_role("button", name="Save", exact=True).click()
+    with page.expect_event("load"):
+        page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".noted").first).to_contain_text("Heart failure clinic")
     page.locator("#cards").evaluate("part => part.scrollIntoView()")
     picture(page, f"pathways-cards-{size}")
+    expect(page.locator("#arrive-data option")).not_to_have_count(0)
     page.keyboard.press("n")
     page.set_input_files("#file", later)
     answer = page.locator("#arrive .answer")
