@@ -327,7 +327,7 @@ class Jobs:
         """Return how many seconds a run may take, from the last one of its kind."""
         for row in self.store.list("runs"):
             if row["state"] == "done" and (row["k"] == "auto") == automatic:
-                rate = row["seconds"] / row["records"]
+                rate = float(row["seconds"]) / int(row["records"])
                 return max(rate * (records or row["records"]), 1.0) + 0.5
         size = records or 20_000
         choosing = _RATE[True] * min(size, _CHOSEN) if automatic else 0.0
