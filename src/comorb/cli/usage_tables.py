@@ -123,7 +123,7 @@ def show_rules(summary: dict[str, Any]) -> None:
     for one in summary["clusters"]:
         console.print(f"{one['cluster']}  {one['name']}", markup=False, style="bold")
         show_rule(one)
-        _show_doubt(one["in_doubt"])
+        _show_doubt(one.get("in_doubt"))
     if summary["clusters"]:
         console.print(
             f"Review by hand who is less than {summary['review_below']:.0%} probable in a cluster.",

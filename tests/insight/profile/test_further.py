@@ -46,7 +46,7 @@ def test_a_profile_of_an_earlier_version_has_none(full: Profile) -> None:
     for name in ("seal", "burden", "slices", "rules", "grey"):
         del plain[name]
     old = Profile.from_json(json.dumps(plain | {"version": 1}))
-    assert (old.burden, old.slices, old.rules) == (None, (), ())
+    assert (old.burden, old.slices, old.rules, old.grey) == (None, (), (), None)
     assert plain_parts(old) == {"burden": None, "slices": [], "rules": [], "grey": None}
 
 
