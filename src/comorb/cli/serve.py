@@ -79,6 +79,9 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     read_rows: ReadRows = 200_000_000,
     read_columns: ReadColumns = 20_000,
     fit_memory: FitMemory = None,
+    site: Annotated[
+        str, typer.Option(metavar="TEXT", help="Whose records they are, for what is printed.")
+    ] = "",
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Explore clusters in a browser.
@@ -107,6 +110,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         read_seconds=read_minutes * 60,
         limits=Limits(int(read_expanded * 1e9), read_rows, read_columns, memory),
         fit_memory=_memory(fit_memory, half and max(half, _LEAST_TO_FIT)),
+        site=site,
         proxies=tuple(proxy or ()),
     )
     run_explorer(settings, host, port, browser)

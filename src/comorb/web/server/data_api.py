@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import unicodedata
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -207,26 +208,33 @@ def search_codes(
 ) -> list[dict[str, Any]]:
     """Return the codes that match every word of a query, by code or by name.
 
+    A name may be in any language, and without its accents.
     Of data that you did not bring, with rough counts, and with none of groups of your own.
     """
     row = visible(store, "data", key, user)
     rules = plain_rules(Rules(**wanted.model_dump(exclude={"q"})))
-    name = sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
+    name = sha256(json.dumps([rules, "names"], sort_keys=True).encode()).hexdigest()[:16]
     path = store.folder("data", key) / f"codes-{name}.json"
     if not path.exists():
         task = ListCodes(jobs.data_of(row), rules)
         path.write_text(json.dumps(jobs.read(task, errand)), encoding="utf-8")
     plain = wanted.q.lower().replace(".", "")
-    words = wanted.q.lower().split()
+    words = _bare(wanted.q).split()
     hits = [
         entry
         for entry in json.loads(path.read_text(encoding="utf-8"))
         if entry[0].lower().startswith(plain)
-        or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
+        or all(word in _bare(" ".join((*entry[1:3], *entry[4].values()))) for word in words)
     ]
     hits.sort(key=lambda entry: not entry[0].lower().startswith(plain))
     found = [
-        dict(zip(("code", "label", "name", "records"), hit, strict=True)) for hit in hits[:_FOUND]
+        {
+            "code": code,
+            "label": names.get(errand.language, label),
+            "name": title,
+            "records": records,
+        }
+        for code, label, title, records, names in hits[:_FOUND]
     ]
     if not counts_exactly(user, row):
         for one in found:
@@ -234,6 +242,12 @@ def search_codes(
             if not wanted.code_map:
                 one["records"] = rough(records or 0, jobs.min_cell)
     return found
+
+
+def _bare(text: str) -> str:
+    """Return a text in small letters, without accents."""
+    parts = unicodedata.normalize("NFD", text.lower())
+    return "".join(part for part in parts if not unicodedata.combining(part))
 
 
 @router.put("/{key}/maps", status_code=201)

@@ -20,6 +20,7 @@ from comorb.insight.profile.labels import label
 from comorb.insight.profile.noise import WIDE, noise
 from comorb.insight.profile.rough import rough
 from comorb.insight.runs.folder import RunFolder
+from comorb.insight.views.diagnoses import in_languages
 from comorb.model.arrays import Keys
 from comorb.records import datasets
 from comorb.records.archive import load_cohort, save_cohort
@@ -202,6 +203,7 @@ def understand(task: Understand) -> Plain:
             {
                 "code": cohort.codes[i],
                 "name": label(cohort.codes[i], cohort.names[i], cohort.system),
+                "names": in_languages(cohort.codes[i], cohort.system),
                 "records": int(counts[i]),
             }
             for i in top
@@ -233,7 +235,10 @@ def _choices() -> Plain:
 
 
 def list_codes(task: ListCodes) -> list[list[Any]]:
-    """Return each code of some data with its names and its records, most common first."""
+    """Return each code of some data with its records and its names, most common first.
+
+    The names are a label, the title, and labels in other languages.
+    """
     cohort = whole_cohort(task.data, task.rules)
     counts = cohort.counts()
     return [
@@ -242,6 +247,7 @@ def list_codes(task: ListCodes) -> list[list[Any]]:
             label(cohort.codes[i], cohort.names[i], cohort.system),
             cohort.names[i],
             int(counts[i]),
+            in_languages(cohort.codes[i], cohort.system),
         ]
         for i in sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))
     ]

@@ -134,6 +134,7 @@ class ExplainRecord(Task):
 
     run: MakeRun
     record: str
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,9 @@ class OfRun(Task):
 
 @dataclass(frozen=True)
 class ShowProfile(OfRun):
-    """Write the document that a view of a run shows."""
+    """Write the document that a view of a run shows, in a language."""
+
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,7 @@ class ExplainCodes(OfRun):
     """Say where a record with some codes belongs."""
 
     codes: list[str]
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,7 @@ class RankDiagnoses(OfRun):
 
     lam: float
     n: int
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -188,11 +193,17 @@ class AssignFile(OfRun):
 
 @dataclass(frozen=True)
 class WriteDownload(OfRun):
-    """Write one download of a run to a file; ``name`` is one that ``downloads`` lists."""
+    """Write one download of a run to a file; ``name`` is one that ``downloads`` lists.
+
+    In a ``language``, with the ``site`` and the ``day`` of a board, given as 2026-01-31.
+    """
 
     path: str
     name: str
     title: str
+    language: str = "en"
+    site: str = ""
+    day: str = ""
 
 
 @dataclass(frozen=True)
@@ -207,6 +218,7 @@ class CompareRuns(Task):
     follow: bool
     workspace: str
     min_cell: int
+    language: str = "en"
 
 
 @dataclass(frozen=True)

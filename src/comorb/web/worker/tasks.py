@@ -18,6 +18,7 @@ from comorb.insight.runs.folder import RunFolder, load_profile, rename
 from comorb.insight.runs.progress import Progress
 from comorb.insight.runs.run import Request, run
 from comorb.insight.runs.stability import stability
+from comorb.insight.views.diagnoses import translated
 from comorb.model.arrays import Floats
 from comorb.storage import load_model
 from comorb.web.worker import cohorts, documents, downloads, messages
@@ -101,11 +102,15 @@ def _explain_record(task: messages.ExplainRecord) -> Plain:
     columns = cohort.features.columns() if cohort.features else {}
     values = {name: column[row] for name, column in columns.items()}
     known = [f"{name}={one}" for name, one in values.items() if one is not None and one == one]
-    return _explained(load_profile(task.run.folder), [*codes, *known])
+    return _explained(load_profile(task.run.folder), [*codes, *known], task.language)
+
+
+def _explain_codes(task: messages.ExplainCodes) -> Plain:
+    return _explained(documents.shown_profile(task), task.codes, task.language)
 
 
 def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
-    profile = documents.shown_profile(task)
+    profile = translated(documents.shown_profile(task), task.language)
     return [
         {
             "cluster": cluster.number,
@@ -127,7 +132,7 @@ def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
 def _compare_runs(task: messages.CompareRuns) -> Plain:
     secret = cohorts.secret_of(task.workspace)
     compared = compare_runs(task.one, task.two, task.min_cell, task.follow, secret)
-    comparison, one = compared.comparison, compared.one
+    comparison, one = compared.comparison, translated(compared.one, task.language)
     differences = np.nan_to_num(np.abs(comparison.differences))
     most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
     return {
@@ -146,7 +151,7 @@ def _compare_runs(task: messages.CompareRuns) -> Plain:
     }
 
 
-def _explained(profile: Profile, codes: list[str]) -> Plain:
+def _explained(profile: Profile, codes: list[str], language: str) -> Plain:
     """Return where a record with some codes belongs, and what each code says for each cluster.
 
     Of a protected profile, to tenths.
@@ -158,6 +163,7 @@ def _explained(profile: Profile, codes: list[str]) -> Plain:
             "those in the charts above."
         )
     digits = 1 if profile.min_cell else 12
+    profile = translated(profile, language)
     labels = dict(zip(profile.codes[: profile.n_codes], profile.labels, strict=False))
     absent = explanation.base - explanation.base @ np.nan_to_num(profile.weights)
     return {
@@ -210,7 +216,7 @@ _DONE_BY: dict[type[messages.Task], Callable[[Any], Any]] = {
     messages.NoteStability: _note_stability,
     messages.ShowProfile: documents.write,
     messages.NameClusters: _name_clusters,
-    messages.ExplainCodes: lambda task: _explained(documents.shown_profile(task), task.codes),
+    messages.ExplainCodes: _explain_codes,
     messages.ExplainRecord: _explain_record,
     messages.RankDiagnoses: _rank_diagnoses,
     messages.AssignFile: lambda task: assign_records(task.folder, task.records, task.path),

@@ -1,12 +1,12 @@
 // Outcomes per cluster: a dot and its interval, over all records and in each cluster.
 
-import { h, hasText, number, percent, section, svg, t } from "./dom.js";
+import { h, hasText, number, percent, section, svg, t, term } from "./dom.js";
 import { band, told } from "./data.js";
 
 export function outcomes({ profile }) {
   if (!profile.outcomes.length) return null;
   const corrected = profile.outcomes.some((outcome) => outcome.corrected);
-  return section("outcomes", corrected ? h("p", { class: "quiet" }, t("outcomes.corrected")) : null, h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
+  return section("outcomes", h("p", { class: "quiet" }, term("interval", t("glossary.interval.name")), corrected ? ` ${t("outcomes.corrected")}` : null), h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
 }
 
 export function figures(profile, outcome) {
@@ -55,7 +55,13 @@ function spanStart(lows, end) {
 function title(outcome, value) {
   const name = columnName(outcome.name);
   if (outcome.kind === "number") return `${name}: ${t(`outcomes.${value}`)}`;
-  return isYes(outcome, value) ? name : `${name}: ${value.replaceAll("_", " ")}`;
+  return isYes(outcome, value) ? name : `${name}: ${valueName(value)}`;
+}
+
+// What a value of a column is called on the page.
+export function valueName(value) {
+  const key = `value.${value.toLowerCase()}`;
+  return hasText(key) ? t(key) : value.replaceAll("_", " ");
 }
 
 // What a column is called on the page: by its role, or by its own name made plain.
