@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import islice
 from math import fsum
@@ -14,8 +15,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from comorb.errors import InputError
+from comorb.errors import ComorbWarning, InputError
 from comorb.model.arrays import Floats, Indices, Ints
 from comorb.model.exact import exact_sum as exact_sum
 from comorb.model.exact import rounded as rounded
@@ -23,6 +25,7 @@ from comorb.model.exact import snap_for as snap_for
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared
+from comorb.model.threads import go_on
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e15  # of all rows together
 
@@ -230,6 +233,53 @@ def moved_ones(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints,
     return ends[indptr], new[new >= 0]
 
 
+def placed(place: Indices, width: int, rows: Rows) -> Rows:
+    """Return rows with their ones in the columns that ``place`` gives, sorted in each row."""
+    indptr, indices = moved_ones(rows.indptr, rows.indices, place)
+    known = place[place >= 0]
+    if (np.diff(known) < 0).any():
+        matrix = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, width))
+        matrix.sort_indices()
+        indices = matrix.indices.astype(np.int32)
+    return Rows(indptr, indices, rows.weights, rows.values)
+
+
+class Coded(Protocol):
+    """Records whose columns have codes: a cohort."""
+
+    @property
+    def codes(self) -> Sequence[str]:
+        """The code of each column."""
+
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the rows in blocks, their features as the variables of a model see them."""
+
+
+def known_codes(records: Coded, codes: Sequence[str], variables: tuple[Variable, ...]) -> Blocks:
+    """Return records with the codes that a model knows, in its columns; others are told of."""
+    blocks = records.blocks(variables)
+    if not codes:
+        raise InputError(
+            "the model was fitted to a matrix without names, so that the codes of a cohort can't "
+            "be told; give the matrix of the cohort, or fit to a cohort or a frame"
+        )
+    if list(codes) == list(records.codes):
+        return blocks
+    column = {code: place for place, code in enumerate(codes)}
+    place = np.array([column.get(code, -1) for code in records.codes], dtype=np.int32)
+    if not (place >= 0).any():
+        raise InputError(
+            f"the model knows none of the {place.size:,} codes of the cohort; read the records in "
+            "the coding system and at the level of those that it was fitted to"
+        )
+    if strange := int((place < 0).sum()):
+        said = f"the model doesn't know {strange:,} of the {place.size:,} codes of the cohort"
+        warnings.warn(f"{said}; they tell it nothing", ComorbWarning, stacklevel=5)
+    move = partial(placed, place, len(codes))
+    loaders = tuple(partial(_apply, move, load) for load in blocks.loaders)
+    return replace(blocks, loaders=loaders, n_columns=len(codes))
+
+
 def _identity(rows: Rows) -> Rows:
     return rows
 
@@ -261,7 +311,7 @@ def map_blocks(
         return
     alone = isinstance(executor, ThreadPoolExecutor) and len(blocks.loaders) == 1
     if executor is None or alone:
-        yield from (function(load()) for load in blocks.loaders)
+        yield from (_apply(function, load) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()
     loaders = iter(blocks.loaders)
@@ -275,6 +325,7 @@ def map_blocks(
 
 
 def _apply(function: Callable[[Rows], T], load: Loader) -> T:
+    go_on()
     return function(load())
 
 

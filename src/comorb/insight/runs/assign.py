@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from comorb.engines import open_engine
 from comorb.insight.profile.assignment import Assignment, assign_rows
-from comorb.insight.runs.alignment import Unknown, align, aligned
+from comorb.insight.runs.alignment import Unknown, align
 from comorb.insight.runs.cohorts import AnyCohort, open_cohort
 from comorb.insight.runs.drift import Drift, density, drift
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
 from comorb.model.arrays import Floats, Indices, Ints
-from comorb.model.blocks import Rows, map_blocks
+from comorb.model.blocks import Rows, map_blocks, placed
 from comorb.model.mixture import Mixture
 from comorb.records.export import check_export, export
 from comorb.records.ledger import Ledger
@@ -123,5 +123,5 @@ def assignment_rows(ids: pa.Array, part: Assignment, numbers: Sequence[int]) -> 
 def _assigned(
     mixture: Mixture, temperature: float, place: Indices | None, rows: Rows
 ) -> Assignment:
-    own = rows if place is None else aligned(place, mixture.n_columns, rows)
+    own = rows if place is None else placed(place, mixture.n_columns, rows)
     return assign_rows(mixture, None, temperature, own)
