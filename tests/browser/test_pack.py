@@ -10,7 +10,8 @@ from tests.browser.test_journey import find
 
 @pytest.fixture(scope="module")
 def address(chromium, server, local) -> str:
-    context = chromium.new_context()
+    context = chromium.new_context(locale="en-GB")
+    context.set_default_timeout(120_000)
     context.add_cookies(local)
     key = find(context.new_page(), server, "heart-failure?k=5")
     context.close()

@@ -20,34 +20,37 @@ from comorb.cli.options import (
 )
 
 
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="An .html or .pdf file; else report.html or report.pdf.",
+    ),
+]
+Pack = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A board pack instead: board.pdf, board.pptx and board.xlsx."),
+]
+Day = Annotated[
+    str, typer.Option("--date", metavar="DAY", help="The day, for print: 2026-01-31, or today.")
+]
+Star = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OUTCOME", help="Print this outcome and other starred. Repeatable."),
+]
+
+
 def report(  # noqa: PLR0913 - one parameter for each option
     run: RunFolder,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="An .html or .pdf file; else report.html or report.pdf.",
-        ),
-    ] = None,
+    output: Output = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="A PDF for print.")] = False,
-    pack: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="A board pack instead: board.pdf, board.pptx and board.xlsx."
-        ),
-    ] = None,
+    pack: Pack = None,
     language: Language = "en",
     site: Annotated[str, typer.Option(metavar="TEXT", help="The site, for print.")] = "",
-    day: Annotated[
-        str,
-        typer.Option("--date", metavar="DAY", help="The day, for print: 2026-01-31, or today."),
-    ] = "",
-    star: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OUTCOME", help="Print this outcome and other starred. Repeatable."),
-    ] = None,
+    day: Day = "",
+    star: Star = None,
     split_by: SplitBy = None,
     records: OwnRecords = None,
     protected: Protected = False,

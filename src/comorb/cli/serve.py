@@ -49,6 +49,9 @@ FitMemory = Annotated[
         help="The most memory that a fit may hold, in gigabytes.",
     ),
 ]
+Site = Annotated[
+    str, typer.Option(metavar="TEXT", help="Whose records they are, for what is printed.")
+]
 
 
 def serve(  # noqa: PLR0913 - one parameter for each option
@@ -79,9 +82,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     read_rows: ReadRows = 200_000_000,
     read_columns: ReadColumns = 20_000,
     fit_memory: FitMemory = None,
-    site: Annotated[
-        str, typer.Option(metavar="TEXT", help="Whose records they are, for what is printed.")
-    ] = "",
+    site: Site = "",
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Explore clusters in a browser.

@@ -124,7 +124,7 @@ def test_every_reason_for_a_number_can_be_said_in_every_language(seed: int) -> N
 def test_every_print_that_is_asked_for_is_there_and_the_other_way() -> None:
     text = read([*VIEWS.glob("*.py"), *VIEWS.glob("charts/*.py")])
     keys = FILES["en"]["print"].keys()
-    named = set(re.findall(r"\"((?:board|chart|finding|format|print|sheet)\.[\w.]+)\"", text))
+    named = set(re.findall(r"[\"']((?:board|chart|finding|format|print|sheet)\.[\w.]+)[\"']", text))
     named -= {"board.pdf", "board.pptx", "board.xlsx"}
     built = {"sheet.": "sheet", "board.": "board", "finding.": "finding"}
     assert named <= keys

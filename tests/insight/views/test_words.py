@@ -42,6 +42,8 @@ def test_what_is_said_in_english() -> None:
     assert ES.said("read") == ES("said.read")
     assert ES.said("having 428") == "con 428"
     assert ENGLISH.said("having 428") == "having 428"
+    assert ES.said("having 4280") == "con 4280"
+    assert ES.said("having 428.0") == "con 428.0"
     assert "1.234" in ES.said("1,234 records have no age and are in no slice")
     assert ES.said("Nobody has said this before") == "Nobody has said this before"
     two = (

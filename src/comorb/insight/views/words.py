@@ -10,7 +10,7 @@ from math import isnan
 
 from comorb.insight.views.texts import every_text
 
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?%?")
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?%")  # such as 1,234 or 5.5%, and no code
 _PLACE = re.compile(r"\{(\w+)\}")
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 

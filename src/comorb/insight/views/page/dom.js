@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 let catalogue = {};
 let language = "en";
 let phrases = [];
-const ENGLISH_NUMBER = /^\d[\d,]*(\.\d+)?%?$/;
+const ENGLISH_NUMBER = /^(\d{1,3}(,\d{3})+|\d+(\.\d+)?%)$/; // such as 1,234 or 5.5%, and no code
 
 export function setTexts(texts, lang) {
   language = lang in texts ? lang : "en";
@@ -41,7 +41,7 @@ export function said(text) {
   return text;
 }
 
-// A number that is written in English, such as 1,234.5 or 36%, as the page writes it.
+// A number that is written in English as the page writes it.
 function englishNumber(text) {
   const plain = text.replace("%", "");
   const value = Number(plain.replaceAll(",", ""));
