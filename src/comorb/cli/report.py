@@ -19,7 +19,6 @@ from comorb.cli.options import (
     least_count,
 )
 
-
 Output = Annotated[
     Path | None,
     typer.Option(

@@ -49,6 +49,10 @@ FitMemory = Annotated[
         help="The most memory that a fit may hold, in gigabytes.",
     ),
 ]
+Host = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users."),
+]
 Site = Annotated[
     str, typer.Option(metavar="TEXT", help="Whose records they are, for what is printed.")
 ]
@@ -62,10 +66,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     workspace: Workspace = Path("comorb-workspace"),
-    host: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users."),
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", help="The port; 0 takes a free one.")] = 8042,
     name: Annotated[
         list[str] | None,

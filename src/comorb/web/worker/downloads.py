@@ -56,7 +56,7 @@ def write(task: WriteDownload) -> None:
         return
     shown = shown_profile(task)
     shown = replace(shown, source=replace(shown.source, title=task.title))
-    board = Board(shown, Words(task.language), task.site, task.day)
+    board = Board(shown, Words(task.language), task.site, task.day, task.notes, task.starred)
     if name == "profile" and kind == "json":
         write_text(shown.to_json(), path)
     elif name == "outcomes":

@@ -5,7 +5,7 @@ Nothing heavy is imported here, so that the server starts fast.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Rules = dict[str, Any]
@@ -195,7 +195,8 @@ class AssignFile(OfRun):
 class WriteDownload(OfRun):
     """Write one download of a run to a file; ``name`` is one that ``downloads`` lists.
 
-    In a ``language``, with the ``site`` and the ``day`` of a board, given as 2026-01-31.
+    In a ``language``; a board's has its ``site``, its ``day`` as 2026-01-31, ``notes`` by numbers
+    of clusters, each a text with an owner and a pathway, and ``starred`` outcomes, else all.
     """
 
     path: str
@@ -204,6 +205,8 @@ class WriteDownload(OfRun):
     language: str = "en"
     site: str = ""
     day: str = ""
+    notes: dict[int, dict[str, str]] = field(default_factory=dict)
+    starred: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
