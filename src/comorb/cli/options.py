@@ -184,6 +184,25 @@ MinCell = Annotated[
     int | None,
     typer.Option(min=2, metavar="N", help="Protect counts under N; 11 when left out."),
 ]
+Language = Annotated[
+    str, typer.Option(metavar="CODE", help="The language of what is written: en, es or ca.")
+]
+SplitBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WHAT",
+        help="Show the clusters by age, sex, site, year, quarter, month or a column, as in "
+        "'comorb slices'. Repeatable.",
+    ),
+]
+OwnRecords = Annotated[
+    str | None,
+    typer.Option(
+        "--records",
+        metavar="RECORDS",
+        help="The run's records, for what --split-by asks beyond the slices that the run holds.",
+    ),
+]
 Workspace = Annotated[
     Path, typer.Option(metavar="DIR", help="Where data, runs and users are kept.")
 ]

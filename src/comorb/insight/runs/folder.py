@@ -15,6 +15,7 @@ from comorb.errors import StorageError
 from comorb.insight.profile import cells
 from comorb.insight.profile.corrected import outcome_rows
 from comorb.insight.profile.profile import Profile
+from comorb.insight.views.board import Board
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
 from comorb.records.export import export, without_apostrophes
@@ -135,17 +136,10 @@ def annotate(directory: str | Path, notes: Mapping[int, Mapping[str, str]]) -> P
     return profile
 
 
-def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
-    """Write the report of a saved run to an HTML or PDF file, protected with a ``min_cell``."""
-    storage.check_file(Path(path), (".html", ".pdf"), force)
-    profile = load_profile(run)
-    save_report(profile.protected(min_cell) if min_cell else profile, Path(path))
-
-
-def save_report(profile: Profile, path: Path) -> None:
+def save_report(board: Board, path: Path) -> None:
     """Write the report of a profile to an HTML or PDF file."""
     if path.suffix.lower() == ".pdf":
         with storage.write_whole(path) as file:
-            report_pdf(profile, file)
+            report_pdf(board, file)
     else:
-        storage.write_text(report(profile), path)
+        storage.write_text(report(board.given, language=board.words.language), path)

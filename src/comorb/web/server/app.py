@@ -68,6 +68,7 @@ class Settings:
     read_seconds: float = 600  # the longest that records are read
     limits: Limits = field(default_factory=Limits)  # of what is read
     fit_memory: int = 0  # the most bytes of memory of a fit; 0 is without a limit
+    site: str = ""  # of whom the records are, for what is printed
     proxies: tuple[str, ...] = ()  # addresses whose word on who asks, and by https, is taken
 
     def __post_init__(self) -> None:
@@ -84,7 +85,7 @@ def create_app(settings: Settings) -> FastAPI:
     reading = Bounds(memory=settings.read_memory, limits=limits, folder=temporary)
     fitting = Bounds(resident=settings.fit_memory, limits=limits, folder=temporary)
     readers = Readers(reading, settings.read_seconds)
-    jobs = Jobs(store, settings.min_cell, readers, fitting)
+    jobs = Jobs(store, settings.min_cell, readers, fitting, settings.site)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -162,7 +163,7 @@ def _clean(store: Store) -> None:
 
 
 async def _told(status: int, request: Request, error: Exception) -> Response:
-    return answer(request.url.path, RefusedError(status, str(error)))
+    return answer(request, RefusedError(status, str(error)))
 
 
 async def _full(request: Request, error: Exception) -> Response:
@@ -171,16 +172,16 @@ async def _full(request: Request, error: Exception) -> Response:
     if code not in (errno.ENOSPC, errno.EDQUOT, sqlite3.SQLITE_FULL):
         raise error
     said = "The disk of this server is full, so nothing was kept; ask whoever runs it to make room."
-    return answer(request.url.path, RefusedError(507, said))
+    return answer(request, RefusedError(507, said))
 
 
 async def _plainly(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     said = {404: "There is no such page; it may have been deleted."}
-    return answer(request.url.path, RefusedError(status, said.get(status, "This can't be done.")))
+    return answer(request, RefusedError(status, said.get(status, "This can't be done.")))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     places = error.errors() if isinstance(error, RequestValidationError) else []
     bad = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
-    return answer(request.url.path, RefusedError(422, f"The request was not understood: {bad}"))
+    return answer(request, RefusedError(422, f"The request was not understood: {bad}"))

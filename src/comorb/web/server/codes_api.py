@@ -26,7 +26,7 @@ from comorb.web.worker.messages import ListCodes, MatchCodes, ReadMap
 
 router = APIRouter(prefix="/api/v1/data", tags=["codes"])
 _FOUND = 30
-_CODES = 2  # what an entry of the list of codes has: another number, another file
+_CODES = 3  # what an entry of the list of codes has: another number, another file
 
 LongText = Annotated[str, Field(max_length=20_000, pattern=NO_NUL)]
 
@@ -73,7 +73,13 @@ def search_codes(
         path.write_text(json.dumps(jobs.read(task, errand)), encoding="utf-8")
     hits = found_codes(wanted.q, json.loads(path.read_text(encoding="utf-8")))
     found = [
-        dict(zip(("code", "label", "name", "records"), hit, strict=False)) for hit in hits[:_FOUND]
+        {
+            "code": code,
+            "label": names.get(errand.language, label),
+            "name": title,
+            "records": records,
+        }
+        for code, label, title, records, _, names in hits[:_FOUND]
     ]
     if not counts_exactly(user, row):
         for one in found:
@@ -101,7 +107,8 @@ def match_codes(
 def found_codes(query: str, entries: list[list[Any]]) -> list[list[Any]]:
     """Return the entries that a query finds: codes that begin so, what people call so, and words.
 
-    An entry has a code, its names, its records and its everyday words.
+    An entry has a code, a label, its title, its records, its everyday words and labels in other
+    languages.
     """
     plain, sought = query.lower().replace(".", ""), folded(query.strip())
     words = sought.split()
@@ -111,7 +118,7 @@ def found_codes(query: str, entries: list[list[Any]]) -> list[list[Any]]:
             return 0
         if sought in entry[4]:
             return 1
-        text = folded(" ".join([entry[1], entry[2], *entry[4]]))
+        text = folded(" ".join([entry[1], entry[2], *entry[4], *entry[5].values()]))
         return 2 if all(word in text for word in words) else 3
 
     ranked = [(rank(entry), entry) for entry in entries]

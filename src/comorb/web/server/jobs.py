@@ -55,8 +55,9 @@ class Jobs:
         min_cell: int,
         readers: Readers | None = None,
         bounds: Bounds | None = None,
+        site: str = "",
     ) -> None:
-        self.store, self.min_cell = store, min_cell
+        self.store, self.min_cell, self.site = store, min_cell, site
         self._fits, self._later = Worker(bounds=bounds), Worker(10, bounds)
         self._readers, self._answering = readers or Readers(), Readers(bounds)
         self._changes = threading.Lock()  # of what is kept of a run's profile
@@ -199,11 +200,11 @@ class Jobs:
         return 0 if view == "full" else self.min_cell
 
     def document(self, key: str, view: messages.View, errand: Errand) -> Path:
-        """Return a view of the profile of a run, as a file of JSON."""
-        folder, least = self.folder_of(key), self.least(view)
-        path = document(folder, least)
+        """Return a view of the profile of a run, in the language of who asks, as a JSON file."""
+        folder, least, language = self.folder_of(key), self.least(view), errand.language
+        path = document(folder, least, language)
         if not path.exists():
-            self.change(messages.ShowProfile(folder, least), errand)
+            self.change(messages.ShowProfile(folder, least, language), errand)
         return path
 
     def _serve(self, waiting: Turns, job: Any) -> None:

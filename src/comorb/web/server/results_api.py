@@ -6,6 +6,7 @@ import filecmp
 import json
 import secrets
 import shutil
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,7 +77,8 @@ def profile(
 ) -> FileResponse:
     """Return the profile of a run, in full to exporters on runs of their own, else protected.
 
-    Exporters may ask for either view.
+    Exporters may ask for either view. Diagnoses have their names in the language of the page, or
+    in the one that the header Accept-Language names.
     """
     row = finished(store, key, user)
     path = jobs.document(key, view_of(user, view, row), errand)
@@ -96,7 +98,7 @@ def relevance(
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    task = messages.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n)
+    task = messages.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n, errand.language)
     return jobs.ask(task, errand)
 
 
@@ -180,7 +182,8 @@ def explain(
     Words stand for the code that they name; of those that name several, these are the ``choices``.
     """
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), least, asked.codes), errand)
+    task = messages.ExplainCodes(jobs.folder_of(key), least, asked.codes, errand.language)
+    return jobs.ask(task, errand)
 
 
 @router.post("/runs/{key}/record")
@@ -191,7 +194,7 @@ def explain_record(
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
-    task = messages.ExplainRecord(jobs.task(row, data), asked.record)
+    task = messages.ExplainRecord(jobs.task(row, data), asked.record, errand.language)
     return jobs.read(task, errand)
 
 
@@ -252,6 +255,7 @@ def compare(
         follow=follow,
         workspace=str(store.workspace),
         min_cell=jobs.least(view),
+        language=errand.language,
     )
     told = jobs.ask(task, errand)
     for key in (one, two):
@@ -285,10 +289,11 @@ def download(
 ) -> FileResponse:
     """Send a run as a file, protected unless an exporter asks for full counts.
 
-    The cluster of each record goes only to exporters.
+    The cluster of each record goes only to exporters. What people read is in the language of the
+    page, or in the one that the header Accept-Language names.
     """
     row = finished(store, key, user)
-    if name not in (*downloads.PATIENTS, *downloads.AGGREGATES):
+    if name not in (*downloads.PATIENTS, *downloads.offered()):
         raise RefusedError(404, "There is no such download.")
     if name in downloads.PATIENTS and not user.may("exporter"):
         raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")
@@ -296,7 +301,17 @@ def download(
     store.audit(user.name, f"export {name}" if least else f"export full {name}", key)
     folder = store.folder("runs", key)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
-    task = messages.WriteDownload(str(folder), least, str(path), name, row["title"])
+    task = messages.WriteDownload(
+        folder=str(folder),
+        min_cell=least,
+        path=str(path),
+        name=name,
+        title=row["title"],
+        language=errand.language,
+        site=jobs.site,
+        day=datetime.fromtimestamp(row["created"], UTC).date().isoformat(),
+        starred=tuple(row.get("starred") or ()),
+    )
     try:
         jobs.ask(task, errand)
     except BaseException:

@@ -32,7 +32,7 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
-from comorb.web.worker.downloads import AGGREGATES, PATIENTS
+from comorb.web.worker.downloads import PATIENTS, offered
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 _SECONDS = 0.25
@@ -127,7 +127,7 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
 def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
     """Return what is known about a run, with the runs it is inside of."""
     row = visible(store, "runs", key, user)
-    downloads = {"aggregates": AGGREGATES, "patients": PATIENTS}
+    downloads = {"aggregates": offered(), "patients": PATIENTS}
     mine = row["owner"] == user.name
     told = told_run(row, user, jobs.min_cell)
     return told | {"path": _path(store, row, user), "mine": mine, "downloads": downloads}

@@ -13,7 +13,7 @@ from comorb.web.server.access import COOKIE, Access, User
 from comorb.web.server.guard import SAFE
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import Errand, followed
-from comorb.web.server.refusals import RefusedError
+from comorb.web.server.refusals import RefusedError, language_of
 from comorb.web.server.store import Row, Store, Table
 
 EVERYONE = "*"
@@ -81,7 +81,7 @@ def _jobs(request: Request) -> Jobs:
 async def _errand(
     request: Request, user: Annotated[User, Depends(current_user)]
 ) -> AsyncIterator[Errand]:
-    async with followed(request, Errand(user.name)) as errand:
+    async with followed(request, Errand(user.name, language_of(request))) as errand:
         yield errand
 
 

@@ -2,7 +2,7 @@
 
 import { count, h, jumpTo, t } from "/page/dom.js";
 import { chip } from "./codes.js";
-import { ask, call, doing, frame, get, may, when } from "./frame.js";
+import { ask, call, doing, frame, get, may, tell, when } from "./frame.js";
 import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
 import { share } from "./share.js";
 import { again } from "./tune.js";
@@ -30,6 +30,7 @@ function controls(run, profile, runs) {
     viewSwitch(profile.min_cell ? "protected" : "full"),
     may("analyst") ? h("button", { type: "button", click: () => jumpTo("arrive") }, t("arrive.short")) : null,
     h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
+    h("button", { type: "button", title: t("pack.how"), click: doing(() => pack(run)) }, t("pack")),
     h("button", { type: "button", click: () => download(run) }, t("download")),
     ...(run.mine && may("analyst") ? own(run) : []),
     (run.mine && may("analyst")) || may("exporter") ? h("button", { type: "button", click: doing(() => duplicate(run)) }, t("duplicate")) : null,
@@ -71,6 +72,17 @@ function comparer(run, runs) {
   const choose = (event) => event.target.value && window.location.assign(viewed(`/compare/${run.id}/${event.target.value}`));
   const options = runs.map((row) => h("option", { value: row.id }, [row.title, facts(row), ...leftOut(row), when(row.created)].join(" · ")));
   return h("select", { "aria-label": t("compare.with"), change: choose }, h("option", { value: "" }, t("compare.with")), ...options);
+}
+
+// PDF, slides and workbook in one file, with protected counts.
+async function pack(run) {
+  tell(t("pack.making"));
+  const response = await fetch(`/api/v1/runs/${run.id}/download/board.zip`).catch(() => null);
+  if (!response?.ok) throw new Error((await response?.json().catch(() => null))?.error ?? t("error.network"));
+  const address = URL.createObjectURL(await response.blob());
+  h("a", { href: address, download: "board.zip" }).click();
+  URL.revokeObjectURL(address);
+  tell(t("pack.done"));
 }
 
 // Results are protected in every download, unless full counts are asked for.

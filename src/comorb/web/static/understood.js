@@ -2,6 +2,7 @@
 
 import { count, h, number, percent, said, t } from "/page/dom.js";
 import { systemName } from "./columns.js";
+import { assets } from "./frame.js";
 import { counted } from "./view.js";
 
 export function understood(row) {
@@ -25,7 +26,7 @@ export function understood(row) {
 
 function common(about) {
   const rows = about.common.map((one) =>
-    h("tr", {}, h("td", {}, h("code", {}, one.code)), h("td", {}, one.name), h("td", { class: "num" }, counted(one.records)), h("td", { class: "num quiet" }, percent(one.records === null ? null : one.records / about.records))),
+    h("tr", {}, h("td", {}, h("code", {}, one.code)), h("td", {}, one.names?.[assets.language] ?? one.name), h("td", { class: "num" }, counted(one.records)), h("td", { class: "num quiet" }, percent(one.records === null ? null : one.records / about.records))),
   );
   return h("table", { class: "plain tight" }, h("caption", {}, t("understood.common")), h("tbody", {}, ...rows));
 }

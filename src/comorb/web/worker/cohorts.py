@@ -23,6 +23,7 @@ from comorb.insight.profile.rough import rough
 from comorb.insight.runs.cohorts import AnyCohort
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.patient_map import draw_map, layout_of, mark_of, records_inside
+from comorb.insight.views.diagnoses import in_languages
 from comorb.model.arrays import Keys
 from comorb.records import datasets
 from comorb.records.archive import CohortFile, load_cohort, save_cohort
@@ -248,6 +249,7 @@ def understand(task: Understand) -> Plain:
             {
                 "code": cohort.codes[i],
                 "name": label(cohort.codes[i], cohort.names[i], cohort.system),
+                "names": in_languages(cohort.codes[i], cohort.system),
                 "records": int(counts[i]),
             }
             for i in top
@@ -298,7 +300,8 @@ def _choices() -> Plain:
 def list_codes(task: ListCodes) -> list[list[Any]]:
     """Return each code of some data, most common first.
 
-    With it come its names, its records and what people call it.
+    With it come a label, the title, its records, what people call it, and labels in other
+    languages.
     """
     cohort = whole_cohort(task.data, task.rules)
     counts = cohort.counts()
@@ -310,6 +313,7 @@ def list_codes(task: ListCodes) -> list[list[Any]]:
             cohort.names[i],
             int(counts[i]),
             words[i],
+            in_languages(cohort.codes[i], cohort.system),
         ]
         for i in sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))
     ]

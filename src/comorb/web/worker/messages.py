@@ -150,6 +150,7 @@ class ExplainRecord(Task):
 
     run: MakeRun
     record: str
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,9 @@ class OfRun(Task):
 
 @dataclass(frozen=True)
 class ShowProfile(OfRun):
-    """Write the document that a view of a run shows."""
+    """Write the document that a view of a run shows, in a language."""
+
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -211,6 +214,7 @@ class ExplainCodes(OfRun):
     """Say where a record with some codes belongs."""
 
     codes: list[str]
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -219,6 +223,7 @@ class RankDiagnoses(OfRun):
 
     lam: float
     n: int
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -251,11 +256,19 @@ class AssignData(OfRun):
 
 @dataclass(frozen=True)
 class WriteDownload(OfRun):
-    """Write one download of a run to a file; ``name`` is one that ``downloads`` lists."""
+    """Write one download of a run to a file; ``name`` is one that ``downloads`` lists.
+
+    In a ``language``; a board's has its ``site``, its ``day`` as 2026-01-31, and ``starred``
+    outcomes, else all.
+    """
 
     path: str
     name: str
     title: str
+    language: str = "en"
+    site: str = ""
+    day: str = ""
+    starred: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -270,6 +283,7 @@ class CompareRuns(Task):
     follow: bool
     workspace: str
     min_cell: int
+    language: str = "en"
 
 
 @dataclass(frozen=True)

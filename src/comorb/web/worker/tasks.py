@@ -24,6 +24,7 @@ from comorb.insight.runs.progress import Progress
 from comorb.insight.runs.run import DESCRIBED, Request, run
 from comorb.insight.runs.splitting import SplitRecords
 from comorb.insight.runs.stability import stability
+from comorb.insight.views.diagnoses import translated
 from comorb.model.arrays import Floats
 from comorb.storage import load_model, write_text
 from comorb.web.worker import cohorts, documents, downloads, messages
@@ -130,7 +131,7 @@ def _explain_record(task: messages.ExplainRecord) -> Plain:
     columns = cohort.features.columns() if cohort.features else {}
     values = {name: column[row] for name, column in columns.items()}
     known = [f"{name}={one}" for name, one in values.items() if one is not None and one == one]
-    return _explained(load_profile(task.run.folder), [*codes, *known])
+    return _explained(load_profile(task.run.folder), [*codes, *known], task.language)
 
 
 def _split_run(task: messages.SplitRun) -> Plain:
@@ -154,7 +155,7 @@ def _records(task: messages.SplitRun) -> SplitRecords:
 
 
 def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
-    profile = documents.shown_profile(task)
+    profile = translated(documents.shown_profile(task), task.language)
     return [
         {
             "cluster": cluster.number,
@@ -176,7 +177,7 @@ def _rank_diagnoses(task: messages.RankDiagnoses) -> list[Plain]:
 def _compare_runs(task: messages.CompareRuns) -> Plain:
     secret = cohorts.secret_of(task.workspace)
     compared = compare_runs(task.one, task.two, task.min_cell, task.follow, secret)
-    comparison, one = compared.comparison, compared.one
+    comparison, one = compared.comparison, translated(compared.one, task.language)
     differences = np.nan_to_num(np.abs(comparison.differences))
     most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
     return {
@@ -200,20 +201,21 @@ def _explain_texts(task: messages.ExplainCodes) -> Plain:
     """Explain a record by codes and words; of those that mean several codes, say which."""
     profile = documents.shown_profile(task)
     asked = asked_codes(profile, task.codes)
+    shown = translated(profile, task.language)
     choices = [
-        {"text": text, "codes": [_named(profile, place) for place in places]}
+        {"text": text, "codes": [_named(shown, place) for place in places]}
         for text, places in asked.choices
     ]
     if choices and not asked.given:
         return {"posterior": None, "choices": choices}
-    return _explained(profile, asked.given) | {"choices": choices}
+    return _explained(profile, asked.given, task.language) | {"choices": choices}
 
 
 def _named(profile: Profile, place: int) -> Plain:
     return {"code": profile.codes[place], "label": profile.labels[place]}
 
 
-def _explained(profile: Profile, codes: Sequence[str]) -> Plain:
+def _explained(profile: Profile, codes: Sequence[str], language: str) -> Plain:
     """Return where a record with some codes belongs, and what each code says for each cluster.
 
     Of a protected profile, to tenths.
@@ -225,6 +227,7 @@ def _explained(profile: Profile, codes: Sequence[str]) -> Plain:
             "such as those in the charts above."
         )
     digits = 1 if profile.min_cell else 12
+    profile = translated(profile, language)
     labels = dict(zip(profile.codes[: profile.n_codes], profile.labels, strict=False))
     absent = explanation.base - explanation.base @ np.nan_to_num(profile.weights)
     return {

@@ -5,11 +5,19 @@ const SVG = "http://www.w3.org/2000/svg";
 let catalogue = {};
 let language = "en";
 let phrases = [];
+const ENGLISH_NUMBER = /^(\d{1,3}(,\d{3})+|\d+(\.\d+)?%)$/; // such as 1,234 or 5.5%, and no code
 
 export function setTexts(texts, lang) {
   language = lang in texts ? lang : "en";
   catalogue = texts[language];
-  phrases = Object.entries(texts.en).filter(([key]) => key.startsWith("said."));
+  phrases = Object.entries(texts.en)
+    .filter(([key]) => key.startsWith("said."))
+    .sort(([, a], [, b]) => fixedLength(b) - fixedLength(a));
+}
+
+// How much of a text stands fast, so that the most particular phrase is found first.
+function fixedLength(text) {
+  return text.replace(/\{\w+\}/g, "").length;
 }
 
 // The text of a key, with {name} replaced by values.name, and {name|one|more} by a word for that number.
@@ -24,6 +32,9 @@ export function t(key, values = {}) {
 // What the profile says in English, such as "having 428", in the language of the page.
 export function said(text) {
   if (language === "en") return text;
+  if (ENGLISH_NUMBER.test(text)) return englishNumber(text);
+  const whole = phrases.find(([, english]) => english === text);
+  if (whole) return t(whole[0]);
   const sentences = text.split(/(?<=\.) (?=[A-Z0-9])/);
   if (sentences.length > 1) return sentences.map(said).join(" ");
   for (const [key, english] of phrases) {
@@ -31,6 +42,14 @@ export function said(text) {
     if (match) return t(key, Object.fromEntries(Object.entries(match.groups ?? {}).map(([name, part]) => [name, said(part)])));
   }
   return text;
+}
+
+// A number that is written in English as the page writes it.
+function englishNumber(text) {
+  const plain = text.replace("%", "");
+  const value = Number(plain.replaceAll(",", ""));
+  const digits = plain.split(".")[1]?.length ?? 0;
+  return text.endsWith("%") ? percent(value / 100, digits) : number(value, digits);
 }
 
 export function hasText(key) {
@@ -57,6 +76,19 @@ function fill(element, attributes, children) {
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return element;
+}
+
+// A technical word with a small button that explains it in a plain sentence.
+export function term(name, text) {
+  const about = h("span", { class: "meaning", popover: "auto", role: "note" }, t(`glossary.${name}`));
+  const open = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    about.togglePopover();
+    about.style.setProperty("--x", `${Math.max(8, Math.min(box.left, window.innerWidth - about.offsetWidth - 8))}px`);
+    about.style.setProperty("--y", `${box.bottom + 6}px`);
+  };
+  const ask = h("button", { type: "button", class: "ask", "aria-label": t("glossary.what", { term: text }), "aria-haspopup": "true", click: open }, "?");
+  return h("span", { class: "term" }, `${text} `, ask, about);
 }
 
 export function section(id, ...children) {
@@ -131,12 +163,12 @@ export function rove(root, selector) {
 }
 
 export function count(value) {
-  return value === null ? t("hidden") : new Intl.NumberFormat(language).format(value);
+  return value === null ? t("hidden") : new Intl.NumberFormat(language, { useGrouping: "always" }).format(value);
 }
 
 export function number(value, digits = 1) {
   if (value === null || Number.isNaN(value)) return t("hidden");
-  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: "negative" };
+  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: "negative", useGrouping: "always" };
   return new Intl.NumberFormat(language, options).format(value);
 }
 

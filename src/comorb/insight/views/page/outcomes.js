@@ -1,6 +1,6 @@
 // Outcomes per cluster: a dot and its interval, over all records and in each cluster; stars choose them.
 
-import { h, hasText, number, percent, section, t } from "./dom.js";
+import { h, hasText, number, percent, section, t, term } from "./dom.js";
 import { band, told } from "./data.js";
 import { dot, scaleOf, shownOf } from "./scale.js";
 
@@ -38,7 +38,7 @@ export function outcomes({ profile, state, tools }) {
   show();
   return section(
     "outcomes",
-    corrected ? h("p", { class: "quiet" }, t("outcomes.corrected")) : null,
+    h("p", { class: "quiet" }, term("interval", t("glossary.interval.name")), corrected ? ` ${t("outcomes.corrected")}` : null),
     h("div", { class: "controls" }, search, every, h("span", { class: "quiet" }, t(stars.shared ? "outcomes.star.shared" : "outcomes.star.address"))),
     none,
     h("div", { class: "figures broad" }, ...blocks),
@@ -114,7 +114,13 @@ function figure(profile, outcome, v, { at, ends }) {
 function title(outcome, value) {
   const name = columnName(outcome.name);
   if (outcome.kind === "number") return `${name}: ${t(`outcomes.${value}`)}`;
-  return isYes(outcome, value) ? name : `${name}: ${value.replaceAll("_", " ")}`;
+  return isYes(outcome, value) ? name : `${name}: ${valueName(value)}`;
+}
+
+// What a value of a column is called on the page.
+export function valueName(value) {
+  const key = `value.${value.toLowerCase()}`;
+  return hasText(key) ? t(key) : value.replaceAll("_", " ");
 }
 
 // What a column is called on the page: by its role, or by its own name made plain.

@@ -1,6 +1,6 @@
 // The relevance table with its λ slider, worked out here on every move.
 
-import { h, number, rove, section, t } from "./dom.js";
+import { h, number, rove, section, t, term } from "./dom.js";
 import { shareText, topCodes } from "./data.js";
 
 const SHOWN = 10;
@@ -32,7 +32,7 @@ export function relevanceTable({ profile, state }) {
   draw();
   return section(
     "relevance",
-    h("div", { class: "controls slider" }, slider(state), value),
+    h("div", { class: "controls slider" }, slider(state), value, term("lambda", "λ")),
     rove(h("div", { class: "columns" }, ...columns), "li[data-code]"),
   );
 }

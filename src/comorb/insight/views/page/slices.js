@@ -1,7 +1,8 @@
 // Slices: the share of each cluster by age, sex, site, time or what is chosen, the clusters being fixed.
 
-import { h, hasText, number, percent, said, section, t } from "./dom.js";
+import { h, hasText, number, percent, said, section, t, term } from "./dom.js";
 import { band, told } from "./data.js";
+import { valueName } from "./outcomes.js";
 import { dotFigures, lineFigures, stackedBars } from "./shares.js";
 
 const TIMED = ["month", "quarter", "year"];
@@ -103,12 +104,12 @@ function sliceTable(profile, cut) {
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, label),
+      h("th", { scope: "row" }, valueName(label)),
       h("td", { class: "num quiet" }, told(profile, cut.counts[s][all])),
       ...profile.clusters.map((_, j) => sliceCell(profile, cut, s, j)),
     ),
   );
-  const test = h("tr", { class: "quiet" }, h("th", { scope: "row" }, t(cut.ordered ? "slices.trend" : "slices.difference")), h("td", {}), ...profile.clusters.map((_, j) => h("td", { class: "num" }, chance(cut, j))));
+  const test = h("tr", { class: "quiet" }, h("th", { scope: "row" }, term("p", t(cut.ordered ? "slices.trend" : "slices.difference"))), h("td", {}), ...profile.clusters.map((_, j) => h("td", { class: "num" }, chance(cut, j))));
   const table = h(
     "table",
     { class: "plain slices" },
