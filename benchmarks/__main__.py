@@ -17,6 +17,7 @@ SECTIONS = (
     "relate",
     "protection",
     "mixed",
+    "peers",
     "burden",
     "scale",
     "relate_scale",
