@@ -7,6 +7,7 @@ from importlib import import_module
 
 SECTIONS = (
     "engine",
+    "startup",
     "plain_c",
     "records",
     "accuracy",
