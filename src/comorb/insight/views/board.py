@@ -114,7 +114,7 @@ class Board:
     def _texts(self, outcome: Outcome, v: int) -> tuple[str, ...]:
         shown = outcome.shown
         every = zip(shown.estimate[v], shown.low[v], shown.high[v], strict=True)
-        return tuple(interval(self.words, outcome, *figures) for figures in every)
+        return tuple(interval(self.words, outcome.kind, *figures) for figures in every)
 
     def measures_of(self, place: int) -> list[tuple[str, str, str]]:
         """Return what becomes of a cluster: name, its own figure, and that of all records."""
@@ -127,9 +127,8 @@ class Board:
         ]
 
     def _plain(self, measure: Measure, place: int) -> str:
-        return written(
-            self.words, measure.outcome, measure.outcome.shown.estimate[measure.value, place]
-        )
+        outcome = measure.outcome
+        return written(self.words, outcome.kind, outcome.shown.estimate[measure.value, place])
 
     def who(self, place: int) -> list[str]:
         """Return how many a cluster has, and their ages and sexes."""
