@@ -41,13 +41,13 @@ export function burden({ profile, state }) {
   state.watch("board", draw);
   state.watch("use", draw);
   draw();
-  const corrected = RATES.some((name) => figureOf(profile, name)?.corrected);
+  const corrected = RATES.filter((name) => figureOf(profile, name)?.corrected).map((name) => t(`burden.rate.${name}`));
   return section(
     "burden",
     findings(profile),
     h("div", { class: "controls" }, useChooser(profile, state), sortChooser(columns, state)),
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("burden.title") }, table),
-    corrected ? h("p", { class: "quiet" }, t("burden.corrected")) : null,
+    corrected.length ? h("p", { class: "quiet" }, t("burden.corrected", { names: corrected.join(", ") })) : null,
     used ? amounts(profile) : null,
   );
 }
