@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
     from comorb.insight.profile.profiling import profile
+    from comorb.insight.runs.spark_scoring import spark_scorer
     from comorb.insight.runs.stability import stability
     from comorb.insight.views.report import report
     from comorb.model.estimator import BernoulliMixture, choose_k
@@ -50,6 +51,7 @@ _HOMES = {
     "relate_survival": "comorb.model.relating.relation",
     "report": "comorb.insight.views.report",
     "save_cohort": "comorb.records.archive",
+    "spark_scorer": "comorb.insight.runs.spark_scoring",
     "stability": "comorb.insight.runs.stability",
 }
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "relate_survival",
     "report",
     "save_cohort",
+    "spark_scorer",
     "stability",
 ]
 

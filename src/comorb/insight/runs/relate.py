@@ -14,7 +14,6 @@ import numpy as np
 from comorb.engines import open_engine
 from comorb.errors import InputError
 from comorb.insight.runs.alignment import align, aligned
-from comorb.insight.runs.assign import temperature_of
 from comorb.insight.runs.cohorts import AnyCohort, open_cohort
 from comorb.insight.runs.described import (
     Column,
@@ -26,6 +25,7 @@ from comorb.insight.runs.described import (
 )
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
+from comorb.insight.runs.scoring import temperature_of
 from comorb.model.arrays import Floats, Indices
 from comorb.model.blocks import Blocks, Rows, map_reduce
 from comorb.model.mixture import Mixture
