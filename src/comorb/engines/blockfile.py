@@ -120,7 +120,7 @@ def damaged(path: str | Path, number: int) -> StorageError:
 
 def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
     """Return what a block file says of itself, as its metadata: a header, and a seal of it."""
-    text = json.dumps(header | {"columns": schema.names}).encode()
+    text = json.dumps(header | {"columns": schema.names, "types": _types(schema)}).encode()
     return {HEADER: text, SEAL: sha256(text).hexdigest().encode()}
 
 
@@ -135,7 +135,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
         file = pq.read_metadata(path)
-        found, columns = file.metadata or {}, file.schema.to_arrow_schema().names
+        found, schema = file.metadata or {}, file.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
@@ -148,9 +148,14 @@ def describe(path: str | Path) -> dict[str, Any]:
         if SEAL in found and found[SEAL] != sha256(found[HEADER]).hexdigest().encode():
             raise ValueError("what it says of itself was altered")
         header = _checked(json.loads(found[HEADER]))
-        if header.get("columns", columns) != columns or not {ID, CODES} <= set(columns):
+        own = {ID, CODES, *(FEATURE + feature.name for feature in features_of(header))}
+        same = header.get("columns", schema.names) == schema.names
+        same = same and header.get("types", _types(schema)) == _types(schema)
+        if not same or not own <= set(schema.names):
             raise ValueError("its columns are not those that it says")
         return header
+    except StorageError:
+        raise
     except _NewerError as error:
         raise StorageError(
             f"{path.name} has version {error} of the cohort format and this comorb knows "
@@ -158,6 +163,11 @@ def describe(path: str | Path) -> dict[str, Any]:
         ) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+
+
+def _types(schema: pa.Schema) -> list[str]:
+    """Return the types of all columns but the codes, of which Parquet renames the parts."""
+    return [str(column.type) for column in schema if column.name != CODES]
 
 
 class _NewerError(Exception):

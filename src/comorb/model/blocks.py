@@ -25,6 +25,7 @@ from comorb.model.exact import snap_for as snap_for
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared
+from comorb.model.threads import go_on
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e15  # of all rows together
 
@@ -246,16 +247,6 @@ def taken(
     )
 
 
-def moved_ones(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints, Indices]:
-    """Return CSR rows whose ones are in new columns, ``place`` of the old; those at −1 are gone.
-
-    Each row is sorted as long as ``place`` ascends where it isn't −1.
-    """
-    new = place[indices]
-    ends = np.concatenate(([0], np.cumsum(new >= 0)))
-    return ends[indptr], new[new >= 0]
-
-
 def _identity(same: T) -> T:
     return same
 
@@ -287,20 +278,22 @@ def map_blocks(
         return
     alone = isinstance(executor, ThreadPoolExecutor) and len(blocks.loaders) == 1
     if executor is None or alone:
-        yield from (function(load()) for load in blocks.loaders)
+        yield from (applied(function, load) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()
     loaders = iter(blocks.loaders)
     for load in islice(loaders, getattr(executor, "window", 8)):
-        waiting.append(executor.submit(_apply, function, load))
+        waiting.append(executor.submit(applied, function, load))
     while waiting:
         result = waiting.popleft().result()
         for load in islice(loaders, 1):
-            waiting.append(executor.submit(_apply, function, load))
+            waiting.append(executor.submit(applied, function, load))
         yield result
 
 
-def _apply(function: Callable[[Rows], T], load: Loader) -> T:
+def applied(function: Callable[[Rows], T], load: Loader) -> T:
+    """Return a function of a block, unless the work was broken off."""
+    go_on()
     return function(load())
 
 

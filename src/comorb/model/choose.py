@@ -19,10 +19,10 @@ from comorb.model.blocks import (
     map_blocks,
     map_reduce,
     map_tasks,
-    moved_ones,
     taken,
 )
 from comorb.model.choice import RELIABLE, Choice, Merge, Row, reason, recommended
+from comorb.model.columns import moved_ones
 from comorb.model.descent import (
     FIRST_STRENGTH,
     Stage,

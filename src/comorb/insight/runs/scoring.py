@@ -21,10 +21,10 @@ import pyarrow as pa
 from comorb.engines.blockfile import ID, RowGroup, read_group
 from comorb.errors import StorageError
 from comorb.insight.profile.assignment import Assignment, assign_rows
-from comorb.insight.runs.alignment import aligned
 from comorb.insight.runs.cohorts import AnyCohort
 from comorb.model.arrays import Floats, Indices, Ints
 from comorb.model.blocks import Engine, Loader, Rows, map_blocks, map_reduce, rounded
+from comorb.model.columns import placed
 from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
 from comorb.records.export import export, join_parts
@@ -47,7 +47,7 @@ class Scorer:
 
     def assigned(self, rows: Rows) -> Assignment:
         """Return the clusters of the records of a block."""
-        own = rows if self.place is None else aligned(self.place, self.mixture.n_columns, rows)
+        own = rows if self.place is None else placed(self.place, self.mixture.n_columns, rows)
         return assign_rows(self.mixture, None, self.temperature, own)
 
 

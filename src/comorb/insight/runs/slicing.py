@@ -23,7 +23,7 @@ from comorb.insight.runs.progress import Progress, Tell, silent
 from comorb.insight.runs.scoring import Scorer, assigned_blocks, temperature_of
 from comorb.insight.runs.strata import DRAWS, Strata, fit_strata
 from comorb.model.arrays import Indices
-from comorb.model.blocks import moved_ones
+from comorb.model.columns import moved_ones
 from comorb.records.cohort import Cohort, as_matrix
 from comorb.records.layouts.names import role_of
 from comorb.records.ledger import Ledger
