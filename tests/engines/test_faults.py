@@ -139,7 +139,7 @@ def test_a_lost_scheduler_is_told_and_the_fit_goes_on(file, whole, tmp_path):
     again = FileJournal(tmp_path / "journal", identity(file))
     model = BernoulliMixture(CLUSTERS, init="asvtd").fit_blocks(open_blocks(file, again))
     assert same_bits(model, whole)
-    assert again.recalled == 5
+    assert again.recalled >= journal.passes - 1 == 5
 
 
 def test_no_scheduler_answers(monkeypatch):
