@@ -77,8 +77,10 @@ class SparkEngine(Engine):
 
     def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
         """Return ``function`` of each item, in their order."""
-        numbers = self.session.range(0, len(items), 1, len(items))
+        if not items:
+            return []
         with told_by_spark():
+            numbers = self.session.range(0, len(items), 1, len(items))
             rows = numbers.mapInArrow(_sent(_over_items, (list(items), function)), _ROWS)
             return self._collected(rows)
 
@@ -110,13 +112,20 @@ class SparkEngine(Engine):
 
 @contextmanager
 def told_by_spark() -> Iterator[None]:
-    """Tell what went wrong by Spark's own cause; what it thinks of pandas is not told."""
+    """Tell what went wrong by Spark's own cause."""
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        with quiet():
             yield
     except Exception as error:
         raise EngineError(told(error)) from None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out what Spark thinks of the pandas that is here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        yield
 
 
 def _sent(work: Callable[..., Iterator[Row]], about: Any) -> Callable[[Batches], Any]:
@@ -193,7 +202,7 @@ def _added(finish: Callable[[Any], Any] | None, batches: Batches) -> Iterator[Ro
 def told(error: Exception) -> str:
     """Return what Spark's own words say went wrong, and what to do."""
     text = str(error)
-    if version := re.search(r"comorb-version:(.*?):", text):
+    if version := re.search(r"comorb-version:([^:{}]*):", text):
         found = None if version[1] == "None" else version[1]
         return f"Spark: {partials.other_version(found)}"
     if too_much := _TOO_MUCH.search(text):
@@ -232,7 +241,8 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         builder = builder.config("spark.log.level", "OFF")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
     try:
-        session = builder.getOrCreate()
+        with quiet():
+            session = builder.getOrCreate()
     except ImportError as error:
         raise EngineError(
             f"Spark Connect lacks a package ({_short(str(error).partition(chr(10))[0])}) Install "
