@@ -102,8 +102,8 @@ class Engine(Executor):
         raise NotImplementedError
 
     def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
-        """Return what each shard of a pass comes to, added up (`folded`) where the blocks are."""
-        raise NotImplementedError
+        """Return what each shard of a pass comes to; clusters add up where the blocks are."""
+        return [job.finish(sums) for sums in folded(self.spread(job.function, loaders))]
 
 
 @dataclass(frozen=True)
