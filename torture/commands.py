@@ -32,6 +32,7 @@ WORDS: dict[str, tuple[Words, ...]] = {
         ("run", "-o", "report.html", "--force"),
         ("run", "-o", "report.pdf", "--force"),
         ("run", "-o", "to-share.html", "--protected", "--force"),
+        ("run", "--pack", "pack", "--split-by", "sex", "--language", "es", "--force"),
     ),
     "relate": (("run", "visits.csv", "--outcome", "died", "-o", "related.csv", "--force"),),
     "rules": (("run",),),

@@ -23,7 +23,9 @@ def test_compare_matches_the_clusters_of_two_runs(comorb, run, other):
     assert "First run: visits.csv" in told.stdout
     assert "Agreement on the same records (adjusted Rand index): 0." in told.stdout
     assert "no match" in told.stdout
-    assert "hardly anything" in comorb("compare", run, run).stdout
+    same = comorb("compare", run, run).stdout
+    assert "hardly anything" in same
+    assert "very good, 1.00" in " ".join(same.split())
 
 
 def test_compare_as_json(comorb, run, other):
@@ -31,7 +33,14 @@ def test_compare_as_json(comorb, run, other):
     assert plain["same_records"]
     assert [len(plain[key]) for key in ("pairs", "only_one", "only_two")] == [2, 1, 0]
     assert plain["pairs"][0]["records_in_both"] > 0
-    assert json.loads(comorb("compare", run, run, "--json").stdout)["ari"] == 1
+    for pair in plain["pairs"]:
+        assert 0 < pair["likeness"] < 1
+        assert pair["match"] in ("very good", "good", "fair", "poor")
+        assert {"age", "died"} <= {one["outcome"] for one in pair["outcomes"]}
+    same = json.loads(comorb("compare", run, run, "--json").stdout)
+    assert same["ari"] == 1
+    assert {pair["likeness"] for pair in same["pairs"]} == {1.0}
+    assert not any(one["apart"] for one in same["outcomes"])
     hidden = json.loads(comorb("compare", run, other, "--json", "--min-cell", 50).stdout)
     assert hidden["same_records"]
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import pytest
 import typer
@@ -127,3 +128,23 @@ def test_what_is_not_understood_is_told(option, text, message):
     told = CliRunner().invoke(app, [option, text])
     assert told.exit_code == 2
     assert message in " ".join(told.output.replace("│", "").split())
+
+
+def test_a_saved_cohort_is_taken_and_options_beside_it_count_more(tmp_path):
+    rules = {"having": ["428"], "age": [65, None], "at_least": 2, "features": ["age=number"]}
+    plain = {"format": "comorb-cohort", "version": 1, "name": "Heart", "rules": rules}
+    (tmp_path / "heart.json").write_text(json.dumps(plain))
+    (tmp_path / "codes.txt").write_text("585\nV*\n")
+    told = CliRunner().invoke(app, ["--cohort", str(tmp_path / "heart.json")])
+    assert told.exit_code == 0, told.output
+    assert asked[-1] == Preparation.from_dict(rules)
+    more = ["--having", f"@{tmp_path / 'codes.txt'}", "--where", "sex=F"]
+    CliRunner().invoke(app, ["--cohort", str(tmp_path / "heart.json"), *more])
+    assert (asked[-1].having, asked[-1].sex, asked[-1].age) == (("585", "V*"), ("F",), (65, None))
+
+
+def test_a_set_of_codes_is_no_cohort(tmp_path):
+    (tmp_path / "codes.txt").write_text("585\n")
+    told = CliRunner().invoke(app, ["--cohort", str(tmp_path / "codes.txt")])
+    assert told.exit_code == 2
+    assert "is a set of codes" in told.output

@@ -74,3 +74,15 @@ def test_a_cluster_is_renamed_for_good(comorb, run, records):
     assert told.exit_code == 2
     assert "expected one of the clusters 1, 2, 3, got 7" in told.stderr
     assert "Kidneys and hearts" in comorb("profile", "run").stdout
+
+
+def test_a_profile_is_split_and_said_in_a_language(comorb, run, records):
+    told = json.loads(
+        comorb("profile", run, "--json", "--split-by", "sex", "--language", "es").stdout
+    )
+    assert [one["by"] for one in told["slices"]] == ["sex"]
+    names = {one["name"] for cluster in told["clusters"] for one in cluster["diagnoses"]}
+    assert names & {"Diabetes", "Hipertensión", "Anemia", "Arritmia", "Trastornos de los lípidos"}
+    words = ("--split-by", "age:q2", "--records", records, "--protected")
+    few = json.loads(comorb("profile", run, "--json", *words).stdout)
+    assert len(few["slices"][0]["slices"]) == 2

@@ -41,7 +41,10 @@ def test_a_cluster_in_detail_has_its_rule(comorb, run):
     ("clusters", "said"),
     [
         ([], "This run has no rules; fit it again"),
-        ([{"cluster": 1, "name": "x", "conditions": []}], "no rule: too few records"),
+        (
+            [{"cluster": 1, "name": "x", "conditions": [], "in_doubt": None}],
+            "no rule: too few records",
+        ),
     ],
 )
 def test_what_has_no_rule_says_so(capsys, clusters, said):

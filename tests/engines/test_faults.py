@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from comorb.engines import FileJournal, on_dask, on_spark, open_blocks, open_engine
+from comorb.engines import FileJournal, on_dask, on_spark, open_blocks, open_engine, partials
 from comorb.engines.blockfile import identity
 from comorb.engines.on_dask import DaskEngine
 from comorb.engines.on_spark import told
@@ -177,7 +177,8 @@ def test_spark_is_told_by_its_own_cause(words):
 
 @pytest.mark.parametrize("engine", ["local[2,4]"], indirect=True)
 def test_a_spark_worker_with_another_comorb_is_told(engine, file, monkeypatch):
-    monkeypatch.setattr(on_spark, "__version__", "9.9")
+    for module in (on_spark, partials):
+        monkeypatch.setattr(module, "__version__", "9.9")
     with pytest.raises(EngineError, match=r"^Spark: a worker has comorb \d[^;]*; install comorb"):
         prevalence(open_blocks(file), engine)
 

@@ -27,7 +27,8 @@ def compare(
 ) -> None:
     """Compare the clusters of two runs.
 
-    Each cluster is matched with the one that is most like it. Runs on the same records are also
+    Each cluster is matched with the one that is most like it; a word and a number say how good the
+    match is, and outcomes that differ beyond chance are listed. Runs on the same records are also
     compared record by record.
 
     Example: comorb compare heart-failure-2009 heart-failure-2010

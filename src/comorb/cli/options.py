@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from functools import wraps
 from pathlib import Path
@@ -15,6 +16,7 @@ import typer
 from comorb.cli.sources import kinds_of, sources_of
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.systems import SYSTEMS
+from comorb.records.definitions import expanded, read_definition
 from comorb.records.layouts.description import COVARIATES, LISTS, VISITS, Layout
 
 if TYPE_CHECKING:
@@ -182,6 +184,25 @@ MinCell = Annotated[
     int | None,
     typer.Option(min=2, metavar="N", help="Protect counts under N; 11 when left out."),
 ]
+Language = Annotated[
+    str, typer.Option(metavar="CODE", help="The language of what is written: en, es or ca.")
+]
+SplitBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WHAT",
+        help="Show the clusters by age, sex, site, year, quarter, month or a column, as in "
+        "'comorb slices'. Repeatable.",
+    ),
+]
+OwnRecords = Annotated[
+    str | None,
+    typer.Option(
+        "--records",
+        metavar="RECORDS",
+        help="The run's records, for what --split-by asks beyond the slices that the run holds.",
+    ),
+]
 Workspace = Annotated[
     Path, typer.Option(metavar="DIR", help="Where data, runs and users are kept.")
 ]
@@ -223,6 +244,35 @@ Where = Annotated[
         help="age=65:90, age=18:, sex=F, sex=F,U or dates=2010-01-01:2010-06-30. Repeatable.",
     ),
 ]
+SavedCohort = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A cohort that was saved in the explorer; an option given beside it takes the place "
+        "of its rule.",
+    ),
+]
+Having = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODE",
+        help="Keep the records with any of these codes: 428, V*, V01-V91, '402, 404', or @FILE "
+        "with a set of codes. Repeatable.",
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODE",
+        help="Keep the records with none of these, written as for --having. Repeatable.",
+    ),
+]
+DropCodes = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CODE", help="Leave out these codes, written as for --having. Repeatable."
+    ),
+]
 AtLeast = Annotated[
     int | None,
     typer.Option(
@@ -235,20 +285,12 @@ AtLeast = Annotated[
 
 def preparation(  # noqa: PLR0913 - one parameter for each option
     *,
-    having: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CODE", help="Keep the records with any of these codes. Repeatable."),
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CODE", help="Keep the records with none of these. Repeatable."),
-    ] = None,
+    cohort: SavedCohort = None,
+    having: Having = None,
+    without: Without = None,
     where: Where = None,
     at_least: AtLeast = None,
-    drop_codes: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CODE", help="Leave out this code. Repeatable."),
-    ] = None,
+    drop_codes: DropCodes = None,
     drop_rare: DropRare = 0,
     level: Levels = ["category"],  # noqa: B006 - Typer copies it
     unit: Unit = None,
@@ -268,25 +310,40 @@ def preparation(  # noqa: PLR0913 - one parameter for each option
     from comorb.records.codes.own_map import opened_map
     from comorb.records.preparation import Preparation
 
-    return Preparation(
+    saved = Preparation.from_dict(_saved_rules(cohort))
+    return replace(
+        saved,
         table=table,
         layout=layout_of(layout, column, weights),
         unit=unit,
         system=system,
-        level=tuple(level),
-        having=tuple(having or ()),
-        without=tuple(without or ()),
-        at_least=at_least,
-        drop_codes=tuple(drop_codes or ()),
-        drop_rare=drop_rare,
+        level=tuple(level) if level != ["category"] else saved.level,
+        having=tuple(expanded(having or [])) or saved.having,
+        without=tuple(expanded(without or [])) or saved.without,
+        at_least=saved.at_least if at_least is None else at_least,
+        drop_codes=tuple(expanded(drop_codes or [])) or saved.drop_codes,
+        drop_rare=drop_rare or saved.drop_rare,
         code_map=opened_map(code_map),
-        chronic=chronic,
-        scores=tuple(score or ()),
-        features=as_asked(feature or ()),
+        chronic=chronic or saved.chronic,
+        scores=tuple(score or ()) or saved.scores,
+        features=as_asked(feature or ()) or saved.features,
         kinds=kinds_of(kinds),
         layouts=layouts_of(column),
         **_bounds(where or []),
     )
+
+
+def _saved_rules(path: Path | None) -> dict[str, Any]:
+    """Return the rules of a cohort that was saved; none without a file."""
+    if path is None:
+        return {}
+    saved = read_definition(path)
+    if saved.codes:
+        raise typer.BadParameter(
+            f"{path.name} is a set of codes; give it as --having @{path.name}",
+            param_hint="--cohort",
+        )
+    return saved.rules
 
 
 def layout_of(kind: str | None, columns: list[str] | None, weights: str | None = None) -> Layout:

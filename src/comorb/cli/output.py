@@ -226,22 +226,46 @@ def show_comparison(summary: dict[str, Any]) -> None:
     if summary["same_records"]:
         console.print(f"Agreement on the same records (adjusted Rand index): {summary['ari']:.2f}")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
-    for title in ("First run", "Second run", "What differs most"):
+    for title in ("First run", "Second run"):
         table.add_column(title, ratio=1)
+    table.add_column("Match")
+    table.add_column("What differs most", ratio=1)
     for pair in summary["pairs"]:
         changes = Table.grid(padding=(0, 1, 0, 0))
         for change in pair["differences"]:
             shares = _share(change["one"]), _share(change["two"])
             if shares[0] != shares[1]:
                 changes.add_row(Text(f"{shares[0]:>3} → {shares[1]:>3}"), Text(change["name"]))
+        for change in pair["outcomes"]:
+            if change["apart"]:
+                changes.add_row(Text(_both_figures(change)), Text(_outcome_name(change)))
         most = changes if changes.row_count else "hardly anything"
-        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), most)
+        match = f"{pair['match']}, {pair['likeness']:.2f}"
+        table.add_row(_numbered(pair["one"]), _numbered(pair["two"]), match, most)
         table.add_section()
     for side in summary["only_one"]:
-        table.add_row(_numbered(side), "no match", "")
+        table.add_row(_numbered(side), "no match", "", "")
     for side in summary["only_two"]:
-        table.add_row("no match", _numbered(side), "")
+        table.add_row("no match", _numbered(side), "", "")
     console.print(table)
+    apart = [one for one in summary["outcomes"] if one["apart"]]
+    if apart:
+        whole = _table("Over all records", numbers=("First run → second run",))
+        for one in apart:
+            whole.add_row(_outcome_name(one), _both_figures(one))
+        console.print(whole)
+
+
+def _outcome_name(one: dict[str, Any]) -> str:
+    return (
+        one["outcome"] if one["value"] in ("mean", "yes") else f"{one['outcome']}: {one['value']}"
+    )
+
+
+def _both_figures(one: dict[str, Any]) -> str:
+    if one["kind"] == "share":
+        return f"{_share(one['one'], 1)} → {_share(one['two'], 1)}"
+    return f"{one['one']:,.1f} → {one['two']:,.1f}"
 
 
 def _table(*texts: str, numbers: tuple[str, ...] = ()) -> Table:

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import Json, MinCell, Protected, RunFolder, least_count
+from comorb.cli.options import (
+    Json,
+    Language,
+    MinCell,
+    OwnRecords,
+    Protected,
+    RunFolder,
+    SplitBy,
+    least_count,
+)
 
 Lambda = Annotated[
     float,
@@ -31,6 +40,9 @@ def profile(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="N=TEXT", help="Rename a cluster of the run, for good. Repeatable."),
     ] = None,
+    language: Language = "en",
+    split_by: SplitBy = None,
+    records: OwnRecords = None,
     protected: Protected = False,
     min_cell: MinCell = None,
     as_json: Json = False,
@@ -42,16 +54,22 @@ def profile(  # noqa: PLR0913 - one parameter for each option
     from comorb.cli.output import show, show_cluster, show_profile
     from comorb.cli.summaries import cluster_summary, profile_summary
     from comorb.insight.runs.folder import load_profile, rename
+    from comorb.insight.runs.reporting import ReportRequest, board_of
 
-    shown = load_profile(run)
-    _check(cluster, shown.numbers, "--cluster")
+    numbers = load_profile(run).numbers
+    _check(cluster, numbers, "--cluster")
     if name:
         names = dict(_numbered(text) for text in name)
         for number in names:
-            _check(number, shown.numbers, "--name")
-        shown = rename(run, names)
-    if least := least_count(protected, min_cell):
-        shown = shown.protected(least)
+            _check(number, numbers, "--name")
+        rename(run, names)
+    request = ReportRequest(
+        language=language,
+        min_cell=least_count(protected, min_cell),
+        split_by=tuple(split_by or ()),
+        records=records,
+    )
+    shown = board_of(run, request).profile
     if cluster is None:
         show(profile_summary(shown, lam, top or 5), show_profile, as_json)
     else:

@@ -49,6 +49,13 @@ FitMemory = Annotated[
         help="The most memory that a fit may hold, in gigabytes.",
     ),
 ]
+Host = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users."),
+]
+Site = Annotated[
+    str, typer.Option(metavar="TEXT", help="Whose records they are, for what is printed.")
+]
 
 
 def serve(  # noqa: PLR0913 - one parameter for each option
@@ -59,10 +66,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     workspace: Workspace = Path("comorb-workspace"),
-    host: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users."),
-    ] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", help="The port; 0 takes a free one.")] = 8042,
     name: Annotated[
         list[str] | None,
@@ -79,6 +83,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     read_rows: ReadRows = 200_000_000,
     read_columns: ReadColumns = 20_000,
     fit_memory: FitMemory = None,
+    site: Site = "",
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
     """Explore clusters in a browser.
@@ -107,6 +112,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
         read_seconds=read_minutes * 60,
         limits=Limits(int(read_expanded * 1e9), read_rows, read_columns, memory),
         fit_memory=_memory(fit_memory, half and max(half, _LEAST_TO_FIT)),
+        site=site,
         proxies=tuple(proxy or ()),
     )
     run_explorer(settings, host, port, browser)

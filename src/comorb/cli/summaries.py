@@ -185,12 +185,14 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
 
 def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
     """Return the matched clusters of two runs and what differs in them, as plain values."""
-    from comorb.insight.profile.compare import shared_columns
+    from comorb.insight.profile.compare import how_good, shared_columns
 
     one, two, comparison = compared.one, compared.two, compared.comparison
     flows, left, right = comparison.flows, *shared_columns(one.codes, two.codes)
     pairs = []
-    for (a, b), change in zip(comparison.pairs, comparison.differences, strict=True):
+    for (a, b), change, alike in zip(
+        comparison.pairs, comparison.differences, comparison.likeness, strict=True
+    ):
         order = sorted(range(len(change)), key=lambda i: -abs(_known(change[i]) or 0.0))[:top]
         differences = [
             {
@@ -202,7 +204,9 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
             for i in order
         ]
         both = None if flows is None else _known(flows[a, b])
-        matched = {"one": _brief(one, a), "two": _brief(two, b), "records_in_both": both}
+        matched: dict[str, Any] = {"one": _brief(one, a), "two": _brief(two, b)}
+        matched["records_in_both"] = both
+        matched |= {"likeness": alike, "match": how_good(alike), "outcomes": _both(one, a, two, b)}
         pairs.append(matched | {"differences": differences})
     firsts, seconds = ({pair[side] for pair in comparison.pairs} for side in (0, 1))
     return {
@@ -211,10 +215,42 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
         "same_records": flows is not None,
         "min_cell": max(one.min_cell, two.min_cell),
         "ari": comparison.ari,
+        "outcomes": _both(one, one.k, two, two.k),
         "pairs": pairs,
         "only_one": [_brief(one, a) for a in range(one.k) if a not in firsts],
         "only_two": [_brief(two, b) for b in range(two.k) if b not in seconds],
     }
+
+
+def _both(one: Profile, a: int, two: Profile, b: int) -> list[dict[str, Any]]:
+    """Return the outcomes of a cluster in either run, or of all records by the place after them.
+
+    They are apart where their 95% intervals don't meet.
+    """
+    others = {outcome.name: outcome for outcome in two.outcomes}
+    rows = []
+    for outcome in one.outcomes:
+        other = others.get(outcome.name)
+        if other is None or other.kind != outcome.kind:
+            continue
+        for row, value in enumerate(outcome.values):
+            if value not in other.values or value == "median":
+                continue
+            ours, theirs = outcome.shown, other.shown
+            here, there = (row, a), (other.values.index(value), b)
+            rows.append(
+                {
+                    "outcome": outcome.name,
+                    "value": value,
+                    "kind": outcome.kind,
+                    "one": _known(ours.estimate[here]),
+                    "two": _known(theirs.estimate[there]),
+                    "apart": bool(
+                        ours.low[here] > theirs.high[there] or ours.high[here] < theirs.low[there]
+                    ),
+                }
+            )
+    return rows
 
 
 def choice_summary(

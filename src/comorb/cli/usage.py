@@ -161,10 +161,29 @@ def rules_summary(profile: Profile) -> dict[str, Any]:
             "found": _known(rules.recall),
             "judged_on": _known(rules.members),
             "review": _share(rules.review, rules.members),
+            "in_doubt": _in_doubt(profile, place),
         }
-        for cluster, rules in zip(profile.clusters, profile.rules, strict=True)
+        for place, (cluster, rules) in enumerate(zip(profile.clusters, profile.rules, strict=True))
     ]
     return {"review_below": REVIEW, "min_cell": profile.min_cell, "clusters": clusters}
+
+
+def _in_doubt(profile: Profile, place: int) -> dict[str, Any] | None:
+    """Return how many records of a cluster are in doubt, and with which others; None if unknown."""
+    grey = profile.grey
+    if grey is None:
+        return None
+    others = [
+        {"cluster": cluster.number, "records": _known(grey.between[place, other])}
+        for other, cluster in enumerate(profile.clusters)
+        if grey.between[place, other] > 0
+    ]
+    others.sort(key=lambda one: -(one["records"] or 0))
+    return {
+        "records": _known(grey.doubtful[place]),
+        "of": _known(grey.members[place]),
+        "with": others,
+    }
 
 
 def drift_summary(tally: Tally, least: int) -> dict[str, Any]:

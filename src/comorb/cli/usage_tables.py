@@ -123,11 +123,23 @@ def show_rules(summary: dict[str, Any]) -> None:
     for one in summary["clusters"]:
         console.print(f"{one['cluster']}  {one['name']}", markup=False, style="bold")
         show_rule(one)
+        _show_doubt(one.get("in_doubt"))
     if summary["clusters"]:
         console.print(
             f"Review by hand who is less than {summary['review_below']:.0%} probable in a cluster.",
             markup=False,
         )
+
+
+def _show_doubt(one: dict[str, Any] | None) -> None:
+    """Print how many records of a cluster are in doubt, and with which others most."""
+    if one is None or one["records"] == 0:
+        return
+    number = "few" if one["records"] is None else f"{one['records']:,.0f}"
+    others = [f"cluster {other['cluster']} ({other['records']:,.0f})" for other in one["with"][:2]]
+    between = f", mostly with {' and '.join(others)}" if others else ""
+    text = f"   in doubt: {number} records{between}"
+    Console(highlight=False).print(text, markup=False)
 
 
 def show_rule(one: dict[str, Any] | None) -> None:

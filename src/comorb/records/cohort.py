@@ -24,6 +24,8 @@ from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared_for
 from comorb.records.asked import AnyAsked, Asked
+from comorb.records.codes.everyday import everyday_words, folded
+from comorb.records.codes.patterns import is_pattern, listed, places, plain
 from comorb.records.codes.systems import systems_by_kind
 from comorb.records.featuring import column_of, decide_all, feature_table, holding
 from comorb.records.framing import Framed
@@ -128,13 +130,14 @@ class Cohort(Framed):
 
         A code is matched whole; on full codes it also matches all that begin with it. What stands
         before a colon, as in 'drug:A10B' or 'icd9cm:428', may be left out when no code is meant
-        without it.
+        without it. A text that is no code may be a pattern ('V*', 'V01-V91', 'all V codes'), or a
+        list of codes and patterns with commas or new lines between.
         """
-        return self._keep(self._has(codes), f"having {' or '.join(codes)}")
+        return self._keep(self._has(codes), f"having {' or '.join(self._told(codes))}")
 
     def without(self, *codes: str) -> Cohort:
         """Keep the records that have none of the codes, matched as in `having`."""
-        return self._keep(~self._has(codes), f"without {' or '.join(codes)}")
+        return self._keep(~self._has(codes), f"without {' or '.join(self._told(codes))}")
 
     def check_codes(self, *codes: str) -> None:
         """Refuse codes, matched as in `having`, that no record has or had."""
@@ -196,6 +199,10 @@ class Cohort(Framed):
         """Keep the records with these ids; ``rule`` says in the ledger which they are."""
         return self._keep(_as_mask(pc.is_in(self.ids, ids)), rule)
 
+    def only(self, mask: Mask, rule: str) -> Cohort:
+        """Keep some records and every code, also those that none of them has."""
+        return self._take(mask, rule)
+
     def at_least(self, number: int) -> Cohort:
         """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
         counts = np.diff(self.matrix.indptr)
@@ -203,7 +210,19 @@ class Cohort(Framed):
 
     def drop_codes(self, *codes: str) -> Cohort:
         """Drop codes, matched as in `having`, and keep every record."""
-        return self._leave_out(self._matching(codes), f"drop {' and '.join(codes)}")
+        return self._leave_out(self._matching(codes), self.dropping(codes))
+
+    def dropping(self, codes: tuple[str, ...]) -> str:
+        """Return what the ledger says of codes that are dropped."""
+        return f"drop {' and '.join(self._told(codes))}"
+
+    def matched(self, text: str) -> dict[str, tuple[str, ...]]:
+        """Return the codes that each part of a text stands for, as in `having`; none may match."""
+        whole = (*self.codes, *self.gone)
+        parts = [text] if self._like(text, whole).any() else listed(text)
+        return {
+            part: tuple(whole[i] for i in np.flatnonzero(self._like(part, whole))) for part in parts
+        }
 
     def drop_rare(self, min_records: int) -> Cohort:
         """Drop the codes that fewer than so many records have."""
@@ -298,40 +317,47 @@ class Cohort(Framed):
                 + ", ".join(type(code).__name__ for code in codes)
             )
         matching = np.zeros(len(self.codes), dtype=bool)
-        for code in codes:
-            found = self._like(code, self.codes)
-            matching |= found
-            if not found.any() and not self._like(code, self.gone).any():
-                near = get_close_matches(code, (*self.codes, *self.gone), 3)
-                hint = f" The nearest are {', '.join(near)}." if near else ""
-                raise RecordsError(
-                    f"No record has the code {code!r} at the level {self.level!r} of "
-                    f"{self.system}.{hint} Check the code, or read with another level."
-                )
+        for text in codes:
+            for part, found in self.matched(text).items():
+                if not found:
+                    raise RecordsError(self._unknown(part))
+                matching |= np.isin(self.codes, found)
         return matching
 
-    def _like(self, code: str, among: tuple[str, ...]) -> Mask:
-        """Mark the codes that one stands for: by all that is written, or else after the colon."""
+    def _unknown(self, text: str) -> str:
+        """Return what is said of a text that stands for no code."""
+        codes, names = (*self.codes, *self.gone), (*self.names, *("" for _ in self.gone))
+        words = zip(codes, everyday_words(codes, names, self.system), strict=True)
+        near = [code for code, own in words if folded(text) in own][:5]
+        near = near or get_close_matches(text, codes, 3)
+        hint = f" The nearest are {', '.join(near)}." if near else ""
+        what = "a code like" if is_pattern(text) else "the code"
+        return (
+            f"No record has {what} {text!r} at the level {self.level!r} of {self.system}.{hint} "
+            "Check the code, or read with another level."
+        )
+
+    def _told(self, codes: tuple[str, ...]) -> list[str]:
+        """Return codes as the ledger tells them: patterns with how many codes they stand for."""
+        told = []
+        for text in codes:
+            for part, found in self.matched(text).items():
+                several = is_pattern(part) and plain(part) not in map(plain, found)
+                told.append(f"{part} ({len(found):,} codes)" if several else part)
+        return told
+
+    def _like(self, text: str, among: tuple[str, ...]) -> Mask:
+        """Mark the codes that a text stands for."""
         systems = systems_by_kind(self.system)
         full = "full" in self.level.split("+")
-        wanted, wholes = _plain(code), [_plain(one) for one in among]
-
-        def hits(forms: list[str]) -> Mask:
-            return np.array(
-                [
-                    form.startswith(wanted) if full and system != "opaque" else form == wanted
-                    for form, system in zip(forms, own, strict=True)
-                ],
-                dtype=bool,
-            )
-
         own = [systems.get(one.partition(":")[0]) or systems.get("") for one in among]
-        found = hits(wholes)
-        return found if found.any() else hits([whole.rpartition(":")[2] for whole in wholes])
+        marked = np.zeros(len(among), dtype=bool)
+        marked[places(text, among, [full and system != "opaque" for system in own])] = True
+        return marked
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
-        columns = self._matching(codes).astype(np.int32)
-        return np.asarray(self.matrix.astype(np.int32) @ columns) > 0
+        columns = self._matching(codes).astype(np.uint16)
+        return np.asarray(self.matrix @ columns) > 0
 
     def _covariate(self, name: str) -> pa.ChunkedArray:
         if name not in self.covariates.column_names:
@@ -398,10 +424,6 @@ def as_matrix(indptr: AnyInts, indices: Indices, width: int) -> csr_array[Any]:
     matrix = csr_array((ones, indices, indptr.astype(small)), shape=(len(indptr) - 1, width))
     matrix.has_sorted_indices = True
     return matrix
-
-
-def _plain(code: str) -> str:
-    return code.replace(".", "").strip().upper()
 
 
 def _as_mask(flags: pa.Array | pa.ChunkedArray) -> Mask:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from comorb.errors import EmptyCohortError, RecordsError
 from comorb.model.columns import moved_ones
 from comorb.model.features import Feature
 from comorb.records.archive import (
+    CohortFile,
     as_table,
     feature_header,
     header_of,
@@ -24,8 +26,10 @@ from comorb.records.asked import AnyAsked
 from comorb.records.cohort import Cohort, new_places
 from comorb.records.featuring import Holding, decide_all, feature_table, holding
 from comorb.records.ledger import Ledger
-from comorb.records.parts import open_parts
+from comorb.records.parts import Part, open_parts
 from comorb.records.preparation import Preparation
+
+READ = "read"
 
 
 def write_cohort(
@@ -55,14 +59,31 @@ def write_cohort(
         draft.unlink(missing_ok=True)
 
 
+def select_cohort(source: CohortFile, path: str | Path, preparation: Preparation) -> None:
+    """Write the cohort that rules leave of a cohort file, block by block; see `write_cohort`.
+
+    The codes are those of the file: rules that ask for others are for the records themselves.
+    """
+    path = Path(path)
+    draft = path.with_name(f"{path.name}.draft")
+    whole = _Whole(preparation, source.ledger)
+    blocks = range(len(source.blocks(()).loaders))
+    parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
+    try:
+        write_parts((whole.table(preparation.select(part)) for part in parts), draft, whole.finish)
+        write_parts(_finished(draft, whole), path, lambda: whole.header)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
 class _Whole:
     """What the parts add up to: the ledger, and how many records have each code.
 
     At the end, ``kept`` are the codes that stay, and ``header`` are the metadata of the file.
     """
 
-    def __init__(self, preparation: Preparation) -> None:
-        self.preparation = preparation
+    def __init__(self, preparation: Preparation, before: Ledger | None = None) -> None:
+        self.preparation, self.before = preparation, before
         self.ledger = Ledger()
         self.schema: pa.Schema | None = None
         self.asked: tuple[AnyAsked, ...] = ()
@@ -89,11 +110,11 @@ class _Whole:
         """Decide which codes stay and what features are, and return what the metadata say."""
         drop_codes, drop_rare = self.preparation.drop_codes, self.preparation.drop_rare
         self.kept = self.counts > 0
-        ledger = self.ledger.open("features", "read", len(self.kept))
+        ledger = self.ledger.open("features", READ, len(self.kept))
         ledger = ledger.less("features", "in no record that is left", int((~self.kept).sum()))
         rules = {}
         if drop_codes:
-            rules[f"drop {' and '.join(drop_codes)}"] = self.last._matching(drop_codes)
+            rules[self.last.dropping(drop_codes)] = self.last._matching(drop_codes)
         if drop_rare > 1:
             rules[f"fewer than {drop_rare} records"] = self.counts < drop_rare
         for rule, gone in rules.items():
@@ -102,7 +123,7 @@ class _Whole:
         if not ledger.left("records"):
             raise EmptyCohortError("No record is left after the rules; ask for less.")
         self.features, notes = decide_all(self.asked, self.held)
-        ledger = ledger.noted(*notes)
+        ledger = self._after(ledger.noted(*notes))
         if not self.kept.any() and not self.features:
             raise RecordsError("No code is left of those that the records have; leave out fewer.")
         codes, names = np.array(self.last.codes), np.array(self.last.names)
@@ -114,6 +135,14 @@ class _Whole:
             **feature_header(self.features),
         }
         return self.header
+
+    def _after(self, ledger: Ledger) -> Ledger:
+        """Return the ledger after that of a cohort which the parts are of, where they are."""
+        if self.before is None:
+            return ledger
+        lines = tuple(line for line in ledger.lines if line.rule != READ)
+        notes = dict.fromkeys((*self.before.notes, *ledger.notes))
+        return replace(self.before, lines=(*self.before.lines, *lines), notes=tuple(notes))
 
 
 def _finished(draft: Path, whole: _Whole) -> Iterator[pa.Table]:

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from comorb.errors import InputError
 from comorb.insight.profile.assignment import assign
-from comorb.insight.profile.compare import compare, match
+from comorb.insight.profile.compare import compare, how_good, likeness, match
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.noise import noise
 from comorb.insight.profile.profile import Profile
@@ -46,6 +46,17 @@ def test_other_records_are_compared_by_prevalence(full: Profile) -> None:
     assert found.flows is None
     assert found.ari is None
     np.testing.assert_allclose(found.differences, -full.prevalence / 2)
+
+
+def test_a_match_is_as_good_as_its_codes_are_the_same(full: Profile) -> None:
+    assert compare(full, full).likeness == (1.0, 1.0)
+    half = compare(full, replace(full, prevalence=full.prevalence / 2))
+    assert half.likeness == (0.5, 0.5)
+    p, q = np.array([0.3, 0.9, 0.0]), np.array([0.6, 0.1, 0.2])
+    assert likeness(p, q) == likeness(q, p) == round(0.4 / 1.7, 2)
+    assert likeness(np.zeros(2), np.zeros(2)) == 1
+    words = [how_good(one) for one in (1, 0.85, 0.84, 0.7, 0.6, 0.54, 0)]
+    assert words == ["very good", "very good", "good", "good", "fair", "poor", "poor"]
 
 
 def test_runs_must_have_something_in_common(full: Profile) -> None:

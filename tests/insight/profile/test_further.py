@@ -43,11 +43,11 @@ def test_the_keys_come_back_and_protect_the_same(full: Profile) -> None:
 
 def test_a_profile_of_an_earlier_version_has_none(full: Profile) -> None:
     plain = json.loads(full.to_json())
-    for name in ("seal", "burden", "slices", "rules"):
+    for name in ("seal", "burden", "slices", "rules", "grey"):
         del plain[name]
     old = Profile.from_json(json.dumps(plain | {"version": 1}))
-    assert (old.burden, old.slices, old.rules) == (None, (), ())
-    assert plain_parts(old) == {"burden": None, "slices": [], "rules": []}
+    assert (old.burden, old.slices, old.rules, old.grey) == (None, (), (), None)
+    assert plain_parts(old) == {"burden": None, "slices": [], "rules": [], "grey": None}
 
 
 @pytest.mark.parametrize(

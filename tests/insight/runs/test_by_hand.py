@@ -9,9 +9,17 @@ import pytest
 
 from comorb.errors import InputError, RecordsError
 from comorb.insight.profile.assignment import assign
-from comorb.insight.runs.by_hand import Revision, grouped, merged, moved_records, row_of
+from comorb.insight.runs.by_hand import (
+    Revision,
+    grouped,
+    merged,
+    moved_records,
+    refined,
+    row_of,
+)
 from comorb.insight.runs.folder import RunFolder, load_profile, rename
 from comorb.insight.runs.run import Request, run
+from comorb.model.mixture import Mixture
 from comorb.records.datasets import tertiary
 from comorb.storage import load_model
 
@@ -108,3 +116,33 @@ def test_a_record_that_is_not_there_is_not_named(before, tmp_path):
     assert "patient 7" not in str(error.value)
     with pytest.raises(InputError, match="expected one of the clusters 1, 2, 3, 4, got 9"):
         Revision(before, tertiary()).move(tertiary().ids[0].as_py(), 9, tmp_path / "moved")
+
+
+def test_a_cluster_is_split_and_the_others_stay(before, tmp_path):
+    made = Revision(before, tertiary()).split(1, 2, tmp_path / "after")
+    after, was = RunFolder(tmp_path / "after"), load_model(before.model).mixture
+    model = load_model(after.model)
+    assert made.numbers == model.numbers == (1, 2, 3, 4, 5)
+    assert made.clusters[1].name == "Stays"
+    assert np.array_equal(model.mixture.means[1:4], was.means[1:4])
+    parts = model.mixture.weights[[0, 4]]
+    assert parts.sum() == pytest.approx(was.weights[0])
+    assert parts[0] == parts.max()
+    stayed = numbers(before) != 1
+    assert np.mean(numbers(after)[stayed] == numbers(before)[stayed]) > 0.95
+    assert np.isin(numbers(after)[~stayed], [1, 5]).mean() > 0.95
+    assert "cluster 1 was split by hand" in made.source.reason
+    _, groups = Revision(after, tertiary()).merge((1, 5), tmp_path / "again")
+    assert groups == (1, 2, 3, 4, 1)
+    with pytest.raises(InputError, match="doesn't hold 3 groups that differ"):
+        Revision(before, tertiary()).split(1, 3, tmp_path / "no")
+    with pytest.raises(InputError, match="changed by hand"):
+        Revision(RunFolder(tmp_path / "again"), tertiary(), groups).split(2, 2, tmp_path / "no")
+
+
+def test_the_parts_of_a_cluster_stand_at_its_place_and_at_the_end():
+    whole = Mixture(np.array([0.4, 0.6]), np.array([[0.1, 0.01, 0.2], [0.3, 0.9, 0.4]]))
+    parts = Mixture(np.array([0.25, 0.75]), np.array([[0.5, 0.6], [0.7, 0.8]]))
+    made = refined(whole, 0, parts, [0, 2])
+    assert made.weights.tolist() == pytest.approx([0.3, 0.6, 0.1])
+    assert made.means.tolist() == [[0.7, 0.01, 0.8], [0.3, 0.9, 0.4], [0.5, 0.01, 0.6]]

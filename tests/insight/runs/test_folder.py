@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import InputError, StorageError
-from comorb.insight.runs.folder import load_profile, rename, write_report
+from comorb.insight.runs.folder import load_profile, rename
+from comorb.insight.runs.reporting import ReportRequest, report_run
 from comorb.insight.runs.run import Request, fit_records
 from comorb.records.datasets import region
 from comorb.storage import load_model
@@ -51,12 +52,12 @@ def test_a_new_name_is_in_every_file(runs):
 
 
 def test_a_report_hides_small_counts_on_request(runs, tmp_path):
-    write_report(runs / "2", tmp_path / "all.html")
-    write_report(runs / "2", tmp_path / "shared.html", min_cell=11)
+    report_run(runs / "2", tmp_path / "all.html", ReportRequest())
+    report_run(runs / "2", tmp_path / "shared.html", ReportRequest(min_cell=11))
     assert '"min_cell":11' in (tmp_path / "shared.html").read_text()
     assert '"min_cell":0' in (tmp_path / "all.html").read_text()
     with pytest.raises(StorageError, match=r"all\.html is there already; name another file"):
-        write_report(runs / "2", tmp_path / "all.html")
+        report_run(runs / "2", tmp_path / "all.html", ReportRequest())
 
 
 def test_a_folder_with_parts_of_two_runs_is_refused(runs, tmp_path):

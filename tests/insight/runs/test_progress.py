@@ -17,7 +17,7 @@ def paced(gains, seconds=10):
 
 def test_the_time_left_follows_from_how_fast_gains_shrink():
     assert paced([0.1, 0.01, 0.001]) == Progress(
-        "finding", "Pass 9 over the records; about 40 s left"
+        "finding", "Pass 9 over the records; about 40 s left", 40
     )
     assert paced([0.1, 0.05, 0.025], 60).text == "Pass 9 over the records; about 16 min left"
 

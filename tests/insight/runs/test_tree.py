@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comorb.insight.runs.tree import splits
+from comorb.insight.runs.tree import splits, tree_document
 from comorb.model.choice import RELIABLE
 from comorb.model.choose import choose
 from comorb.records.datasets import heart_failure
@@ -22,6 +22,14 @@ def test_every_split_has_names_a_reliability_and_whether_it_holds() -> None:
         assert split.reliably == (min(both) >= RELIABLE)
         assert split.name
         assert split.into[0] != split.into[1]
+
+    plain = tree_document(choice, cohort.codes, cohort.names, cohort.system)
+    assert [len(level) for level in plain["levels"]] == [1, 2, 3, 4]
+    for split, one in zip(found, plain["splits"], strict=True):
+        level, finer = plain["levels"][split.groups - 1], plain["levels"][split.groups]
+        assert level[one["first"]]["name"] == split.name
+        assert (finer[one["first"]]["name"], finer[one["second"]]["name"]) == split.into
+        assert one["reliably"] == split.reliably
 
 
 def test_a_level_that_was_not_looked_at_has_no_split() -> None:

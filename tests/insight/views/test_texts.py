@@ -45,7 +45,7 @@ def possible(text: str) -> re.Pattern[str]:
     return re.compile("|".join([*built, *sections, *names, r"said\.\w+(?:\.\w+)*"]))
 
 
-@pytest.mark.parametrize("group", ["page", "explorer"])
+@pytest.mark.parametrize("group", ["page", "explorer", "print"])
 @pytest.mark.parametrize("language", sorted(FILES.keys() - {"en"}))
 def test_every_language_has_the_same_texts_with_the_same_places(language: str, group: str) -> None:
     english, other = FILES["en"][group], FILES[language][group]
@@ -60,8 +60,10 @@ def test_a_file_is_a_language() -> None:
     assert languages().keys() == FILES.keys()
     assert next(iter(languages())) == "en"
     assert languages()["ca"] == "Català"
-    assert all(file.keys() == {"language", "page", "explorer"} for file in FILES.values())
-    assert all(not file["page"].keys() & file["explorer"].keys() for file in FILES.values())
+    assert all(file.keys() == {"language", "page", "explorer", "print"} for file in FILES.values())
+    for file in FILES.values():
+        own = [key for group in ("page", "explorer", "print") for key in file[group]]
+        assert len(own) == len(set(own))
 
 
 def test_every_text_that_is_asked_for_is_there() -> None:
@@ -117,3 +119,19 @@ def test_every_reason_for_a_number_can_be_said_in_every_language(seed: int) -> N
         assert found, sentence
         again = found.groupdict().get("again")
         assert again is None or any(re.fullmatch(one, again) for one in phrases()), again
+
+
+def test_every_print_that_is_asked_for_is_there_and_the_other_way() -> None:
+    text = read([*VIEWS.glob("*.py"), *VIEWS.glob("charts/*.py")])
+    keys = FILES["en"]["print"].keys()
+    named = set(re.findall(r"[\"']((?:board|chart|finding|format|print|sheet)\.[\w.]+)[\"']", text))
+    named -= {"board.pdf", "board.pptx", "board.xlsx"}
+    built = {"sheet.": "sheet", "board.": "board", "finding.": "finding"}
+    assert named <= keys
+    parts = [re.compile(rf'f"{prefix}{{') for prefix in built]
+    assert all(part.search(text) for part in parts)
+    heads = set(re.findall(r"\"(\w+)\"", text))
+    for key in keys - named:
+        prefix, *rest = key.split(".")
+        assert f"{prefix}." in built, key
+        assert prefix == "finding" or set(rest) <= heads, key

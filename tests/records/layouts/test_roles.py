@@ -111,7 +111,11 @@ def test_ids_that_are_not_known_as_such_are_not_shown():
             "a long text",
         ),
         (["a long story of what the patient said and did, no. 1", "no. 2"] * 20, "category", ""),
-        ([f"D{i % 10}" for i in range(N)], "category", "more than 8 different values"),
+        (
+            [f"D{i % 10}" for i in range(N)],
+            "category",
+            "more than 8 different values: the most common are shown",
+        ),
         (
             [f"2020-01-{1 + i % 28:02d}" for i in range(N)],
             "ignored",
@@ -233,3 +237,16 @@ def test_a_table_that_no_reader_understands_has_columns_too():
     found = {one.name: one.role for one in Preparation().columns(strange)}
     assert found == {"Fallnummer": "id", "Alter": "age", "Station": "category"}
     assert Preparation().columns(strange.slice(0, 10)) == ()
+
+
+def test_a_hospital_with_many_values_is_never_silently_dropped(tmp_path):
+    lines = [f"{i},428,585,401,H{i // 2},{470 + i % 30}" for i in range(400)]
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(["visit_id,dx1,dx2,dx3,PRVDR_NUM,CLM_DRG_CD", *lines, ""]))
+    read = Preparation().open(path, least=11)
+    roles = {column.name: (column.role, column.reason) for column in read.columns}
+    assert roles["PRVDR_NUM"] == ("category", "it may be the hospital: say so if it is")
+    assert roles["CLM_DRG_CD"][0] in ("category", "number")
+    assert {"PRVDR_NUM", "CLM_DRG_CD"} <= set(read.cohort.covariates.column_names)
+    said = Preparation(layout=Layout(site="PRVDR_NUM")).open(path, least=11)
+    assert "site" in said.cohort.covariates.column_names

@@ -12,6 +12,7 @@ from tests.web.conftest import LIMIT, mounted
 
 
 def uploads(app) -> list[str]:
+    app.state.store.remove_aside()
     kept = [row["id"] for row in app.state.store.list("data") if row["kind"] == "upload"]
     folders = {path.name for path in (app.state.store.workspace / "data").iterdir()}
     assert set(kept) <= folders

@@ -29,6 +29,7 @@ RUN = {
     "seconds": 1,
     "records": 20,
     "shared": False,
+    "splits": ["sex"],
 }
 RECORD = {"record": "7"}
 # What is asked, by method and path: the query and the body.
@@ -37,14 +38,20 @@ ASKED = {
     ("GET", "/api/v1/data/{key}"): ("", b""),
     ("PATCH", "/api/v1/data/{key}"): ("", {"unit": "visit"}),
     ("GET", "/api/v1/data/{key}/codes"): ("q=heart", b""),
+    ("POST", "/api/v1/data/{key}/codes"): ("", {"texts": ["V*"]}),
     ("PUT", "/api/v1/data/{key}/maps"): ("name=map.csv", b"code,group\n428,heart\n"),
     ("POST", "/api/v1/data/{key}/size"): ("", {"rules": {}}),
     ("GET", "/api/v1/runs/{key}/profile"): ("", b""),
     ("GET", "/api/v1/runs/{key}/relevance"): ("lambda=0.5", b""),
+    ("GET", "/api/v1/runs/{key}/slices"): ("by=sex", b""),
+    ("GET", "/api/v1/runs/{key}/slices/profile"): ("by=sex&label=female", b""),
+    ("GET", "/api/v1/runs/{key}/map"): ("by=cluster", b""),
     ("PUT", "/api/v1/runs/{key}/names"): ("", {"1": "Heart"}),
     ("POST", "/api/v1/runs/{key}/explain"): ("", {"codes": ["428"]}),
     ("POST", "/api/v1/runs/{key}/record"): ("", RECORD),
     ("POST", "/api/v1/runs/{key}/assign"): ("name=new.csv", b"id,dx\n1,428\n"),
+    ("PUT", "/api/v1/runs/{key}/notes"): ("", {"1": {"owner": "Heart clinic"}}),
+    ("POST", "/api/v1/runs/{key}/arrivals"): ("", {"data": "data"}),
     ("GET", "/api/v1/compare/{one}/{two}"): ("", b""),
     ("GET", "/api/v1/runs/{key}/download/{name}"): ("", b""),
 }
@@ -93,11 +100,18 @@ def workers(app) -> list[Slow]:
 
 def waiting_routes() -> set[tuple[str, str]]:
     """The routes that have a worker do something, by their dependencies and what they call."""
-    from comorb.web.server import data_api, results_api, runs_api
+    from comorb.web.server import (
+        codes_api,
+        data_api,
+        pathways_api,
+        results_api,
+        runs_api,
+        slices_api,
+    )
 
     return {
         (method, route.path)
-        for api in (data_api, results_api, runs_api)
+        for api in (codes_api, data_api, results_api, runs_api, pathways_api, slices_api)
         for route in api.router.routes
         if isinstance(route, APIRoute)
         and (

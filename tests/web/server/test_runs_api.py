@@ -104,6 +104,66 @@ def test_a_shared_run_does_not_name_a_private_one_that_it_is_inside_of(client, r
     eva.delete(f"/api/v1/runs/{inside['id']}")
 
 
+def test_a_deleted_run_is_brought_back_by_its_owner(client, run):
+    eva, bea = client("eva"), client("bea")
+    copy = eva.post(f"/api/v1/runs/{run['id']}/duplicate").json()["id"]
+    path = f"/api/v1/runs/{copy}"
+    assert eva.delete(path).status_code == 204
+    assert eva.get(path).status_code == 404
+    assert copy not in [row["id"] for row in eva.get("/api/v1/runs").json()]
+    assert bea.post(f"{path}/restore").status_code == 404
+    assert eva.post(f"{path}/restore").json()["id"] == copy
+    assert eva.get(f"{path}/profile").status_code == 200
+    eva.delete(path)
+
+
+def test_the_map_and_a_region_of_it_are_of_the_same_records(client, run):
+    eva = client("eva")
+    path = f"/api/v1/runs/{run['id']}/map"
+    drawn = eva.get(path).json()
+    assert sum(one[2] for one in drawn["squares"]) == run["records"]
+    assert len(drawn["centres"]) == 3
+    half = drawn["width"] / 2
+    region = [[0, 0], [half, 0], [half, drawn["height"]], [0, drawn["height"]]]
+    inside = [one for one in drawn["squares"] if one[0] + 0.5 < half]
+    made = new_run(eva, within={"run": run["id"], "region": region}, k=2)
+    assert made["state"] == "done", made
+    assert made["records"] == sum(one[2] for one in inside)
+    assert made["path"] == [{"run": run["id"], "title": run["title"], "cluster": None}]
+    women = eva.get(path, params={"by": "sex=female"}).json()
+    assert [one[:3] for one in women["squares"]] == [one[:3] for one in drawn["squares"]]
+    assert eva.get(path, params={"by": "shoes"}).status_code == 422
+    told = eva.get(path, params={"view": "protected"}).json()
+    small = {tuple(one[:2]) for one in drawn["squares"] if one[2] < 11}
+    assert small
+    assert all(one[2] is None for one in told["squares"] if tuple(one[:2]) in small)
+    for bad in ({}, {"cluster": 1, "region": region}, {"region": region[:2]}):
+        body = {"data": run["data"], "within": {"run": run["id"], **bad}}
+        assert eva.post("/api/v1/runs", json=body).status_code == 422
+    eva.delete(f"/api/v1/runs/{made['id']}")
+
+
+def test_one_cluster_is_split_and_the_tree_of_a_choice_is_told(client, run):
+    eva, vera = client("eva"), client("vera")
+    assert eva.get(f"/api/v1/runs/{run['id']}/tree").json() is None
+    made = new_run(eva, parent=run["id"], split=[2, 2], rules=run["rules"])
+    assert made["state"] == "done", made
+    clusters = eva.get(f"/api/v1/runs/{made['id']}/profile").json()["clusters"]
+    assert [one["number"] for one in clusters] == [1, 2, 3, 4]
+    body = {"data": run["data"], "split": [1, 2]}
+    assert "say which run" in eva.post("/api/v1/runs", json=body).json()["error"]
+    chosen = new_run(eva, k="auto", rules={"having": ["428"]})
+    tree = eva.get(f"/api/v1/runs/{chosen['id']}/tree").json()
+    assert [len(level) for level in tree["levels"]] == list(range(1, len(tree["levels"]) + 1))
+    assert len(tree["splits"]) == len(tree["levels"]) - 1
+    eva.patch(f"/api/v1/runs/{chosen['id']}", json={"shared": True})
+    told = vera.get(f"/api/v1/runs/{chosen['id']}/tree").json()
+    groups = [group for level in told["levels"] for group in level]
+    assert all(one["share"] is None or one["share"] == round(one["share"], 2) for one in groups)
+    for one in (made, chosen):
+        eva.delete(f"/api/v1/runs/{one['id']}")
+
+
 def test_a_run_of_another_is_copied_by_exporters_alone(client, run):
     path = f"/api/v1/runs/{run['id']}"
     client("eva").patch(path, json={"shared": True})
@@ -355,6 +415,7 @@ def test_a_run_is_duplicated_renamed_and_deleted(client, run, app):
     renamed = eva.patch(f"/api/v1/runs/{copy['id']}", json={"title": "Copy"}).json()
     assert renamed["title"] == "Copy"
     assert eva.delete(f"/api/v1/runs/{copy['id']}").status_code == 204
+    app.state.store.remove_aside()
     assert not app.state.store.folder("runs", copy["id"]).exists()
     assert eva.get(f"/api/v1/runs/{run['id']}/profile").status_code == 200
 

@@ -29,6 +29,23 @@ def test_a_row_is_kept_changed_and_removed_with_its_folder(store):
     assert store.change("runs", row["id"], {}) is None
 
 
+def test_what_is_put_aside_is_gone_comes_back_to_its_owner_and_is_removed_later(store):
+    row, other = (store.add("runs", "ana", {"title": title}) for title in ("one", "two"))
+    for one in (row, other):
+        store.put_aside("runs", one["id"])
+    assert store.get("runs", row["id"]) is None
+    assert store.list("runs") == []
+    assert store.put_back("runs", row["id"], "bea") is None
+    assert store.put_back("runs", row["id"], "ana") == row
+    assert store.put_back("runs", row["id"], "ana") is None
+    store.remove_aside(60)
+    assert store.folder("runs", other["id"]).is_dir()
+    store.remove_aside()
+    assert not store.folder("runs", other["id"]).exists()
+    assert store.put_back("runs", other["id"], "ana") is None
+    assert store.list("runs") == [row]
+
+
 def test_the_latest_row_comes_first(store):
     keys = [store.add("data", "ana", {})["id"] for _ in range(3)]
     assert [row["id"] for row in store.list("data")] == keys[::-1]

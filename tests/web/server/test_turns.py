@@ -33,3 +33,14 @@ def test_who_takes_waits_until_there_is_something_and_stops_at_the_end():
     assert (taken, thread.is_alive()) == (["a1"], False)
     turns.put("ana", "a2")
     assert turns.get() is None
+
+
+def test_who_waits_sees_what_is_before():
+    turns = Turns()
+    for user, key in (("ana", "a1"), ("ana", "a2"), ("ana", "a3"), ("bea", "b1")):
+        turns.put(user, key)
+    assert turns.before("a1") == []
+    assert turns.before("b1") == ["a1"]
+    assert turns.before("a3") == ["a1", "b1", "a2"]
+    assert turns.before("gone") == []
+    assert [turns.get() for _ in range(4)] == ["a1", "b1", "a2", "a3"]

@@ -1,5 +1,7 @@
 """Downloads: each is a file of its kind, in full or protected, and without keys."""
 
+import zipfile
+
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -8,10 +10,12 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.runs.folder import load_profile
 from comorb.insight.runs.run import Request, run
 from comorb.records.datasets import tertiary
+from comorb.web.worker import downloads
 from comorb.web.worker.downloads import AGGREGATES, write
 from comorb.web.worker.messages import WriteDownload
 
 BEGINS = {"json": b"{", "html": b"<!doctype", "pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
+BEGINS |= dict.fromkeys(("zip", "pptx", "xlsx"), b"PK")
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +34,29 @@ def download(folder, tmp_path, name, least=11):
 @pytest.mark.parametrize("name", [name for name in AGGREGATES if not name.endswith(".csv")])
 def test_a_download_is_what_its_name_says(folder, tmp_path, name):
     assert download(folder, tmp_path, name).read_bytes().startswith(BEGINS[name.rpartition(".")[2]])
+
+
+@pytest.mark.parametrize("name", ["board.xlsx", "report.html"])
+def test_a_download_is_in_the_language_that_is_asked_for(folder, tmp_path, name):
+    path = tmp_path / name
+    task = WriteDownload(
+        str(folder), 11, str(path), name, "My title", "ca", "Hospital", "2026-01-31"
+    )
+    write(task)
+    if name == "report.html":
+        assert '<html lang="ca">' in path.read_text(encoding="utf-8")
+    else:
+        with zipfile.ZipFile(path) as archive:
+            sheet = archive.read("xl/worksheets/sheet2.xml").decode()
+        assert "Hospital · 31 de gener de 2026" in sheet
+        assert "Confiança" in sheet
+
+
+def test_without_their_extra_slides_are_not_offered(monkeypatch):
+    assert "board.pptx" in downloads.offered()
+    monkeypatch.setattr(downloads, "find_spec", lambda name: None)
+    assert "board.pptx" not in downloads.offered()
+    assert "board.zip" in downloads.offered()
 
 
 def test_the_model_is_the_one_of_the_run(folder, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -27,6 +27,7 @@ class Assignment:
     entropy: Floats  # −Σ p log p / log k: 0 for a sure record, 1 for one that could be anywhere
     soft: Floats  # (k,): the summed, weighted probabilities of each cluster
     table: Floats  # (k, k): the tempered ones of each cluster (down) over the records of each label
+    second: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the next most probable
 
     def every(self, step: int, first: int = 0) -> Assignment:
         """Return the assignment of each ``step``-th record; ``soft`` shrinks in proportion."""
@@ -38,6 +39,7 @@ class Assignment:
             self.entropy[chosen],
             self.soft / step,
             self.table / step,
+            self.second[chosen],
         )
 
 
@@ -96,6 +98,7 @@ def joined(parts: Sequence[Assignment]) -> Assignment:
         np.concatenate([part.entropy for part in parts]),
         np.sum([part.soft for part in parts], axis=0),
         np.sum([part.table for part in parts], axis=0),
+        np.concatenate([part.second for part in parts]),
     )
 
 
@@ -105,10 +108,18 @@ def _judge(posterior: Floats, cooler: Floats, weights: Floats) -> Assignment:
     labels = posterior.argmax(axis=1)
     top = cooler[np.arange(n), labels]
     second = np.partition(cooler, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
+    others = cooler.copy()
+    others[np.arange(n), labels] = -1 if k > 1 else 0
     entropy = -np.sum(cooler * np.log(np.maximum(cooler, 1e-300)), axis=1)
     mass = weights if weights.size else np.ones(n)
     table = (cooler * mass[:, None]).T @ np.equal.outer(labels, np.arange(k))
     margin = np.maximum(top - second, 0)
     return Assignment(
-        labels, top, margin, entropy / max(np.log(k), 1e-300), posterior.T @ mass, table
+        labels,
+        top,
+        margin,
+        entropy / max(np.log(k), 1e-300),
+        posterior.T @ mass,
+        table,
+        others.argmax(axis=1),
     )

@@ -15,6 +15,7 @@ from comorb.model.agreement import adjusted_rand
 from comorb.model.arrays import Floats, Ints, Keys
 
 Matches = tuple[tuple[int, int], ...]
+WORDS = ((0.85, "very good"), (0.7, "good"), (0.55, "fair"), (0.0, "poor"))  # from which likeness
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,7 @@ class Comparison:
     differences: Floats  # (pairs, codes): prevalence in the second less the first; NaN is hidden
     flows: Floats | None = None  # (k_a, k_b): records of each cluster in each of the second; or NaN
     ari: float | None = None  # adjusted Rand index: 1 for the same clusters, 0 for chance
+    likeness: tuple[float, ...] = ()  # of each pair: how much of their codes is the same, 0 to 1
 
 
 def compare(
@@ -59,7 +61,30 @@ def compare(
             np.add.at(cells, (first, second), keys)
             flows, ari = protected_counts(flows, cells, least), round(ari, 2)
     differences = [two.prevalence[b][right] - one.prevalence[a][left] for a, b in pairs]
-    return Comparison(pairs, codes, np.array(differences), flows, ari)
+    ours, theirs = _prevalences(one)[:, left], _prevalences(two)[:, right]
+    alike = tuple(likeness(ours[a], theirs[b]) for a, b in pairs)
+    return Comparison(pairs, codes, np.array(differences), flows, ari, alike)
+
+
+def likeness(one: Floats, two: Floats) -> float:
+    """Return Σ min(p, q) / Σ max(p, q) of two profiles: 1 for the same, 0 for nothing in common.
+
+    Clusters of one run are up to 0.5 alike, the same cluster in other patients mostly above 0.8.
+
+    >>> likeness(np.array([0.5, 0.2]), np.array([0.5, 0.0]))
+    0.71
+    """
+    whole = float(np.maximum(one, two).sum())
+    return round(float(np.minimum(one, two).sum()) / whole, 2) if whole else 1.0
+
+
+def how_good(alike: float) -> str:
+    """Return a likeness as a word.
+
+    >>> how_good(0.9), how_good(0.3)
+    ('very good', 'poor')
+    """
+    return next(word for least, word in WORDS if alike >= least)
 
 
 def match(one: Profile, two: Profile) -> Matches:
@@ -69,11 +94,13 @@ def match(one: Profile, two: Profile) -> Matches:
     counts as that of the code over all records.
     """
     _, left, right = _shared(one, two)
-    ours, theirs = (
-        np.nan_to_num(np.where(np.isnan(run.prevalence), run.overall, run.prevalence))
-        for run in (one, two)
-    )
+    ours, theirs = _prevalences(one), _prevalences(two)
     return _hungarian(-hellinger(ours[:, left], theirs[:, right]))
+
+
+def _prevalences(run: Profile) -> Floats:
+    """Return prevalences in which those that aren't told are as over all records."""
+    return np.nan_to_num(np.where(np.isnan(run.prevalence), run.overall, run.prevalence))
 
 
 def hellinger(one: Floats, two: Floats) -> Floats:

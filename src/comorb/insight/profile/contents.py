@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -52,6 +52,9 @@ class Cluster:
     stability: float | None = None  # mean Jaccard overlap with the same cluster in other subsets
     length: float | None = None  # the mean number of codes in a record
     of_length: float | None = None  # how much of what sets it apart is that number, from 0 to 1
+    note: str = field(default="", kw_only=True)  # what people wrote of it
+    owner: str = field(default="", kw_only=True)  # who looks after its patients
+    pathway: str = field(default="", kw_only=True)  # the way of care that they follow
 
 
 @dataclass(frozen=True)

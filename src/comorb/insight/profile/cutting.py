@@ -68,18 +68,18 @@ class Cut:
     ordered: bool  # whether they have an order, so that a trend can be tested
 
 
-def cut(table: pa.Table, by: By, records: Ints | None = None) -> Cut:
+def cut(table: pa.Table, by: By, most: int = MOST, records: Ints | None = None) -> Cut:
     """Return the slices of records by one of their covariates; what can't be is an InputError.
 
     ``records`` are how many each row of the table stands for; one, where nothing is said.
     """
     column = table[_column(table.column_names, by)]
     if by.name in TIMES and by.name not in table.column_names:
-        made = _times(column, by)
+        made = _times(column, by, most)
     elif _is_number(column.type):
         made = _numbers(pc.cast(column, pa.float64()).to_numpy().astype(np.float64), by, records)
     else:
-        made = _texts(column, by)
+        made = _texts(column, by, most)
     held = np.unique(made.places[made.places >= 0])
     if held.size < 2:
         said = "has the same value in all records" if held.size else "holds no value"
@@ -142,7 +142,7 @@ def _column(names: Sequence[str], by: By) -> str:
     return found
 
 
-def _times(column: pa.ChunkedArray, by: By) -> Cut:
+def _times(column: pa.ChunkedArray, by: By, most: int) -> Cut:
     if not pa.types.is_temporal(column.type):
         raise InputError(
             f"expected dates to slice by {by.name}, but the column 'date' holds none that can be "
@@ -153,7 +153,7 @@ def _times(column: pa.ChunkedArray, by: By) -> Cut:
     within = pc.subtract(parts, 1) if by.name != "year" else 0
     numbers = pc.fill_null(pc.add(pc.multiply(years, step), within), -1).to_numpy()
     different = np.unique(numbers[numbers >= 0])
-    _check_number(by, different.size)
+    _check_number(by, different.size, most)
     names = {"year": "{0}", "quarter": "{0} Q{1}", "month": "{0}-{1:02}"}[by.name]
     places = np.where(numbers < 0, -1, np.searchsorted(different, numbers))
     return Cut(
@@ -197,23 +197,23 @@ def _bands(cuts: Sequence[float], whole: bool) -> tuple[str, ...]:
     return (f"≤ {cuts[0] - 1:g}", *between, f"≥ {cuts[-1]:g}")
 
 
-def _texts(column: pa.ChunkedArray, by: By) -> Cut:
+def _texts(column: pa.ChunkedArray, by: By, most: int) -> Cut:
     if by.cuts or by.quantiles:
         raise InputError(
             f"expected numbers to cut, but {by.name!r} holds texts; leave the cut points out"
         )
     texts = pc.cast(column, pa.string())
     kinds = sorted(pc.unique(texts.drop_null()).to_pylist())
-    _check_number(by, len(kinds))
+    _check_number(by, len(kinds), most)
     found = pc.index_in(texts, pa.array(kinds, pa.string()))
     places = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     return Cut(str(by), places, tuple(kinds), False)
 
 
-def _check_number(by: By, number: int) -> None:
-    if number > MOST:
+def _check_number(by: By, number: int, most: int) -> None:
+    if number > most:
         raise InputError(
-            f"expected at most {MOST} slices, but {by.name!r} has {number:,} different values; "
+            f"expected at most {most} slices, but {by.name!r} has {number:,} different values; "
             "give cut points, a coarser time or another column"
         )
 

@@ -1,4 +1,4 @@
-"""Further parts of a profile as plain values and back: burden, slices and rules, and their keys."""
+"""Further parts of a profile as plain values and back: burden, slices, rules, grey zone, keys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from comorb.insight.profile.burden import Burden, BurdenCells
+from comorb.insight.profile.grey import GreyCells, GreyZone
 from comorb.insight.profile.rules import Condition, RuleCells, RuleList
 from comorb.insight.profile.slices import SliceCells, Slices
 from comorb.model.arrays import Floats
@@ -16,36 +17,39 @@ from comorb.model.arrays import Floats
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
-Keyed = TypeVar("Keyed", BurdenCells, SliceCells, RuleCells)
+Keyed = TypeVar("Keyed", BurdenCells, SliceCells, RuleCells, GreyCells)
 _BURDEN = tuple(field.name for field in fields(BurdenCells))
 _RULES = tuple(field.name for field in fields(RuleCells))
 
 
 def plain_parts(profile: Profile) -> dict[str, Any]:
-    """Return burden, slices and rules for JSON; a number that isn't told is null."""
+    """Return burden, slices, rules and grey zone for JSON; a number that isn't told is null."""
     return {
-        "burden": None if profile.burden is None else _plain(profile.burden),
-        "slices": [_plain(one) for one in profile.slices],
-        "rules": [_plain(one) for one in profile.rules],
+        "burden": None if profile.burden is None else plain_part(profile.burden),
+        "slices": [plain_part(one) for one in profile.slices],
+        "rules": [plain_part(one) for one in profile.rules],
+        "grey": None if profile.grey is None else plain_part(profile.grey),
     }
 
 
 def read_parts(plain: dict[str, Any], k: int, d: int) -> dict[str, Any]:
     """Return the parts that `plain_parts` made plain; profiles of earlier versions have none."""
-    burden = plain.get("burden")
+    burden, grey = plain.get("burden"), plain.get("grey")
     return {
         "burden": None if burden is None else _burden(burden, k + 1),
         "slices": tuple(_slices(one, k) for one in plain.get("slices", ())),
         "rules": tuple(_rules(one, d) for one in plain.get("rules", ())),
+        "grey": None if grey is None else _grey(grey, k),
     }
 
 
 def plain_keys(profile: Profile) -> dict[str, Any]:
     """Return the keys of these parts as plain values, for the document of keys."""
-    parts: dict[str, list[BurdenCells | SliceCells | RuleCells | None]] = {
+    parts: dict[str, list[BurdenCells | SliceCells | RuleCells | GreyCells | None]] = {
         "burden": [] if profile.burden is None else [profile.burden.cells],
         "slices": [one.cells for one in profile.slices],
         "rules": [one.cells for one in profile.rules],
+        "grey": [] if profile.grey is None else [profile.grey.cells],
     }
     return {
         name: [_packed(cells) for cells in some if cells is not None]
@@ -71,7 +75,11 @@ def with_keys(profile: Profile, plain: dict[str, Any]) -> Profile:
             replace(one, cells=_unpacked(RuleCells, cells, dict.fromkeys(_RULES, (1,))))
             for one, cells in zip(rules, plain["rules"], strict=True)
         )
-    return replace(profile, burden=burden, slices=slices, rules=rules)
+    grey = profile.grey
+    if grey is not None and plain.get("grey"):
+        shapes = {name: getattr(grey, name).shape for name in vars(grey) if name != "cells"}
+        grey = replace(grey, cells=_unpacked(GreyCells, plain["grey"][0], shapes))
+    return replace(profile, burden=burden, slices=slices, rules=rules, grey=grey)
 
 
 def _of_slices(slices: Slices, plain: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -81,7 +89,8 @@ def _of_slices(slices: Slices, plain: dict[str, Any]) -> dict[str, tuple[int, ..
     return {"counts": (s, width), **strata, "strata_share": (s, g, width - 1), "mix": (g,)}
 
 
-def _plain(part: Burden | Slices | RuleList) -> dict[str, Any]:
+def plain_part(part: Burden | Slices | RuleList | GreyZone) -> dict[str, Any]:
+    """Return one part for JSON, without its keys; a number that isn't told is null."""
     made: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
@@ -162,7 +171,13 @@ def _rules(plain: dict[str, Any], d: int) -> RuleList:
     return RuleList(conditions, bool(plain["otherwise"]), *figures)
 
 
-def _packed(cells: BurdenCells | SliceCells | RuleCells) -> dict[str, Any]:
+def _grey(plain: dict[str, Any], k: int) -> GreyZone:
+    return GreyZone(
+        _array(plain, "members", k), _array(plain, "doubtful", k), _array(plain, "between", k, k)
+    )
+
+
+def _packed(cells: BurdenCells | SliceCells | RuleCells | GreyCells) -> dict[str, Any]:
     """Return arrays with their shapes, keys as base64 of their bytes."""
     return {
         name: {"shape": values.shape}

@@ -21,6 +21,7 @@ from comorb.insight.profile.contents import (
 )
 from comorb.insight.profile.explain import Explanation, explain
 from comorb.insight.profile.feature_models import full_model, given_values, told_model
+from comorb.insight.profile.grey import GreyZone
 from comorb.insight.profile.intervals import wilson
 from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
@@ -84,6 +85,8 @@ class Profile(Told):
         Shares of the clusters by age, sex, site and time.
     rules : tuple of RuleList
         A short list of rules for each cluster.
+    grey : GreyZone, optional
+        The records that are in doubt, and between which clusters.
     """
 
     source: Provenance
@@ -110,6 +113,7 @@ class Profile(Told):
     burden: Burden | None = None
     slices: tuple[Slices, ...] = ()
     rules: tuple[RuleList, ...] = ()
+    grey: GreyZone | None = None
 
     def __repr__(self) -> str:
         """Say how large the profile is, and nothing about patients."""
@@ -245,6 +249,25 @@ class Profile(Told):
             for place, cluster in enumerate(self.clusters)
         )
         return replace(self, clusters=clusters)
+
+    def noted(self, notes: Mapping[int, Mapping[str, str]]) -> Profile:
+        """Return the profile with what people wrote of some clusters, counted from 0.
+
+        A note may have a ``note``, an ``owner`` and a ``pathway``; an empty one is taken off.
+        """
+        wrong = [place for place in notes if not 0 <= place < self.k]
+        if wrong or not all(set(one) <= {"note", "owner", "pathway"} for one in notes.values()):
+            raise InputError(
+                f"expected a note, an owner or a pathway for clusters from 0 to {self.k - 1}"
+            )
+        clusters = []
+        for place, cluster in enumerate(self.clusters):
+            own = notes.get(place, {})
+            note, owner, pathway = (
+                own.get(key, getattr(cluster, key)).strip() for key in ("note", "owner", "pathway")
+            )
+            clusters.append(replace(cluster, note=note, owner=owner, pathway=pathway))
+        return replace(self, clusters=tuple(clusters))
 
     def with_stability(self, stability: Sequence[float]) -> Profile:
         """Return the profile with the stability of each cluster filled in."""

@@ -16,6 +16,7 @@ from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.contents import Caveats, Cluster, Heatmap, Outcome, Provenance
 from comorb.insight.profile.corrected import classification_of, classification_rows
 from comorb.insight.profile.gathering import Gathering, gathered
+from comorb.insight.profile.grey import grey_zone
 from comorb.insight.profile.intervals import effective, nine_digits
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.labels import label
@@ -111,10 +112,11 @@ def _check(model: Mixture, cohort: Cohort) -> Check:
 def _used(
     made: Profile, gathering: Gathering, cohort: Cohort, assigned: Assignment, keys: Keys | None
 ) -> Profile:
-    """Return the profile with burden, slices and rules."""
+    """Return the profile with burden, slices, rules and the grey zone."""
     burden, slices = gathering.burden(cohort.ledger.notes), gathering.slices()
     rules = learn_rules(cohort, assigned, made.k, keys)
-    return replace(made, burden=burden, slices=slices, rules=rules)
+    grey = grey_zone(assigned, made.k, keys)
+    return replace(made, burden=burden, slices=slices, rules=rules, grey=grey)
 
 
 def _checked(

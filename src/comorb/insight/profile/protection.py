@@ -24,6 +24,7 @@ from comorb.insight.profile.contents import (
     Pair,
     Provenance,
 )
+from comorb.insight.profile.grey import protect_grey
 from comorb.insight.profile.noise import changed, digits, parts_of, protected_counts, shares_of
 from comorb.insight.profile.protected_outcomes import protect_corrected, protect_outcome
 from comorb.insight.profile.protected_parts import (
@@ -96,6 +97,7 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
         burden=None if full.burden is None else protect_burden(full.burden, least),
         slices=tuple(protect_slices(one, least) for one in full.slices),
         rules=tuple(protect_rules(one, least) for one in full.rules),
+        grey=None if full.grey is None else protect_grey(full.grey, least),
         **_texts(full, least),
     )
 
@@ -160,7 +162,8 @@ def _feature(full: FeatureProfile, sizes: Floats, told: Floats, least: int) -> F
 def _cluster(cluster: Cluster, told: float, of_all: float) -> Cluster:
     """Return a cluster with sizes from its protected count, and what is measured in few digits."""
     if np.isnan(told):
-        return Cluster(cluster.number, f"Cluster {cluster.number}", *[None] * 8)
+        hidden = Cluster(cluster.number, f"Cluster {cluster.number}", *[None] * 8)
+        return replace(hidden, owner=cluster.owner, pathway=cluster.pathway, note=cluster.note)
     ratio = told / max(cluster.size or 0, 1)
 
     def share(value: float | None, places: int) -> float | None:

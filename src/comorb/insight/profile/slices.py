@@ -51,7 +51,7 @@ class Slices:
     cells: SliceCells | None = None
 
 
-def slice_records(
+def slice_records(  # noqa: PLR0913 - what goes with the data is given by name
     table: pa.Table,
     labels: Ints,
     k: int,
@@ -60,15 +60,16 @@ def slice_records(
     weights: Floats | None = None,
     keys: Keys | None = None,
     records: Ints | None = None,
+    cuts: Cut | None = None,
 ) -> Slices:
     """Return the shares of clusters within slices, with intervals, a test and standardised shares.
 
     The test is Cochran and Armitage's of a trend where slices have an order, and else χ² of equal
     shares, both with Kish's effective numbers. Shares are standardised directly, to the mix of age
     and sex of all records. ``records`` are how many each row stands for, where it isn't one; then
-    there are no weights.
+    there are no weights. ``cuts`` are slices that were cut already.
     """
-    cuts = cut(table, by, records)
+    cuts = cuts or cut(table, by, records=records)
     n = np.ones(labels.size) if records is None else records.astype(np.float64)
     w = n if weights is None else weights
     s = len(cuts.labels)
@@ -237,7 +238,7 @@ def default_cuts(table: pa.Table, names: Sequence[By], records: Ints | None = No
     made = []
     for by in names:
         try:
-            cut(table, by, records)
+            cut(table, by, records=records)
         except InputError:
             continue
         made.append(by)

@@ -1,4 +1,4 @@
-"""By hand: clusters that a person holds to be one made one, a record moved to another cluster.
+"""By hand: clusters made one, one made several, a record moved to another cluster.
 
 The model as it was fitted goes along in each new folder, and so do the moves, so that either can
 be done again and again.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,14 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comorb.errors import InputError, RecordsError
+from comorb.errors import ComorbWarning, InputError, RecordsError
 from comorb.insight.profile.assignment import Assignment, assign
 from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.runs.folder import RunFolder, load_profile
-from comorb.insight.runs.lineage import kept_names
+from comorb.insight.runs.lineage import kept_names, kept_notes
 from comorb.insight.runs.scoring import assignment_rows, temperature_of
+from comorb.model.arrays import Floats
+from comorb.model.estimator import BernoulliMixture
 from comorb.model.mixture import Mixture
 from comorb.model.traits import by_parameters
 from comorb.records.cohort import Cohort
@@ -62,7 +65,7 @@ class Revision:
             run=fitted.run | {"reason": reason},
         )
         made = self._profile(model, assigned, earlier, reason)
-        made = made.renamed(kept_names(made, [earlier]))
+        made = made.renamed(kept_names(made, [earlier])).noted(kept_notes(made, [earlier]))
         self._write(replace(model, clusters=made.cluster_names), assigned, made, {}, directory)
         return made, groups
 
@@ -80,7 +83,50 @@ class Revision:
         assigned = replace(assigned, labels=labels)
         made = self._profile(model, assigned, earlier, earlier.source.reason)
         made = made.renamed(dict(enumerate(earlier.cluster_names)))
+        made = made.noted(kept_notes(made, [earlier]))
         self._write(model, assigned, made, moves, directory)
+        return made
+
+    def split(self, number: int, k: int, directory: str | Path) -> Profile:
+        """Write the run in which one cluster, by its number, is k clusters and the others stay.
+
+        The k are found among its records alone, and share its weight; the largest keeps its number.
+        A record of another cluster goes to one of them only where that fits it better now.
+        """
+        if self.groups or moved_records(self.before):
+            raise InputError("this run was changed by hand; split the run that it goes on from")
+        earlier, model = load_profile(self.before.path), load_model(self.before.model)
+        place, tau = earlier.place_of(number), temperature_of(model)
+        labels = assign(model.mixture, self.cohort, temperature=tau).labels
+        ids = self.cohort.ids.filter(pa.array(labels == place))
+        inside = self.cohort.among(ids, f"inside cluster {number}")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = BernoulliMixture(k).fit_blocks(inside.blocks(model.mixture.variables)).mixture_
+        if any(issubclass(one.category, ComorbWarning) for one in caught):
+            raise InputError(
+                f"cluster {number} doesn't hold {k} groups that differ; ask for fewer, or split "
+                "another cluster"
+            )
+        numbers = [*earlier.numbers, *range(max(earlier.numbers) + 1, max(earlier.numbers) + k)]
+        columns = [model.codes.index(code) for code in inside.codes]
+        mixture = refined(model.mixture, place, found, columns)
+        assigned = assign(mixture, self.cohort, temperature=tau)
+        reason = f"{mixture.n_components}, after cluster {number} was split by hand"
+        model = replace(
+            model,
+            mixture=mixture,
+            clusters=("",) * len(numbers),
+            numbers=tuple(numbers),
+            run=model.run | {"reason": reason},
+        )
+        made = self._profile(model, assigned, earlier, reason)
+        kept = {at: name for at, name in kept_names(made, [earlier]).items() if at != place}
+        made = made.renamed(kept)
+        with RunFolder.write(directory, force=True) as folder:
+            folder.save_assignments([assignment_rows(self.cohort.ids, assigned, model.numbers)])
+            save_model(replace(model, clusters=made.cluster_names), folder.model)
+            folder.save_profile(made)
         return made
 
     @property
@@ -149,6 +195,26 @@ def merged(mixture: Mixture, groups: Sequence[int]) -> Mixture:
     ]
     beside = np.hstack([np.empty((len(numbers), 0)), *parameters])
     return Mixture(weights / weights.sum(), means, mixture.variables, beside)
+
+
+def refined(mixture: Mixture, place: int, found: Mixture, columns: Sequence[int]) -> Mixture:
+    """Return the mixture in which one cluster is several: the largest there, the others at the end.
+
+    They have its weight together, and its means of codes that are not among their ``columns``; the
+    other clusters stay.
+    """
+    own = found.at(np.argsort(-found.weights, kind="stable"))
+    means = np.tile(mixture.means[place], (own.n_components, 1))
+    means[:, columns] = own.means
+
+    def put(whole: Floats, parts: Floats) -> Floats:
+        joined = np.concatenate([whole, parts[1:]])
+        joined[place] = parts[0]
+        return joined
+
+    weights = put(mixture.weights, mixture.weights[place] * own.weights)
+    beside = put(mixture.parameters, own.parameters)
+    return Mixture(weights, put(mixture.means, means), mixture.variables, beside)
 
 
 def moved_records(folder: RunFolder) -> dict[str, int]:

@@ -15,6 +15,7 @@ from comorb.errors import StorageError
 from comorb.insight.profile import cells
 from comorb.insight.profile.corrected import outcome_rows
 from comorb.insight.profile.profile import Profile
+from comorb.insight.views.board import Board
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
 from comorb.records.export import export, without_apostrophes
@@ -41,6 +42,7 @@ class RunFolder:
         self.assignments = self.path / "assignments.csv"  # the cluster of each record
         self.profile = self.path / PROFILE
         self.keys = self.path / KEYS  # what protecting the profile takes
+        self.tree = self.path / "tree.json"  # how groups split, where their number was chosen
         self.report = self.path / "report.html"
         self.outcomes = self.path / "outcomes.csv"  # corrected outcomes, naive ones beside them
 
@@ -131,17 +133,18 @@ def rename(directory: str | Path, names: Mapping[int, str]) -> Profile:
     return profile
 
 
-def write_report(run: str | Path, path: str | Path, min_cell: int = 0, force: bool = False) -> None:
-    """Write the report of a saved run to an HTML or PDF file, protected with a ``min_cell``."""
-    storage.check_file(Path(path), (".html", ".pdf"), force)
-    profile = load_profile(run)
-    save_report(profile.protected(min_cell) if min_cell else profile, Path(path))
+def annotate(directory: str | Path, notes: Mapping[int, Mapping[str, str]]) -> Profile:
+    """Write what people noted of clusters of a saved run, by their numbers, into its profile."""
+    profile = load_profile(directory)
+    profile = profile.noted({profile.place_of(number): one for number, one in notes.items()})
+    RunFolder(directory).save_profile(profile)
+    return profile
 
 
-def save_report(profile: Profile, path: Path) -> None:
+def save_report(board: Board, path: Path) -> None:
     """Write the report of a profile to an HTML or PDF file."""
     if path.suffix.lower() == ".pdf":
         with storage.write_whole(path) as file:
-            report_pdf(profile, file)
+            report_pdf(board, file)
     else:
-        storage.write_text(report(profile), path)
+        storage.write_text(report(board.given, language=board.words.language), path)

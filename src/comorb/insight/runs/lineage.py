@@ -46,6 +46,20 @@ def arrange(
     return mixture.at(order), tuple(sorted(chosen))
 
 
+def kept_notes(profile: Profile, earlier: Sequence[Profile]) -> dict[int, dict[str, str]]:
+    """Return what people noted of clusters of earlier runs that go on in this."""
+    given: dict[int, dict[str, str]] = {}
+    for run in earlier:
+        for one in run.clusters:
+            own = {"note": one.note, "owner": one.owner, "pathway": one.pathway}
+            given.setdefault(one.number, own)
+    return {
+        place: own
+        for place, number in enumerate(profile.numbers)
+        if any((own := given.get(number, {})).values())
+    }
+
+
 def kept_names(profile: Profile, earlier: Sequence[Profile]) -> dict[int, str]:
     """Return the names that people gave to clusters of earlier runs and that go on in this."""
     given: dict[int, str | None] = {}

@@ -17,10 +17,11 @@ GAINS_SEEN = 6  # gains that the time left is told from
 
 @dataclass(frozen=True)
 class Progress:
-    """The stage that a run is in, and what it is doing there, in words."""
+    """The stage that a run is in, what it is doing there, in words, and the seconds left."""
 
     stage: Stage
     text: str
+    left: float | None = None  # seconds until the clusters are found, where that can be told
 
 
 Tell = Callable[[Progress], None]
@@ -55,7 +56,9 @@ class Pace:
 
     def begin(self, number: int) -> None:
         """Tell that a pass begins."""
-        self._tell(Progress("finding", f"Pass {number} over the records{self._left()}"))
+        left = self._left()
+        told = "" if left is None else f"; about {_words(left)} left"
+        self._tell(Progress("finding", f"Pass {number} over the records{told}", left))
 
     def gained(self, _: int, objective: float) -> None:
         """Hear what the objective, per record, is after a pass of EM."""
@@ -66,13 +69,16 @@ class Pace:
             self._gains.append(objective - self._objective)
         self._at, self._objective = now, objective
 
-    def _left(self) -> str:
+    def _left(self) -> float | None:
         if len(self._gains) < 3:
-            return ""
+            return None
         logs = np.log(self._gains)
         slope = float(np.polyfit(np.arange(logs.size), logs, 1)[0])
         if slope >= 0:
-            return ""
+            return None
         passes = ceil(max((log(self._limit) - float(logs[-1])) / slope, 0.0)) + 1
-        seconds = passes * max(self._seconds)
-        return f"; about {f'{seconds:.0f} s' if seconds < 100 else f'{seconds / 60:.0f} min'} left"
+        return passes * max(self._seconds)
+
+
+def _words(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

@@ -5,6 +5,7 @@ The command line, the explorer and a notebook differ in how they show progress a
 
 from __future__ import annotations
 
+import json
 import shlex
 import warnings
 from collections.abc import Mapping, Sequence
@@ -27,10 +28,11 @@ from comorb.insight.runs.assigning import Assigning
 from comorb.insight.runs.cohorts import JOURNAL, AnyCohort, open_cohort, workshop
 from comorb.insight.runs.drift import density_facts
 from comorb.insight.runs.folder import RunFolder
-from comorb.insight.runs.lineage import arrange, kept_names
+from comorb.insight.runs.lineage import arrange, kept_names, kept_notes
 from comorb.insight.runs.progress import Pace, Progress, Tell, silent
 from comorb.insight.runs.scoring import Scorer
 from comorb.insight.runs.stability import Stability, stability
+from comorb.insight.runs.tree import tree_document
 from comorb.model.choose import Choice, choose
 from comorb.model.em import Stopping
 from comorb.model.estimator import BernoulliMixture
@@ -38,7 +40,7 @@ from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
-from comorb.storage import SavedModel, check_folder, save_model
+from comorb.storage import SavedModel, check_folder, save_model, write_text
 
 DESCRIBED = 500_000  # records of a file that the profile is made of, at most
 
@@ -133,6 +135,9 @@ def run(
         digest = made.source.digest if step == 1 else cohort.digest()
         save_model(_saved(cohort, clusters, made, request, digest), folder.model)
         folder.save_profile(made, request.protected)
+        if clusters.choice is not None:
+            grown = tree_document(clusters.choice, cohort.codes, cohort.names, cohort.system)
+            write_text(json.dumps(grown, ensure_ascii=False), folder.tree)
     return made
 
 
@@ -237,7 +242,8 @@ def make_profile(
         secret=secret,
         gathering=gathering,
     )
-    return made.renamed(kept_names(made, request.earlier)), measured
+    made = made.renamed(kept_names(made, request.earlier))
+    return made.noted(kept_notes(made, request.earlier)), measured
 
 
 def _secret(request: Request) -> tuple[bytes | None, tuple[str, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,37 @@ def splits(choice: Choice, codes: Sequence[str], names: Sequence[str], system: s
         for merge in sorted(choice.tree, key=lambda merge: merge.left)
         if {merge.left, merge.left + 1} <= set(named)
     ]
+
+
+def tree_document(
+    choice: Choice, codes: Sequence[str], names: Sequence[str], system: str
+) -> dict[str, Any]:
+    """Return the tree as plain values: the groups of each level, and which of them splits how.
+
+    ``finer`` is the number with the most evidence, which may come out less reliably.
+    """
+    labels = [label(code, name, system) for code, name in zip(codes, names, strict=True)]
+    last = 1
+    while last + 1 in choice.models:
+        last += 1
+    models = {k: choice.models[k] for k in range(1, last + 1) if k in choice.models}
+    named = {k: _names(model, codes, labels, system) for k, model in models.items()}
+    return {
+        "best": choice.best,
+        "finer": max((row.evidence, row.k) for row in choice.rows)[1],
+        "levels": [
+            [
+                {"name": name, "share": round(share, 4)}
+                for name, share in zip(named[k], model.weights.tolist(), strict=True)
+            ]
+            for k, model in models.items()
+        ],
+        "splits": [
+            {"first": merge.first, "second": merge.second, "reliably": merge.splits_reliably}
+            for merge in sorted(choice.tree, key=lambda merge: merge.left)
+            if merge.left < last
+        ],
+    }
 
 
 def _names(

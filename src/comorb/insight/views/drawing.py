@@ -12,6 +12,7 @@ import numpy as np
 from comorb.insight.profile.contents import Cluster
 from comorb.insight.profile.labels import shorten
 from comorb.insight.views.palette import palette
+from comorb.insight.views.words import ENGLISH, Words
 from comorb.model.arrays import Floats, Mask
 from comorb.storage import write_whole
 
@@ -109,12 +110,10 @@ def density(rows: Mask, lines: int) -> Floats:
     return np.asarray(np.diff(heaped[edges], axis=0) / np.maximum(np.diff(edges), 1)[:, None])
 
 
-def percent(ax: Axes, end: float) -> None:
+def percent(ax: Axes, end: float, words: Words = ENGLISH) -> None:
     """Make the lower axis one of shares, from 0 to a little beyond the end."""
-    from matplotlib.ticker import PercentFormatter
-
     ax.set_xlim(0, min(1.04 * end, 1.2))
-    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    ax.xaxis.set_major_formatter(lambda share, _: words.percent(share))
     ax.grid(axis="x", color=palette()["line"], lw=0.6)
     ax.set_axisbelow(True)
 

@@ -10,14 +10,14 @@ from functools import lru_cache
 from importlib import resources
 
 from comorb.insight.profile.profile import Profile
-from comorb.insight.views.texts import page_texts
+from comorb.insight.views.diagnoses import translated
+from comorb.insight.views.texts import check_language, page_texts
 
-LANGUAGE = "en"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function |const )", re.MULTILINE)
 
 
-def report(profile: Profile, profile_json: str | None = None) -> str:
+def report(profile: Profile, profile_json: str | None = None, language: str = "en") -> str:
     """Return a profile as one self-contained HTML file.
 
     Parameters
@@ -26,24 +26,34 @@ def report(profile: Profile, profile_json: str | None = None) -> str:
         The clusters; a protected profile where counts of few must not be seen.
     profile_json : str, optional
         What ``profile.to_json()`` returns, where it was made already.
+    language : str, default="en"
+        The language of texts, numbers and common diagnoses: en, es or ca.
 
     Returns
     -------
     str
         The same page as the explorer's, with style, script and profile inside.
     """
-    texts = page_texts(LANGUAGE)
+    check_language(language)
+    texts = page_texts(language)
+    if language != "en":
+        profile, profile_json = translated(profile, language), None
     parts = {
-        "language": LANGUAGE,
+        "language": language,
         "title": html.escape(profile.source.title),
         "noscript": html.escape(texts["noscript"]),
         "style": asset("style.css"),
-        "texts": _embedded(json.dumps({LANGUAGE: texts}, ensure_ascii=False)),
+        "texts": _embedded(json.dumps({"en": _said(), language: texts}, ensure_ascii=False)),
         "palette": _embedded(asset("palette.json")),
         "profile": _embedded(profile_json or profile.to_json()),
         "script": script(),
     }
     return re.sub(r"\[\[(\w+)\]\]", lambda mark: parts[mark[1]], asset("template.html"))
+
+
+def _said() -> dict[str, str]:
+    """Return what profiles say in English, by which the page finds it in another language."""
+    return {key: text for key, text in page_texts("en").items() if key.startswith("said.")}
 
 
 @lru_cache(maxsize=1)

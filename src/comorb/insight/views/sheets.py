@@ -16,7 +16,12 @@ from comorb.storage import check_file, write_whole
 Cell = str | float | int | None
 Sheet = Mapping[str, Sequence[Cell]]  # columns of one length
 
-_DAY = (1980, 1, 1, 0, 0, 0)  # of the files in a workbook: the same figures are the same bytes
+
+class Share(float):
+    """A share, which a workbook shows in percent."""
+
+
+DAY = (1980, 1, 1, 0, 0, 0)  # of the files in a workbook: the same figures are the same bytes
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _TEX = {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}
 _TEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
@@ -67,8 +72,12 @@ def _plain(cell: Cell) -> Cell:
     return "" if cell is None else cell
 
 
-def _workbook(sheets: Mapping[str, Sheet]) -> bytes:
-    """Return an .xlsx file: Office Open XML with one worksheet for each sheet."""
+def workbook(sheets: Mapping[str, Sheet], head: str = "", foot: str = "") -> bytes:
+    """Return an .xlsx file: Office Open XML with one worksheet for each sheet.
+
+    Each has its columns as wide as they need, its first row in bold and always in sight, and in
+    print a head and a foot, in which &P is the page and &N how many there are.
+    """
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     docs = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006"
@@ -82,6 +91,7 @@ def _workbook(sheets: Mapping[str, Sheet]) -> bytes:
         f'<Relationship Id="rId{at}" Type="{docs}/worksheet" Target="worksheets/sheet{at}.xml"/>'
         for at in numbers
     )
+    links += f'<Relationship Id="rId0" Type="{docs}/styles" Target="styles.xml"/>'
     overrides = "".join(
         f'<Override PartName="/xl/worksheets/sheet{at}.xml" ContentType="{kind}.worksheet+xml"/>'
         for at in numbers
@@ -91,38 +101,84 @@ def _workbook(sheets: Mapping[str, Sheet]) -> bytes:
         '<Default Extension="rels" '
         'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
         f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/styles.xml" ContentType="{kind}.styles+xml"/>'
         f"{overrides}</Types>",
         "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1" '
         f'Type="{docs}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
         "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{docs}"><sheets>{named}</sheets>'
         "</workbook>",
+        "xl/styles.xml": f'<styleSheet xmlns="{main}">{_STYLES}</styleSheet>',
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships">{links}'
         "</Relationships>",
     }
     for at, sheet in zip(numbers, sheets.values(), strict=True):
-        lines = "".join(_line(row) for row in [tuple(sheet), *_rows(sheet)])
+        lines = "".join(_line(row) for row in _rows(sheet))
+        first = "".join(_cell(name, _BOLD) for name in sheet)
         parts[f"xl/worksheets/sheet{at}.xml"] = (
-            f'<worksheet xmlns="{main}"><sheetData>{lines}</sheetData></worksheet>'
+            f'<worksheet xmlns="{main}"><sheetPr><pageSetUpPr fitToPage="1"/></sheetPr>'
+            '<sheetViews><sheetView workbookViewId="0">'
+            '<pane ySplit="1" topLeftCell="A2" state="frozen"/></sheetView></sheetViews>'
+            f"<cols>{_widths(sheet)}</cols><sheetData><row>{first}</row>{lines}</sheetData>"
+            '<pageSetup paperSize="9" orientation="landscape" fitToHeight="0"/>'
+            f"<headerFooter><oddHeader>{escape(head)}</oddHeader>"
+            f"<oddFooter>{escape(foot)}</oddFooter></headerFooter></worksheet>"
         )
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in parts.items():
             whole = f'<?xml version="1.0" encoding="UTF-8" standalone="yes"?>{text}'
-            archive.writestr(zipfile.ZipInfo(name, _DAY), whole.encode("utf-8"))
+            archive.writestr(zipfile.ZipInfo(name, DAY), whole.encode("utf-8"))
     return packed.getvalue()
 
 
+_PLAIN, _BOLD, _PERCENT, _QUOTED, _WRAPPED = range(5)  # the styles of cells, as places below
+_STYLES = (
+    '<fonts count="2"><font><sz val="11"/><name val="Calibri"/></font>'
+    '<font><b/><sz val="11"/><name val="Calibri"/></font></fonts>'
+    '<fills count="2"><fill><patternFill patternType="none"/></fill>'
+    '<fill><patternFill patternType="gray125"/></fill></fills>'
+    '<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>'
+    '<cellStyleXfs count="1"><xf/></cellStyleXfs>'
+    '<cellXfs count="5"><xf/><xf fontId="1" applyFont="1"/>'
+    '<xf numFmtId="10" applyNumberFormat="1"/><xf quotePrefix="1"/>'
+    '<xf applyAlignment="1"><alignment vertical="top" wrapText="1"/></xf></cellXfs>'
+    '<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>'
+)
+_WIDEST = 90  # characters of a column; longer texts go on below
+
+
+def _widths(sheet: Sheet) -> str:
+    """Return how wide the columns are, by what they hold."""
+    widths = [
+        min(
+            max(len(str(cell)) if isinstance(cell, str) else 9 for cell in (name, *column)), _WIDEST
+        )
+        for name, column in sheet.items()
+    ]
+    return "".join(
+        f'<col min="{at}" max="{at}" width="{width + 2}" customWidth="1"/>'
+        for at, width in enumerate(widths, 1)
+    )
+
+
 def _line(row: Sequence[Cell]) -> str:
-    return f"<row>{''.join(map(_cell, row))}</row>"
+    """Return a row, as high as its longest text needs."""
+    lines = max(-(-len(cell) // _WIDEST) if isinstance(cell, str) else 1 for cell in row)
+    high = f' ht="{15 * lines}" customHeight="1"' if lines > 1 else ""
+    return f"<row{high}>{''.join(map(_cell, row))}</row>"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: Cell, style: int = _PLAIN) -> str:
+    """Return a cell; a text is never a formula, also when it is edited or saved as another file."""
     if cell is None:
         return "<c/>"
     if isinstance(cell, str):
         plain = "".join(one for one in cell if one >= " ")
-        return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(plain)}</t></is></c>'
-    return f"<c><v>{cell!r}</v></c>"
+        style = style or (_QUOTED if _FORMULA.match(plain) else _PLAIN)
+        style = style or (_WRAPPED if len(plain) > _WIDEST else _PLAIN)
+        text = f'<is><t xml:space="preserve">{escape(plain)}</t></is>'
+        return f'<c s="{style}" t="inlineStr">{text}</c>'
+    return f'<c s="{_PERCENT if isinstance(cell, Share) else _PLAIN}"><v>{cell!r}</v></c>'
 
 
 def _latex(sheets: Mapping[str, Sheet]) -> bytes:
@@ -182,7 +238,7 @@ def _ascii(text: str) -> bytes:
 
 _WRITERS: dict[str, Callable[[Mapping[str, Sheet]], bytes]] = {
     ".csv": _csv,
-    ".xlsx": _workbook,
+    ".xlsx": workbook,
     ".tex": _latex,
     ".dta": _stata,
 }

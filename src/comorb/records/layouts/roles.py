@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from comorb.records.layouts.columns import FEW
 from comorb.records.layouts.covariates import DAY, NUMBER, WHOLE, shown_names
 from comorb.records.layouts.description import COVARIATES, LISTS, VISITS, Layout
-from comorb.records.layouts.names import WEIGHT, plain
+from comorb.records.layouts.names import WEIGHT, plain, role_of
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal
 from comorb.records.values import MARKS
 
@@ -127,7 +127,11 @@ def _role(name: str, known: str | None, figures: _Figures, layout: Layout) -> tu
         return "ignored", "a long text"
     if figures.distinct > max(0.95 * min(figures.present, _LOOKED_AT), FEW):
         return "ignored", "every value differs"
-    return "category", f"more than {FEW} different values" if figures.distinct > FEW else ""
+    if figures.distinct <= FEW:
+        return "category", ""
+    if layout.site is None and role_of(name) == "site":
+        return "category", "it may be the hospital: say so if it is"
+    return "category", f"more than {FEW} different values: the most common are shown"
 
 
 def _figures(

@@ -98,6 +98,7 @@ class Access:
         self._store.query("DELETE FROM sessions WHERE user = ?", name)
         self._store.query("UPDATE questions SET user = ? WHERE user = ?", nobody, name)
         self._store.query("UPDATE data SET owner = ? WHERE owner = ?", nobody, name)
+        self._store.query("UPDATE definitions SET owner = ? WHERE owner = ?", nobody, name)
         self._store.query(_END_RUNS, name)
         self._store.query("UPDATE runs SET owner = ? WHERE owner = ?", nobody, name)
 

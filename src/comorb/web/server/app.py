@@ -25,7 +25,16 @@ from starlette.staticfiles import StaticFiles
 from comorb import __version__
 from comorb.errors import InputError
 from comorb.records.sources.limits import Limits
-from comorb.web.server import data_api, pages, results_api, runs_api
+from comorb.web.server import (
+    codes_api,
+    data_api,
+    definitions_api,
+    pages,
+    pathways_api,
+    results_api,
+    runs_api,
+    slices_api,
+)
 from comorb.web.server.access import Access
 from comorb.web.server.guard import Guard
 from comorb.web.server.jobs import Jobs
@@ -59,6 +68,7 @@ class Settings:
     read_seconds: float = 600  # the longest that records are read
     limits: Limits = field(default_factory=Limits)  # of what is read
     fit_memory: int = 0  # the most bytes of memory of a fit; 0 is without a limit
+    site: str = ""  # of whom the records are, for what is printed
     proxies: tuple[str, ...] = ()  # addresses whose word on who asks, and by https, is taken
 
     def __post_init__(self) -> None:
@@ -75,7 +85,7 @@ def create_app(settings: Settings) -> FastAPI:
     reading = Bounds(memory=settings.read_memory, limits=limits, folder=temporary)
     fitting = Bounds(resident=settings.fit_memory, limits=limits, folder=temporary)
     readers = Readers(reading, settings.read_seconds)
-    jobs = Jobs(store, settings.min_cell, readers, fitting)
+    jobs = Jobs(store, settings.min_cell, readers, fitting, settings.site)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -99,8 +109,9 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
     app.state.access, app.state.uploads = Access(store), Uploads()
-    for router in (data_api.router, runs_api.router, results_api.router):
-        app.include_router(router, dependencies=[Security(way) for way in WAYS_IN])
+    apis = (data_api, codes_api, definitions_api, runs_api, results_api, pathways_api, slices_api)
+    for api in apis:
+        app.include_router(api.router, dependencies=[Security(way) for way in WAYS_IN])
     app.include_router(pages.router)
     page = Path(str(resources.files("comorb.insight.views"))) / "page"
     app.mount("/page", StaticFiles(directory=page))
@@ -134,6 +145,7 @@ def _mount(store: Store, records: Sequence[Path]) -> None:
 
 def _clean(store: Store) -> None:
     """Remove what a killed server left half-done, and what earlier versions showed of runs."""
+    store.remove_aside()
     for row in store.list("data"):
         if row["kind"] == "upload" and "about" not in row and not row.get("refused"):
             store.remove("data", row["id"])
@@ -151,7 +163,7 @@ def _clean(store: Store) -> None:
 
 
 async def _told(status: int, request: Request, error: Exception) -> Response:
-    return answer(request.url.path, RefusedError(status, str(error)))
+    return answer(request, RefusedError(status, str(error)))
 
 
 async def _full(request: Request, error: Exception) -> Response:
@@ -160,16 +172,16 @@ async def _full(request: Request, error: Exception) -> Response:
     if code not in (errno.ENOSPC, errno.EDQUOT, sqlite3.SQLITE_FULL):
         raise error
     said = "The disk of this server is full, so nothing was kept; ask whoever runs it to make room."
-    return answer(request.url.path, RefusedError(507, said))
+    return answer(request, RefusedError(507, said))
 
 
 async def _plainly(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     said = {404: "There is no such page; it may have been deleted."}
-    return answer(request.url.path, RefusedError(status, said.get(status, "This can't be done.")))
+    return answer(request, RefusedError(status, said.get(status, "This can't be done.")))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     places = error.errors() if isinstance(error, RequestValidationError) else []
     bad = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
-    return answer(request.url.path, RefusedError(422, f"The request was not understood: {bad}"))
+    return answer(request, RefusedError(422, f"The request was not understood: {bad}"))

@@ -1,20 +1,14 @@
-"""The API of data: upload, what was understood, its codes, and the size of a cohort."""
+"""The API of data: upload, what was understood, and the size of a cohort."""
 
 from __future__ import annotations
 
-import json
-import re
-import shutil
-from hashlib import sha256
 from pathlib import Path
-from secrets import token_hex
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query, Request
+from fastapi import APIRouter, Body, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from comorb.insight.profile.rough import rough
 from comorb.records.sources.endings import table_name
 from comorb.web.server.budget import question, questions_left, spend
 from comorb.web.server.jobs import Jobs
@@ -28,6 +22,7 @@ from comorb.web.server.session import (
     TheJobs,
     TheStore,
     Viewer,
+    brought_back,
     owned,
     visible,
 )
@@ -37,15 +32,11 @@ from comorb.web.worker.messages import (
     CountCohort,
     CountProtected,
     DescribeColumns,
-    ListCodes,
-    ReadMap,
     Understand,
 )
 from comorb.web.worker.process import TaskError
 
 router = APIRouter(prefix="/api/v1/data", tags=["data"])
-_FOUND = 30
-
 NO_NUL = r"^[^\x00]*$"
 Text = Annotated[str, Field(max_length=200, pattern=NO_NUL)]
 Code = Annotated[str, Field(max_length=40, pattern=NO_NUL)]
@@ -71,15 +62,6 @@ class Rules(BaseModel):
     chronic: bool = False
     scores: list[Code] = Field(default=[], max_length=10)
     features: list[Text] = Field(default=[], max_length=100)
-
-
-class Search(BaseModel):
-    """Words to look for among the codes that data have at some level, or with a map."""
-
-    q: Text = ""
-    level: list[Code] = Field(default=["category"], min_length=1, max_length=3)
-    code_map: MapKey | None = None
-    chronic: bool = False
 
 
 class Columns(BaseModel, extra="forbid"):
@@ -189,74 +171,17 @@ def correct(
 
 @router.delete("/{key}", status_code=204)
 def delete_data(key: str, user: Analyst, store: TheStore) -> None:
-    """Delete uploaded data; runs on them stay."""
+    """Delete uploaded data; runs on them stay. They can be brought back for ten minutes."""
     if owned(store, "data", key, user)["kind"] != "upload":
         raise RefusedError(403, "Only uploaded data can be deleted here.")
-    store.remove("data", key)
+    store.put_aside("data", key)
     store.audit(user.name, "delete data", key)
 
 
-@router.get("/{key}/codes")
-def search_codes(
-    key: str,
-    wanted: Annotated[Search, Query()],
-    user: Analyst,
-    store: TheStore,
-    jobs: TheJobs,
-    errand: TheErrand,
-) -> list[dict[str, Any]]:
-    """Return the codes that match every word of a query, by code or by name.
-
-    Of data that you did not bring, with rough counts, and with none of groups of your own.
-    """
-    row = visible(store, "data", key, user)
-    rules = plain_rules(Rules(**wanted.model_dump(exclude={"q"})))
-    name = sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
-    path = store.folder("data", key) / f"codes-{name}.json"
-    if not path.exists():
-        task = ListCodes(jobs.data_of(row), rules)
-        path.write_text(json.dumps(jobs.read(task, errand)), encoding="utf-8")
-    plain = wanted.q.lower().replace(".", "")
-    words = wanted.q.lower().split()
-    hits = [
-        entry
-        for entry in json.loads(path.read_text(encoding="utf-8"))
-        if entry[0].lower().startswith(plain)
-        or all(word in f"{entry[1]} {entry[2]}".lower() for word in words)
-    ]
-    hits.sort(key=lambda entry: not entry[0].lower().startswith(plain))
-    found = [
-        dict(zip(("code", "label", "name", "records"), hit, strict=True)) for hit in hits[:_FOUND]
-    ]
-    if not counts_exactly(user, row):
-        for one in found:
-            records = one.pop("records")
-            if not wanted.code_map:
-                one["records"] = rough(records or 0, jobs.min_cell)
-    return found
-
-
-@router.put("/{key}/maps", status_code=201)
-async def upload_map(key: str, request: Request, user: Analyst, name: Text = "map.csv") -> Row:
-    """Store the body as a map from codes to groups, and say what it holds."""
-    store: Store = request.app.state.store
-    row = visible(store, "data", key, user)
-    folder = store.folder("data", key) / "maps"
-    place = folder / token_hex(6)
-    place.mkdir(parents=True)
-    try:
-        path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-60:] or "map.csv")
-        await receive(request, user.name, path)
-        async with followed(request, Errand(user.name)) as errand:
-            read = request.app.state.jobs.read
-            told = await run_in_threadpool(read, ReadMap(str(path)), errand)
-        shutil.rmtree(folder / told["key"], ignore_errors=True)
-        place.rename(folder / told["key"])
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-    store.change("data", key, {"maps": row.get("maps", {}) | {told["key"]: told}})
-    store.audit(user.name, "add a map", key)
-    return dict(told)
+@router.post("/{key}/restore")
+def restore_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+    """Bring back data of yours that were just deleted."""
+    return told_data(brought_back(store, "data", key, user), user, jobs.min_cell)
 
 
 @router.post("/{key}/size")
@@ -293,7 +218,8 @@ def understood(jobs: Jobs, row: Row, errand: Errand) -> Row:
     except TaskError as error:
         own = "".join([row["title"], *Path(row["source"]).suffixes])
         raise TaskError(str(error).replace(row["source"], own)) from None
-    for old in jobs.store.folder("data", row["id"]).glob("codes-*.json"):
+    folder = jobs.store.folder("data", row["id"])
+    for old in (*folder.glob("codes-*.json"), *folder.glob("worklist-*.csv")):
         old.unlink()
     return jobs.store.change("data", row["id"], {"about": about, "refused": None}) or row
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from comorb.web.server.refusals import RefusedError, answer
@@ -53,7 +54,7 @@ class Guard:
             await send(message)
 
         refused = self._refused(scope)
-        app = self._app if refused is None else answer(scope["path"], refused)
+        app = self._app if refused is None else answer(Request(scope), refused)
         await app(scope, receive, with_headers)
 
     def _refused(self, scope: Scope) -> RefusedError | None:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from comorb.insight.runs.progress import Progress
 
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
+_FOUND = 0.55  # the share of its time after which a run on very many records has its clusters
+_CHOSEN = 50_000  # records beyond which choosing a number takes no longer
 _SECONDS = 0.5  # between looks at whether a run is still wanted
+_KEPT = 600  # seconds for which what was deleted can be brought back
 _MOST = 20  # runs that a user may have waiting
 _EARLIER = 5  # runs back that a cluster's number and name are looked for
 
@@ -52,8 +55,9 @@ class Jobs:
         min_cell: int,
         readers: Readers | None = None,
         bounds: Bounds | None = None,
+        site: str = "",
     ) -> None:
-        self.store, self.min_cell = store, min_cell
+        self.store, self.min_cell, self.site = store, min_cell, site
         self._fits, self._later = Worker(bounds=bounds), Worker(10, bounds)
         self._readers, self._answering = readers or Readers(), Readers(bounds)
         self._changes = threading.Lock()  # of what is kept of a run's profile
@@ -123,8 +127,15 @@ class Jobs:
                 self.store.change("runs", key, {"state": "cancelled"})
 
     def _end_unwanted(self) -> None:
-        """Stop the fit of a run that was ended elsewhere, as when its user was removed."""
+        """Stop the fit of a run that was ended elsewhere, as when its user was removed.
+
+        What was deleted long enough ago is removed.
+        """
+        looked = 0.0
         while not self._closing.wait(_SECONDS):
+            if time.monotonic() - looked > _KEPT / 10:
+                looked = time.monotonic()
+                self.store.remove_aside(_KEPT)
             with self._turn:
                 for key in list(self._progress):
                     row = self.store.get("runs", key)
@@ -151,6 +162,10 @@ class Jobs:
         plain: dict[str, Any] = {"state": row["state"], "measured": bool(row.get("measured"))}
         if row["state"] == "failed":
             plain["message"] = row["message"]
+        if row["state"] == "queued":
+            plain["before"] = len(self._progress) + sum(
+                map(self._queued, self._waiting.before(key))
+            )
         if row["state"] == "running" and pace:
             spent = time.monotonic() - pace.started
             plain |= {
@@ -160,6 +175,9 @@ class Jobs:
                 "left": max(round(pace.expected - spent, 1), 0) or None,
             }
         return plain
+
+    def _queued(self, key: str) -> bool:
+        return (self.store.get("runs", key) or {}).get("state") == "queued"
 
     def data_of(self, row: Row) -> messages.Data:
         """Return what a task needs to know to read some data."""
@@ -182,11 +200,11 @@ class Jobs:
         return 0 if view == "full" else self.min_cell
 
     def document(self, key: str, view: messages.View, errand: Errand) -> Path:
-        """Return a view of the profile of a run, as a file of JSON."""
-        folder, least = self.folder_of(key), self.least(view)
-        path = document(folder, least)
+        """Return a view of the profile of a run, in the language of who asks, as a JSON file."""
+        folder, least, language = self.folder_of(key), self.least(view), errand.language
+        path = document(folder, least, language)
         if not path.exists():
-            self.change(messages.ShowProfile(folder, least), errand)
+            self.change(messages.ShowProfile(folder, least, language), errand)
         return path
 
     def _serve(self, waiting: Turns, job: Any) -> None:
@@ -203,10 +221,11 @@ class Jobs:
                 return
             automatic = row["k"] == "auto"
             started = time.monotonic()
-            pace = _Pace("reading", started, self._expected(automatic))
+            data = self.store.get("data", row["data"])
+            size = ((data or {}).get("about") or {}).get("records")
+            pace = _Pace("reading", started, self._expected(automatic, size))
             self._progress[key] = pace
             self.store.change("runs", key, {"state": "running"})
-        data = self.store.get("data", row["data"])
 
         def tell(message: Progress | messages.Counted) -> None:
             if key in self._cancelled:
@@ -216,6 +235,9 @@ class Jobs:
                 pace.expected = self._expected(automatic, rough(message.records, 1))
             else:
                 pace.stage = message.stage
+                if message.left is not None:
+                    found = time.monotonic() - pace.started + message.left
+                    pace.expected = found / _FOUND
 
         try:
             if data is None:
@@ -246,7 +268,7 @@ class Jobs:
     def task(self, row: Row, data: Row) -> messages.MakeRun:
         """Return what a task needs to know about a run."""
         parent, within = self.store.get("runs", row["parent"] or ""), row["within"]
-        scope = within and messages.Inside(self.folder_of(within["run"]), within["cluster"])
+        scope = within and self._scope(within)
         return messages.MakeRun(
             data=self.data_of(data),
             rules=row["rules"],
@@ -260,9 +282,20 @@ class Jobs:
             parent=self.folder_of(row["parent"]) if parent else None,
             groups=parent.get("groups") if parent else None,
             merge=row["merge"],
+            split=row.get("split"),
             record=self._records.get(row["id"], ""),
             cluster=row.get("cluster"),
+            own_groups=row.get("groups"),
         )
+
+    def _scope(self, within: Row) -> messages.Inside:
+        """Return the part of a run that another one is inside of."""
+        region, of = within.get("region"), None
+        above = self.store.get("runs", within["run"])
+        data = self.store.get("data", above["data"]) if above else None
+        if region and above and data:
+            of = self.task(above, data)
+        return messages.Inside(self.folder_of(within["run"]), within.get("cluster"), region, of)
 
     def _earlier(self, row: Row) -> list[str]:
         """Return the runs that a run goes on from, the last one first."""
@@ -293,9 +326,10 @@ class Jobs:
 
     def _expected(self, automatic: bool, records: int | None = None) -> float:
         """Return how many seconds a run may take, from the last one of its kind."""
-        rate, size = _RATE[automatic], 20_000
         for row in self.store.list("runs"):
             if row["state"] == "done" and (row["k"] == "auto") == automatic:
-                rate, size = row["seconds"] / row["records"], row["records"]
-                break
-        return max(rate * (records or size), 1.0) + 0.5
+                rate = float(row["seconds"]) / int(row["records"])
+                return max(rate * (records or row["records"]), 1.0) + 0.5
+        size = records or 20_000
+        choosing = _RATE[True] * min(size, _CHOSEN) if automatic else 0.0
+        return max(choosing + _RATE[False] * size, 1.0) + 0.5

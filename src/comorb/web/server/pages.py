@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from comorb import __version__
 from comorb.insight.views.texts import explorer_texts, languages
 from comorb.web.server.access import COOKIE, LOCAL, Access
-from comorb.web.server.refusals import TEMPLATES, RefusedError
+from comorb.web.server.refusals import TEMPLATES, RefusedError, language_of
 from comorb.web.server.session import (
     Analyst,
     TheStore,
@@ -152,8 +152,6 @@ def _frame(request: Request, page: str, key: str = "") -> HTMLResponse:
 
 
 def _page(request: Request, template: str, values: dict[str, Any]) -> HTMLResponse:
-    accepted = request.headers.get("accept-language", "").split(",")
-    wanted = [request.cookies.get("comorb_lang", ""), *accepted]
-    language = next((part[:2] for part in wanted if part[:2] in languages()), "en")
+    language = language_of(request)
     texts = explorer_texts(language)
     return HTMLResponse(TEMPLATES.get_template(template).render(lang=language, t=texts, **values))

@@ -31,8 +31,8 @@ _TOGETHER = nullcontext()
 class Errand:
     """What one request has a reader do; when its client leaves, the reader is stopped."""
 
-    def __init__(self, user: str) -> None:
-        self.user = user
+    def __init__(self, user: str, language: str = "en") -> None:
+        self.user, self.language = user, language
         self._lock = threading.Lock()
         self._left = False
         self._reader: Worker | None = None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import secrets
 import shutil
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,7 +42,7 @@ router = APIRouter(prefix="/api/v1", tags=["results"])
 
 
 class Asked(BaseModel):
-    """The codes of one record, as they are written in the records, and values such as age=82."""
+    """The codes of one record, or words for them, and values such as age=82."""
 
     codes: list[Text] = Field(min_length=1, max_length=200)
 
@@ -74,7 +77,8 @@ def profile(
 ) -> FileResponse:
     """Return the profile of a run, in full to exporters on runs of their own, else protected.
 
-    Exporters may ask for either view.
+    Exporters may ask for either view. Diagnoses have their names in the language of the page, or
+    in the one that the header Accept-Language names.
     """
     row = finished(store, key, user)
     path = jobs.document(key, view_of(user, view, row), errand)
@@ -94,8 +98,55 @@ def relevance(
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    task = messages.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n)
+    task = messages.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n, errand.language)
     return jobs.ask(task, errand)
+
+
+@router.get("/runs/{key}/map")
+def patient_map(
+    key: str,
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    errand: TheErrand,
+    by: Text = "cluster",
+    view: View | None = None,
+) -> Any:
+    """Return how many records lie in each cell of the map of a run, and what most of them are.
+
+    ``by`` is ``cluster``, a code, or an outcome, such as ``sex=female``.
+    """
+    row = finished(store, key, user)
+    data = store.get("data", row["data"])
+    if data is None:
+        raise RefusedError(404, "The data of this run were deleted; open them again for a map.")
+    least = jobs.least(view_of(user, view, row))
+    name = sha256(f"{least} {by}".encode()).hexdigest()[:16]
+    path = store.folder("runs", key) / f"map-{name}.json"
+    if not path.exists():
+        told = jobs.read(messages.DrawMap(jobs.task(row, data), by, least), errand)
+        path.write_text(json.dumps(told), encoding="utf-8")
+    return FileResponse(path, media_type="application/json")
+
+
+@router.get("/runs/{key}/tree")
+def tree(key: str, user: Viewer, store: TheStore, jobs: TheJobs, view: View | None = None) -> Any:
+    """Return how groups split, from one on, where the number of clusters was chosen; else null.
+
+    Groups of few records have no name in the protected view.
+    """
+    row = finished(store, key, user)
+    path = store.folder("runs", key) / "tree.json"
+    if not path.exists():
+        return None
+    told = json.loads(path.read_text(encoding="utf-8"))
+    least = jobs.least(view_of(user, view, row))
+    if least:
+        fewest = max(2 * least / row["records"], 0.005)
+        for group in (group for level in told["levels"] for group in level):
+            few = group["share"] < fewest
+            group |= {"name": None, "share": None} if few else {"share": round(group["share"], 2)}
+    return told
 
 
 @router.put("/runs/{key}/names")
@@ -126,9 +177,13 @@ def explain(
     errand: TheErrand,
     view: View | None = None,
 ) -> Any:
-    """Say where a record with these codes belongs, and which codes speak for and against."""
+    """Say where a record with these codes belongs, and which codes speak for and against.
+
+    Words stand for the code that they name; of those that name several, these are the ``choices``.
+    """
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    return jobs.ask(messages.ExplainCodes(jobs.folder_of(key), least, asked.codes), errand)
+    task = messages.ExplainCodes(jobs.folder_of(key), least, asked.codes, errand.language)
+    return jobs.ask(task, errand)
 
 
 @router.post("/runs/{key}/record")
@@ -139,7 +194,7 @@ def explain_record(
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
-    task = messages.ExplainRecord(jobs.task(row, data), asked.record)
+    task = messages.ExplainRecord(jobs.task(row, data), asked.record, errand.language)
     return jobs.read(task, errand)
 
 
@@ -200,6 +255,7 @@ def compare(
         follow=follow,
         workspace=str(store.workspace),
         min_cell=jobs.least(view),
+        language=errand.language,
     )
     told = jobs.ask(task, errand)
     for key in (one, two):
@@ -233,10 +289,11 @@ def download(
 ) -> FileResponse:
     """Send a run as a file, protected unless an exporter asks for full counts.
 
-    The cluster of each record goes only to exporters.
+    The cluster of each record goes only to exporters. What people read is in the language of the
+    page, or in the one that the header Accept-Language names.
     """
     row = finished(store, key, user)
-    if name not in (*downloads.PATIENTS, *downloads.AGGREGATES):
+    if name not in (*downloads.PATIENTS, *downloads.offered()):
         raise RefusedError(404, "There is no such download.")
     if name in downloads.PATIENTS and not user.may("exporter"):
         raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")
@@ -244,7 +301,17 @@ def download(
     store.audit(user.name, f"export {name}" if least else f"export full {name}", key)
     folder = store.folder("runs", key)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
-    task = messages.WriteDownload(str(folder), least, str(path), name, row["title"])
+    task = messages.WriteDownload(
+        folder=str(folder),
+        min_cell=least,
+        path=str(path),
+        name=name,
+        title=row["title"],
+        language=errand.language,
+        site=jobs.site,
+        day=datetime.fromtimestamp(row["created"], UTC).date().isoformat(),
+        starred=tuple(row.get("starred") or ()),
+    )
     try:
         jobs.ask(task, errand)
     except BaseException:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from comorb.web.server.access import User
 from comorb.web.server.budget import question, spend
@@ -24,6 +24,7 @@ from comorb.web.server.session import (
     TheJobs,
     TheStore,
     Viewer,
+    brought_back,
     current_user,
     finished,
     may_see,
@@ -31,17 +32,27 @@ from comorb.web.server.session import (
     visible,
 )
 from comorb.web.server.store import Row, Store
-from comorb.web.worker.downloads import AGGREGATES, PATIENTS
+from comorb.web.worker.downloads import PATIENTS, offered
 
 router = APIRouter(prefix="/api/v1", tags=["runs"])
 _SECONDS = 0.25
 
 
+Corner = tuple[Annotated[float, Field(ge=-1, le=1000)], Annotated[float, Field(ge=-1, le=1000)]]
+
+
 class Within(BaseModel):
-    """A cluster of a run, by its number."""
+    """A part of a run: a cluster by its number, or a region of its map, by corners in cells."""
 
     run: Code
-    cluster: int = Field(ge=1)
+    cluster: int | None = Field(default=None, ge=1)
+    region: list[Corner] | None = Field(default=None, min_length=3, max_length=500)
+
+    @model_validator(mode="after")
+    def _one(self) -> Within:
+        if (self.cluster is None) == (self.region is None):
+            raise ValueError("name a cluster or a region")
+        return self
 
 
 class Wanted(BaseModel):
@@ -54,6 +65,7 @@ class Wanted(BaseModel):
     parent: Code | None = None
     within: Within | None = None
     merge: tuple[int, int] | None = None
+    split: tuple[int, Annotated[int, Field(ge=2, le=20)]] | None = None
 
 
 class Change(BaseModel):
@@ -61,6 +73,7 @@ class Change(BaseModel):
 
     title: Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)] | None = None
     shared: bool | None = None
+    starred: Annotated[list[Text], Field(max_length=200)] | None = None
 
 
 @router.get("/runs")
@@ -77,8 +90,10 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
     jobs.check_queue(user.name)
     if wanted.k != "auto" and not 1 <= wanted.k <= 50:
         raise RefusedError(422, f"Expected 1 to 50 clusters, or auto; got {wanted.k}.")
-    if wanted.merge and not wanted.parent:
-        raise RefusedError(422, "Two clusters are merged of a run; say which run as its parent.")
+    if (wanted.merge or wanted.split) and not wanted.parent:
+        raise RefusedError(
+            422, "Clusters are merged or split of a run; say which run as its parent."
+        )
     for key in {wanted.parent, wanted.within and wanted.within.run} - {None}:
         run = visible(store, "runs", str(key), user)
         if run["state"] != "done":
@@ -88,13 +103,15 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
                 422, "A run builds on clusters of the same data; name the data of the other run."
             )
     rules = plain_rules(wanted.rules)
+    within = wanted.within.model_dump(exclude_none=True) if wanted.within else None
     if not counts_exactly(user, data):
         if "drop_rare" in rules:
             raise RefusedError(
                 403, "Codes are left out by how rare they are only by those who brought the data."
             )
-        spend(store, user.name, wanted.data, question(rules, wanted.model_dump()["within"]))
+        spend(store, user.name, wanted.data, question(rules, within))
     body = wanted.model_dump() | {
+        "within": within,
         "rules": rules,
         "title": wanted.title.strip() or data["title"],
         "state": "queued",
@@ -110,7 +127,7 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
 def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
     """Return what is known about a run, with the runs it is inside of."""
     row = visible(store, "runs", key, user)
-    downloads = {"aggregates": AGGREGATES, "patients": PATIENTS}
+    downloads = {"aggregates": offered(), "patients": PATIENTS}
     mine = row["owner"] == user.name
     told = told_run(row, user, jobs.min_cell)
     return told | {"path": _path(store, row, user), "mine": mine, "downloads": downloads}
@@ -118,13 +135,15 @@ def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
 
 @router.patch("/runs/{key}")
 def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
-    """Give a run another title, or share it with everyone who may sign in."""
+    """Give a run another title, share it with everyone who may sign in, or star its outcomes."""
     owned(store, "runs", key, user)
     fields = change.model_dump(exclude_none=True)
     if "title" in fields:
         store.audit(user.name, "rename run", key)
     if "shared" in fields:
         store.audit(user.name, "share" if fields["shared"] else "unshare", key)
+    if "starred" in fields:
+        store.audit(user.name, "star outcomes", key)
     return told_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
 
 
@@ -147,11 +166,17 @@ def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
 
 @router.delete("/runs/{key}", status_code=204)
 def delete_run(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> None:
-    """Delete a run with its files."""
+    """Delete a run; its files are kept for ten minutes, so that it can be brought back."""
     owned(store, "runs", key, user)
     jobs.cancel(key)
-    store.remove("runs", key)
+    store.put_aside("runs", key)
     store.audit(user.name, "delete run", key)
+
+
+@router.post("/runs/{key}/restore")
+def restore_run(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+    """Bring back a run of yours that was just deleted."""
+    return told_run(brought_back(store, "runs", key, user), user, jobs.min_cell)
 
 
 @router.post("/runs/{key}/cancel", status_code=202)
@@ -180,7 +205,8 @@ def _path(store: Store, row: Row, user: User) -> list[dict[str, Any]]:
         if above is None:
             break
         if may_see(above, user):
-            path.insert(0, {"run": above["id"], "title": above["title"], **row["within"]})
+            own = {"cluster": row["within"].get("cluster")}
+            path.insert(0, {"run": above["id"], "title": above["title"]} | own)
         row = above
     return path
 

@@ -13,7 +13,7 @@ from comorb.web.server.access import COOKIE, Access, User
 from comorb.web.server.guard import SAFE
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import Errand, followed
-from comorb.web.server.refusals import RefusedError
+from comorb.web.server.refusals import RefusedError, language_of
 from comorb.web.server.store import Row, Store, Table
 
 EVERYONE = "*"
@@ -81,7 +81,7 @@ def _jobs(request: Request) -> Jobs:
 async def _errand(
     request: Request, user: Annotated[User, Depends(current_user)]
 ) -> AsyncIterator[Errand]:
-    async with followed(request, Errand(user.name)) as errand:
+    async with followed(request, Errand(user.name, language_of(request))) as errand:
         yield errand
 
 
@@ -109,6 +109,15 @@ def owned(store: Store, table: Table, key: str, user: User) -> Row:
     row = visible(store, table, key, user)
     if row["owner"] != user.name and not (row["owner"] == EVERYONE and user.may("exporter")):
         raise RefusedError(403, "Only its owner may change this.")
+    return row
+
+
+def brought_back(store: Store, table: Table, key: str, user: User) -> Row:
+    """Return data or a run of a user that was deleted, and is there again."""
+    row = store.put_back(table, key, user.name)
+    if row is None:
+        raise RefusedError(404, "It can't be brought back any more; it was deleted for good.")
+    store.audit(user.name, f"restore {'run' if table == 'runs' else table}", key)
     return row
 
 

@@ -1,4 +1,4 @@
-"""Store: users, data, runs, questions and the audit log in SQLite, files in folders beside it.
+"""Store: users, data, runs, definitions and the audit log in SQLite, files in folders beside it.
 
 What is known about data and runs is a JSON document each, with its id and owner as columns.
 """
@@ -6,6 +6,7 @@ What is known about data and runs is a JSON document each, with its id and owner
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import shutil
 import sqlite3
@@ -21,7 +22,9 @@ from comorb.web.server import audit
 
 DATABASE = "comorb.sqlite"
 
-Table = Literal["data", "runs"]
+Table = Literal["data", "runs", "definitions"]
+_ASIDE_IN: tuple[Table, ...] = ("data", "runs")
+ASIDE = "deleted"  # the field that says when a row was put aside
 Row = dict[str, Any]
 
 _SCHEMA = """
@@ -35,6 +38,9 @@ CREATE TABLE IF NOT EXISTS data (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS runs (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS definitions (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS questions (
@@ -157,20 +163,22 @@ class Store:
         return self.workspace / table / key
 
     def add(self, table: Table, owner: str, body: Mapping[str, Any], key: str = "") -> Row:
-        """Add data or a run, with its folder, and return it."""
+        """Add data or a run, with its folder, or a definition, and return it."""
         key = key or secrets.token_hex(6)
-        self.folder(table, key).mkdir(mode=0o700, exist_ok=True)
+        if table != "definitions":
+            self.folder(table, key).mkdir(mode=0o700, exist_ok=True)
         self.query(_ADD.format(table), key, owner, time.time(), json.dumps(body))
         return self.get(table, key) or {}
 
     def get(self, table: Table, key: str) -> Row | None:
-        """Return data or a run, or None when there is none of that id."""
-        rows = self.query(_GET.format(table), key)
-        return _plain(rows[0]) if rows else None
+        """Return data or a run, or None when there is none of that id, or it was put aside."""
+        rows = [_plain(row) for row in self.query(_GET.format(table), key)]
+        return rows[0] if rows and ASIDE not in rows[0] else None
 
     def list(self, table: Table) -> list[Row]:
         """Return all data or runs, the latest first."""
-        return [_plain(row) for row in self.query(_LIST.format(table))]
+        rows = [_plain(row) for row in self.query(_LIST.format(table))]
+        return [row for row in rows if ASIDE not in row]
 
     def change(self, table: Table, key: str, fields: Mapping[str, Any]) -> Row | None:
         """Change some fields, and return what is there then."""
@@ -181,6 +189,28 @@ class Store:
             body = json.loads(rows[0]["body"]) | dict(fields)
             self.query(_CHANGE.format(table), json.dumps(body), key)
             return self.get(table, key)
+
+    def put_aside(self, table: Table, key: str) -> None:
+        """Put data or a run where only `put_back` finds it, until it is removed."""
+        self.change(table, key, {ASIDE: time.time()})
+
+    def put_back(self, table: Table, key: str, owner: str) -> Row | None:
+        """Return to its owner what was put aside; None where there is nothing of the kind."""
+        with self._lock:
+            rows = self.query(_GET.format(table), key)
+            body = json.loads(rows[0]["body"]) if rows else {}
+            if body.pop(ASIDE, None) is None or rows[0]["owner"] != owner:
+                return None
+            self.query(_CHANGE.format(table), json.dumps(body), key)
+        return self.get(table, key)
+
+    def remove_aside(self, seconds: float = 0) -> None:
+        """Remove what was put aside so many seconds ago, or longer."""
+        last = time.time() - seconds
+        for table in _ASIDE_IN:
+            for row in map(_plain, self.query(_LIST.format(table))):
+                if row.get(ASIDE, math.inf) <= last:
+                    self.remove(table, row["id"])
 
     def remove(self, table: Table, key: str) -> None:
         """Remove data or a run, with its files."""

@@ -35,6 +35,21 @@ class Turns:
                 self._waiting[user] = keys
             return key
 
+    def before(self, key: str) -> list[str]:
+        """Return the keys that are taken before one that waits, in their order."""
+        with self._changed:
+            waiting = deque((user, deque(keys)) for user, keys in self._waiting.items())
+        earlier: list[str] = []
+        while waiting:
+            user, keys = waiting.popleft()
+            first = keys.popleft()
+            if first == key:
+                return earlier
+            earlier.append(first)
+            if keys:
+                waiting.append((user, keys))
+        return []
+
     def close(self) -> None:
         """Take nothing more."""
         with self._changed:

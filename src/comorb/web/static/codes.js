@@ -1,9 +1,12 @@
-// A picker of codes: type a code or words, choose from the list, see what was chosen as chips.
+// A picker of codes: type a code, words, a pattern such as V* or V01-V91, or paste a list; what was
+// chosen stands as chips.
 
-import { h, t } from "/page/dom.js";
-import { get } from "./frame.js";
+import { count, h, t } from "/page/dom.js";
+import { call, get } from "./frame.js";
+import { codeSets, keepCodes } from "./saved.js";
 import { counted } from "./view.js";
 
+const PATTERN = /[*%,;\n]|\d\s*(-|–|to|a|\.\.)\s*\w*\d|\bcod(es|is)\b|\bc[oó]digos\b/i;
 let pickers = 0;
 
 export function picker({ data, label, how, coding, change }) {
@@ -12,6 +15,8 @@ export function picker({ data, label, how, coding, change }) {
   const chosen = new Map();
   const list = h("ul", { role: "listbox", id: `${id}-list`, "aria-label": label, hidden: true });
   const chips = h("ul", { class: "chips" });
+  const wrong = h("p", { class: "wrong-line", role: "alert", hidden: true });
+  const keep = h("button", { type: "button", class: "link", hidden: true, click: () => keepCodes([...chosen.keys()]) }, t("saved.keep_codes"));
   const input = h("input", {
     id,
     type: "text",
@@ -25,14 +30,26 @@ export function picker({ data, label, how, coding, change }) {
   let found = [];
   let active = -1;
   let timer = 0;
+  let turn = 0;
 
   input.addEventListener("input", () => {
     window.clearTimeout(timer);
+    turn += 1;
+    found = []; // what is shown answers what was typed before
+    if (input.value.trim()) show([quiet("codes.searching")]);
     timer = window.setTimeout(look, 120);
+  });
+  input.addEventListener("paste", (event) => {
+    const text = event.clipboardData.getData("text");
+    if (!text.includes("\n")) return;
+    event.preventDefault();
+    input.value = `${input.value} ${text.trim().replace(/\s*[\r\n]+\s*/g, ", ")}`.trim();
+    look();
   });
   input.addEventListener("keydown", (event) => {
     const steps = { ArrowDown: 1, ArrowUp: -1 };
     if (event.key in steps && found.length) activate((active + steps[event.key] + found.length) % found.length);
+    else if (event.key === "ArrowDown") look(true);
     else if (event.key === "Enter" && found.length) add(found[Math.max(active, 0)]);
     else if (event.key === "Escape") close();
     else return;
@@ -40,20 +57,44 @@ export function picker({ data, label, how, coding, change }) {
   });
   input.addEventListener("blur", () => window.setTimeout(close, 150));
 
-  async function look() {
-    if (!input.value.trim()) return close();
-    found = (await search(data, input.value.trim(), coding())).filter((hit) => !chosen.has(hit.code));
+  async function look(all = false) {
+    turn += 1;
+    const mine = turn;
+    const text = input.value.trim();
+    if (!text && !all) return close();
+    const [codes, sets] = await Promise.all([text ? hits(text) : [], codeSets(text)]);
+    if (mine !== turn) return;
+    found = [...sets, ...codes].filter((hit) => hit.set || !chosen.has(hit.code));
+    if (!found.length && !text) return close();
     active = -1;
-    list.replaceChildren(...(found.length ? found.map(option) : [h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, t("codes.none"))]));
+    show(found.length ? found.map(option) : [quiet("codes.none")]);
+  }
+
+  function quiet(key) {
+    return h("li", { role: "option", "aria-disabled": "true", class: "quiet" }, t(key));
+  }
+
+  function show(options) {
+    list.replaceChildren(...options);
     list.hidden = false;
     input.setAttribute("aria-expanded", "true");
+  }
+
+  // A pattern or a list is one choice, with how many codes it stands for; words are searched for.
+  async function hits(text) {
+    if (!PATTERN.test(text)) return search(data, text, coding());
+    const parts = await match(data, [text], coding());
+    const known = parts.filter((one) => one.codes);
+    if (!known.length) return parts.length > 1 ? [] : search(data, text, coding());
+    const total = known.reduce((sum, one) => sum + one.codes, 0);
+    return [{ code: text, label: parts.length > 1 ? t("codes.list", { n: count(parts.length), codes: count(total) }) : named(known[0]), parts }];
   }
 
   function option(hit, i) {
     return h(
       "li",
-      { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: hit.name, pointerdown: (event) => event.preventDefault(), click: () => add(hit) },
-      h("code", {}, hit.code),
+      { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: hit.name ?? "", pointerdown: (event) => event.preventDefault(), click: () => add(hit) },
+      h("code", {}, hit.set ? t("saved.set") : hit.code),
       h("span", {}, hit.label),
       h("span", { class: "num quiet" }, hit.records === undefined ? "" : counted(hit.records)),
     );
@@ -67,21 +108,30 @@ export function picker({ data, label, how, coding, change }) {
   }
 
   function close() {
+    turn += 1;
     list.hidden = true;
     found = [];
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
   }
 
-  function add(hit) {
-    chosen.set(hit.code, hit.label);
+  async function add(hit) {
     input.value = "";
     close();
+    const parts = hit.set ? await match(data, hit.set, coding()) : hit.parts;
+    for (const one of parts ?? [{ ...hit, codes: 1 }]) if (one.codes) chosen.set(one.code, named(one));
+    refuse((parts ?? []).filter((one) => !one.codes).map((one) => one.code));
     draw();
     change();
   }
 
+  function refuse(codes) {
+    wrong.hidden = !codes.length;
+    wrong.textContent = codes.length ? t("codes.unknown", { codes: codes.join(", ") }) : "";
+  }
+
   function draw() {
+    keep.hidden = chosen.size < 2;
     chips.replaceChildren(...[...chosen].map(([code, name]) => chip(code, name, () => {
       chosen.delete(code);
       draw();
@@ -92,11 +142,11 @@ export function picker({ data, label, how, coding, change }) {
 
   // Choose codes that come without names, such as those of the address; return those not known.
   async function set(codes) {
-    const names = await Promise.all(codes.map((code) => nameOf(data, code, coding())));
+    const names = await namesOfCodes(data, codes, coding());
     chosen.clear();
-    codes.forEach((code, i) => names[i] && chosen.set(code, names[i]));
+    for (const code of codes) if (names[code]) chosen.set(code, names[code]);
     draw();
-    return codes.filter((_, i) => !names[i]);
+    return codes.filter((code) => !names[code]);
   }
 
   const element = h(
@@ -106,8 +156,10 @@ export function picker({ data, label, how, coding, change }) {
     h("p", { class: "quiet" }, how),
     chips,
     h("div", { class: "combobox" }, input, list),
+    wrong,
+    keep,
   );
-  return { element, set, codes: () => [...chosen.keys()], names: () => [...chosen.values()] };
+  return { element, set, codes: () => [...chosen.keys()], names: () => [...chosen].map(([code, name]) => (PATTERN.test(code) ? code : name)) };
 }
 
 // `coding` is what of the rules decides which codes there are: level, map and chronic.
@@ -118,14 +170,21 @@ function search(data, words, { level = ["category"], code_map, chronic }) {
   return get(`/api/v1/data/${data}/codes?${query}`);
 }
 
-// The name of a code, or undefined; among full codes one also stands for all that begin with it.
-export async function nameOf(data, code, coding) {
-  const hits = await search(data, code, coding);
-  const own = hits.find((hit) => hit.code === code)?.label;
-  if (own || !coding.level?.includes("full") || !hits.length) return own;
-  return (await nameOf(data, code, { ...coding, level: ["category"] })) ?? code;
+function match(data, texts, { level = ["category"], code_map, chronic }) {
+  return call("POST", `/api/v1/data/${data}/codes`, { texts, level, code_map, chronic: Boolean(chronic) });
 }
 
-export function chip(code, name, remove, label = t("codes.remove", { name })) {
+function named(one) {
+  return one.label || t("codes.several", { n: count(one.codes) });
+}
+
+// The names of codes, or how many a pattern stands for; those that nothing has are left out.
+export async function namesOfCodes(data, codes, coding) {
+  if (!codes.length) return {};
+  const found = await match(data, codes, coding);
+  return Object.fromEntries(found.filter((one) => one.codes).map((one) => [one.code, named(one)]));
+}
+
+export function chip(code, name, remove, label = t("codes.remove", { name: name || code })) {
   return h("li", { class: "code-chip" }, h("code", {}, code), ` ${name} `, remove ? h("button", { type: "button", "aria-label": label, title: label, click: remove }, "×") : null);
 }

@@ -2,10 +2,11 @@
 
 import { count, h, t } from "/page/dom.js";
 import { columnName } from "/page/outcomes.js";
-import { picker } from "./codes.js";
+import { namesOfCodes, picker } from "./codes.js";
 import { call, doing, frame, tell } from "./frame.js";
 import { ownMap } from "./maps.js";
 import { addressOf } from "./rules.js";
+import { savedCohorts } from "./saved.js";
 import { counted } from "./view.js";
 
 const LEVELS = ["category", "full", "group", "chapter", "common"];
@@ -103,7 +104,7 @@ export async function cohortForm(row, boxes) {
       row.left = found.left;
       const few = (found.records ?? 0) < Number(frame.minCell);
       run.disabled = few;
-      const rest = few ? t("cohort.few", { n: frame.minCell }) : t(row.exact ? "cohort.size" : "cohort.of", { codes: count(found.features), all: count(about.records) });
+      const rest = few ? t("cohort.few", { n: frame.minCell, records: found.records }) : t(row.exact ? "cohort.size" : "cohort.of", { codes: count(found.features), all: count(about.records) });
       const left = row.exact ? null : h("span", { class: "quiet" }, ` ${t("cohort.left", { n: row.left })}`);
       size.replaceChildren(h("strong", {}, counted(found.records)), ` ${rest}`, ...(left ? [left] : []));
     } catch (error) {
@@ -111,6 +112,25 @@ export async function cohortForm(row, boxes) {
       run.disabled = true;
       size.replaceChildren(error.message);
     }
+  }
+
+  // Take over a saved cohort; what these data don't have is told and left out.
+  async function use(saved) {
+    const lacking = [
+      saved.age && !about.age ? t("cohort.age") : null,
+      saved.dates && !about.dates ? t("cohort.dates") : null,
+      ...(saved.sex ?? []).filter((sex) => !about.sexes.includes(sex)),
+      ...(saved.features ?? []).filter((word) => !boxes.names.includes(word.split("=")[0])),
+    ].filter(Boolean);
+    const kept = { ...saved, sex: (saved.sex ?? []).filter((sex) => about.sexes.includes(sex)), features: (saved.features ?? []).filter((word) => boxes.names.includes(word.split("=")[0])) };
+    if (!about.age) delete kept.age;
+    if (!about.dates) delete kept.dates;
+    const codes = [...(saved.having ?? []), ...(saved.without ?? []), ...(saved.drop_codes ?? [])];
+    const known = await namesOfCodes(row.id, codes, { level: saved.level, chronic: saved.chronic });
+    for (const name of Object.keys(pickers)) kept[name] = (saved[name] ?? []).filter((code) => known[code]);
+    lacking.push(...codes.filter((code) => !known[code]));
+    const address = addressOf(row.id, kept, chosen.checked ? k.value : "auto");
+    window.location.assign(lacking.length ? `${address}&lacking=${encodeURIComponent(lacking.join(", "))}` : address);
   }
 
   async function start() {
@@ -128,6 +148,7 @@ export async function cohortForm(row, boxes) {
     told.textContent = names.length ? t("cohort.features", { names: names.join(", ") }) : t("cohort.features.none");
   };
 
+  if (wanted.get("lacking")) tell(t("saved.lacking", { names: wanted.get("lacking") }));
   boxes.watch(() => { tellFeatures(); changed(); });
   tellFeatures();
   waiting();
@@ -137,6 +158,7 @@ export async function cohortForm(row, boxes) {
     { class: "cohort", "aria-labelledby": "cohort-title" },
     h("h2", { id: "cohort-title" }, t("cohort.title")),
     h("p", { class: "how" }, t("cohort.how")),
+    savedCohorts({ rules, use }),
     pickers.having.element,
     h(
       "div",

@@ -1,7 +1,9 @@
 // Two runs side by side: where the patients went, which clusters match, what differs.
 
 import { colourOf } from "/page/data.js";
-import { h, number, section, t } from "/page/dom.js";
+import { h, number, percent, section, t } from "/page/dom.js";
+import { figureOf } from "/page/findings.js";
+import { columnName } from "/page/outcomes.js";
 import { assets, begin, frame, get, page, trail } from "./frame.js";
 import { described, facts, leftOut } from "./rules.js";
 import { counted, viewed, viewSwitch } from "./view.js";
@@ -19,6 +21,7 @@ begin(async () => {
       h("p", { class: "controls" }, viewSwitch(told.view)),
       h("div", { class: "halves" }, ...sides.map(head)),
       told.ari === null ? h("p", { class: "notice" }, t("compare.apart")) : h("p", {}, h("strong", {}, t("compare.ari", { ari: number(told.ari, 2) })), ` ${t("compare.ari.how")}`),
+      matches(told, sides),
       told.flows ? flows(told, sides) : null,
       differences(told, sides),
       h("p", { class: "quiet" }, t(`view.${told.view}.how`, { n: frame.minCell })),
@@ -40,6 +43,64 @@ function head(side) {
     h("h2", {}, `${letter} · `, h("a", { href: viewed(`/runs/${run.id}`) }, run.title)),
     h("p", {}, [facts(shown), ...described(run), ...leftOut(run)].join(" · ")),
   );
+}
+
+// A row for all records and for each pair: how alike they are, their sizes and outcomes in A and in B.
+function matches(told, [one, two]) {
+  const names = shownOutcomes(one, two);
+  const heads = [t("matches.a"), t("matches.b"), t("matches.match"), t("matches.size"), ...names.map(columnName)];
+  const cells = (a, b) => [sizes(one, a, two, b), ...names.map((name) => both(figureOf(one.profile, name), a, figureOf(two.profile, name), b))];
+  const ends = [one, two].map(({ profile }) => profile.clusters.length);
+  const all = h("tr", { class: "overall" }, h("th", { scope: "row", colspan: 2 }, t("all")), h("td", {}), ...cells(...ends));
+  const pairs = told.pairs.map(([a, b], i) => h("tr", {}, h("th", { scope: "row" }, named(one, a)), h("td", {}, named(two, b)), matchCell(told.matches[i]), ...cells(a, b)));
+  const alone = [one, two].flatMap((side, which) => {
+    const matched = new Set(told.pairs.map((pair) => pair[which]));
+    return side.profile.clusters.map((_, j) => j).filter((j) => !matched.has(j)).map((j) => unmatched(side, which, j, names));
+  });
+  const table = h("table", { class: "plain matches" }, h("thead", {}, h("tr", {}, ...heads.map((text, i) => h("th", { scope: "col", class: i > 2 ? "num" : null }, text)))), h("tbody", {}, ...pairs, ...alone), h("tfoot", {}, all));
+  return section("matches", h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("matches.title") }, table));
+}
+
+// Those that were starred in either run, and what is usual, as far as both have them.
+function shownOutcomes(one, two) {
+  const starred = [...(one.run.starred ?? []), ...(two.run.starred ?? [])];
+  const wanted = new Set([...starred, "died", "readmitted", "los", "cost", "age"]);
+  return [...wanted].filter((name) => {
+    const [first, second] = [figureOf(one.profile, name), figureOf(two.profile, name)];
+    return first && second && first.kind === second.kind;
+  });
+}
+
+function matchCell({ likeness, word }) {
+  return h("td", { class: word === "poor" ? "doubtful" : null }, `${t(`matches.${word.replace(" ", "_")}`)} `, h("span", { class: "quiet" }, number(likeness, 2)));
+}
+
+function unmatched(side, which, j, names) {
+  const own = side.profile;
+  const empty = h("td", { class: "quiet" }, t("matches.none"));
+  const first = h("th", { scope: "row" }, which ? null : named(side, j));
+  const figure = (name) => {
+    const found = figureOf(own, name);
+    return h("td", { class: "num" }, written(found, found.estimate[j]));
+  };
+  return h("tr", {}, ...(which ? [h("td", { class: "quiet" }, t("matches.none")), h("th", { scope: "row" }, named(side, j))] : [first, empty]), h("td", {}), h("td", { class: "num" }, `${counted(own.clusters[j].size)} · ${percent(own.clusters[j].share)}`), ...names.map(figure));
+}
+
+function sizes(one, a, two, b) {
+  const part = ({ profile }, j) => (j === profile.clusters.length ? counted(profile.source.records) : percent(profile.clusters[j].share, 1));
+  return h("td", { class: "num" }, `${part(one, a)} → ${part(two, b)}`);
+}
+
+function written(figure, x) {
+  return figure.kind === "share" ? percent(x, 1) : number(x, 1);
+}
+
+// An outcome in A and in B; strong where the 95% intervals lie apart.
+function both(first, a, second, b) {
+  const range = (figure, j) => (figure.low[j] === null ? "" : `${written(figure, figure.low[j])} – ${written(figure, figure.high[j])}`);
+  const text = `${written(first, first.estimate[a])} → ${written(second, second.estimate[b])}`;
+  const apart = first.low[a] !== null && second.low[b] !== null && (first.low[a] > second.high[b] || first.high[a] < second.low[b]);
+  return h("td", { class: "num", title: `A ${range(first, a)}; B ${range(second, b)}` }, apart ? h("strong", {}, text) : text);
 }
 
 function flows(told, [one, two]) {

@@ -4,11 +4,11 @@ import { h, t } from "/page/dom.js";
 import { cohortForm } from "./cohort.js";
 import { columns } from "./columns.js";
 import { featureBoxes } from "./features.js";
-import { begin, frame, get, may, page, titleOf, trail } from "./frame.js";
+import { begin, frame, get, may, page, titleOf, trail, waiting } from "./frame.js";
 import { understood } from "./understood.js";
 
 begin(async () => {
-  page.replaceChildren(h("main", {}, h("p", { role: "status" }, t("data.reading"))));
+  page.replaceChildren(h("main", { class: "alone" }, waiting(t("data.reading"))));
   const row = await get(`/api/v1/data/${frame.key}`);
   row.title = titleOf(row);
   trail([t("home.title"), "/"], [row.title]);

@@ -9,6 +9,7 @@ const dialog = document.getElementById("dialog");
 const noticeBoard = document.getElementById("notice");
 
 export const assets = {};
+const PATIENCE = 400; // milliseconds after which a page that isn't there yet says that it comes
 
 // Load what every page needs, then fill the page; what goes wrong is told on it.
 export async function begin(fill) {
@@ -19,11 +20,15 @@ export async function begin(fill) {
   for (const [name, colour] of Object.entries(palette)) {
     if (typeof colour === "string") document.body.style.setProperty(`--${name}`, colour);
   }
+  document.getElementById("skip").addEventListener("click", skip);
   document.getElementById("help").addEventListener("click", showKeys);
   document.getElementById("sign-out")?.addEventListener("click", signOut);
   listen();
+  const waiting = h("main", { class: "alone" }, h("progress", { "aria-label": t("progress.title") }));
+  const slow = window.setTimeout(() => page.querySelector("main") ?? page.replaceChildren(waiting), PATIENCE);
   try {
     await fill();
+    window.clearTimeout(slow);
   } catch (error) {
     page.replaceChildren(h("main", {}, h("p", { class: "notice wrong", role: "alert" }, error.message)));
   }
@@ -38,13 +43,13 @@ export function get(path) {
   return call("GET", path);
 }
 
-export function call(method, path, body) {
-  return body === undefined ? send(method, path) : send(method, path, JSON.stringify(body), { "content-type": "application/json" });
+export function call(method, path, body, signal) {
+  return body === undefined ? send(method, path) : send(method, path, JSON.stringify(body), { "content-type": "application/json" }, signal);
 }
 
 // Send a body as it is, such as a file.
-export async function send(method, path, body, headers = {}) {
-  const sent = fetch(path, { method, headers: { "x-csrf-token": frame.csrf, ...headers }, body });
+export async function send(method, path, body, headers = {}, signal = null) {
+  const sent = fetch(path, { method, headers: { "x-csrf-token": frame.csrf, ...headers }, body, signal });
   const response = await sent.catch(() => {
     throw new Error(t("error.network"));
   });
@@ -101,6 +106,19 @@ export function ask(title, fields, action) {
   });
 }
 
+// Something takes its time: a bar that moves, and after a while how long it has taken so far.
+export function waiting(text) {
+  const spent = h("span", { class: "quiet" });
+  const began = Date.now();
+  const shown = h("div", { class: "waiting" }, h("p", { role: "status" }, text), h("progress", { "aria-label": text }), spent);
+  const timer = window.setInterval(() => {
+    const seconds = Math.round((Date.now() - began) / 1000);
+    if (!shown.isConnected && seconds > 2) window.clearInterval(timer);
+    else if (seconds > 1) spent.textContent = t("waiting.spent", { n: seconds });
+  }, 1000);
+  return shown;
+}
+
 export function trail(...parts) {
   const items = parts.map(([text, href]) => h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text)));
   document.getElementById("path").replaceChildren(h("ol", { "aria-label": t("bar.path") }, ...items));
@@ -119,6 +137,15 @@ export function when(seconds) {
 function changeLanguage(event) {
   document.cookie = `comorb_lang=${event.target.value}; path=/; max-age=31536000; samesite=strict`;
   window.location.reload();
+}
+
+// Past the bar and the tools; the address keeps its choices.
+function skip(event) {
+  event.preventDefault();
+  const main = page.querySelector("main");
+  main.setAttribute("tabindex", "-1");
+  main.focus();
+  main.scrollIntoView({ block: "start" });
 }
 
 async function signOut() {

@@ -1,8 +1,9 @@
 // The first page: open data, or go back to a run.
 
 import { count, h, t } from "/page/dom.js";
-import { begin, call, doing, frame, get, may, page, tell, titleOf, when } from "./frame.js";
+import { begin, call, doing, frame, get, may, page, titleOf, when } from "./frame.js";
 import { described, facts, leftOut } from "./rules.js";
+import { fileSender } from "./sending.js";
 
 begin(async () => {
   document.title = `${t("home.title")} · comorb`;
@@ -16,6 +17,7 @@ begin(async () => {
       h("div", { class: "halves" }, may("analyst") ? opening(data) : null, listing(data, runs)),
     ),
   );
+  tellDeleted();
 });
 
 function opening(data) {
@@ -36,66 +38,22 @@ function source(row) {
     {},
     h("a", { href: `/data/${row.id}` }, h("strong", {}, titleOf(row)), h("span", { class: "quiet" }, about)),
     h("span", { class: "tag" }, t(`kind.${row.kind}`)),
-    row.kind === "upload" ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/data/${row.id}`, row.title)) }, "×") : null,
+    row.kind === "upload" ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`data/${row.id}`)) }, "×") : null,
   );
 }
 
+// A file is sent, and its page opened.
 function dropZone() {
-  const input = h("input", { type: "file", id: "file", class: "unseen", change: () => send(input.files[0]) });
-  const bar = h("progress", { max: 1, value: 0, hidden: true, "aria-label": t("open.progress") });
-  const state = h("p", { class: "quiet", role: "status" }, t("open.limit", { mb: count(Math.round(frame.limit / 1e6)) }));
-  const zone = h("div", { class: "drop" }, h("label", { for: "file", class: "button primary" }, t("open.choose")), input, h("p", {}, t("open.drop")), bar, state);
+  const sender = fileSender((row) => window.location.assign(`/data/${row.id}`));
+  const zone = h("div", { class: "drop" }, h("label", { for: "file", class: "button primary" }, t("open.choose")), sender.input, h("p", {}, t("open.drop")), sender.bar, sender.state);
   for (const kind of ["dragover", "dragleave", "drop"]) {
     zone.addEventListener(kind, (event) => {
       event.preventDefault();
       zone.classList.toggle("over", kind === "dragover");
-      if (kind === "drop") send(event.dataTransfer.files[0]);
+      if (kind === "drop") sender.send(event.dataTransfer.files[0]);
     });
   }
-
-  function send(file) {
-    if (!file) return;
-    input.value = "";
-    if (file.size > Number(frame.limit)) {
-      fail(t("open.too_large", { mb: count(Math.round(frame.limit / 1e6)) }));
-      return;
-    }
-    bar.hidden = false;
-    const request = new XMLHttpRequest();
-    request.open("PUT", `/api/v1/data?name=${encodeURIComponent(file.name)}`);
-    request.setRequestHeader("x-csrf-token", frame.csrf);
-    request.upload.addEventListener("progress", (event) => {
-      bar.value = event.loaded / event.total;
-      state.textContent = t("open.sending", { done: Math.round(event.loaded / 1e6), all: Math.round(event.total / 1e6) });
-    });
-    request.upload.addEventListener("load", () => {
-      bar.removeAttribute("value");
-      state.textContent = t("open.reading");
-    });
-    request.addEventListener("load", () => {
-      const answer = parsed(request.responseText);
-      if (request.status === 201) window.location.assign(`/data/${answer.id}`);
-      else fail(answer.error ?? t("error.network"));
-    });
-    request.addEventListener("error", () => fail(t("error.network")));
-    request.send(file);
-  }
-
-  function fail(message) {
-    bar.hidden = true;
-    state.textContent = "";
-    tell(message, true);
-  }
-
   return zone;
-}
-
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return {};
-  }
 }
 
 function listing(data, runs) {
@@ -116,7 +74,7 @@ function runLine(row, titles) {
     h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [row.state === "done" ? facts(row) : t(`state.${row.state}`), ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, [titles[row.data] ?? (row.owner === frame.user ? t("runs.gone") : null), when(row.created)].filter(Boolean).join(" · "))),
     row.owner === frame.user ? null : h("span", { class: "tag" }, row.owner),
     row.shared ? h("span", { class: "tag" }, t("shared")) : null,
-    row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`/api/v1/runs/${row.id}`, row.title)) }, "×") : null,
+    row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`runs/${row.id}`)) }, "×") : null,
   );
 }
 
@@ -131,8 +89,19 @@ function comparer(runs) {
   return h("p", { class: "controls" }, one, two, h("button", { type: "button", click: go }, t("compare.short")));
 }
 
-async function remove(path, name) {
-  if (!window.confirm(t("delete.sure", { name }))) return;
-  await call("DELETE", path);
-  window.location.reload();
+async function remove(what) {
+  await call("DELETE", `/api/v1/${what}`);
+  window.location.assign(`/?deleted=${what}`);
+}
+
+// Say that something was deleted, and offer to bring it back; the address forgets it.
+function tellDeleted() {
+  const what = new URLSearchParams(window.location.search).get("deleted");
+  if (!/^(runs|data)\/\w+$/.test(what ?? "")) return;
+  window.history.replaceState(null, "", "/");
+  const back = async () => {
+    await call("POST", `/api/v1/${what}/restore`);
+    window.location.reload();
+  };
+  tell(t("delete.done"), false, h("button", { type: "button", click: doing(back) }, t("undo")));
 }

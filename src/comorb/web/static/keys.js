@@ -4,7 +4,7 @@ import { h, jumpTo, t } from "/page/dom.js";
 import { SECTIONS } from "/page/sections.js";
 import { ask } from "./frame.js";
 
-const PLACES = { ...Object.fromEntries(SECTIONS.filter(({ key }) => key).map(({ key, id }) => [key, id])), w: "why" };
+const PLACES = { ...Object.fromEntries(SECTIONS.filter(({ key }) => key).map(({ key, id }) => [key, id])), g: "tree", p: "map", n: "arrive", w: "why" };
 
 export function listen() {
   document.addEventListener("keydown", (event) => {

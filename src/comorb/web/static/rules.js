@@ -2,18 +2,15 @@
 
 import { t } from "/page/dom.js";
 import { columnName } from "/page/outcomes.js";
-import { nameOf } from "./codes.js";
+import { namesOfCodes } from "./codes.js";
 import { may } from "./frame.js";
 import { counted } from "./view.js";
 
 // The names of some codes, from the clusters or else from the data; those not ours to see stay codes.
 export async function namesOf(run, profile, codes) {
-  const names = {};
-  for (const code of codes) {
-    names[code] = profile.labels[profile.codes.indexOf(code)];
-    if (!names[code] && may("analyst")) names[code] = await nameOf(run.data, code, run.rules).catch(() => undefined);
-  }
-  return names;
+  const names = Object.fromEntries(codes.map((code) => [code, profile.labels[profile.codes.indexOf(code)]]));
+  const others = codes.filter((code) => !names[code]);
+  return may("analyst") ? { ...names, ...(await namesOfCodes(run.data, others, run.rules).catch(() => ({}))) } : names;
 }
 
 export function described(run, names = {}) {
@@ -21,7 +18,7 @@ export function described(run, names = {}) {
   const listed = (codes) => codes.map((code) => (names[code] ? `${names[code]} (${code})` : code)).join(", ");
   const parts = [];
   const add = (key, values) => parts.push(t(`rule.${key}`, values));
-  if (run.within) add("within", { n: run.within.cluster });
+  if (run.within) add(run.within.cluster ? "within" : "region", { n: run.within.cluster });
   if (rules.having?.length) add("having", { codes: listed(rules.having) });
   if (rules.without?.length) add("without", { codes: listed(rules.without) });
   if (rules.age) add("age", { from: rules.age[0] ?? "", to: rules.age[1] ?? "" });
@@ -33,6 +30,7 @@ export function described(run, names = {}) {
   if (rules.scores?.length) add("scores", { scores: rules.scores.map((one) => t(`score.${one}`)).join(", ") });
   if (rules.features?.length) add("features", { names: rules.features.map((word) => columnName(word.split("=")[0])).join(", ") });
   if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
+  if (run.split) add("split", { a: run.split[0], n: run.split[1] });
   if (run.merge) add("merge", { a: run.merge[0], b: run.merge[1] });
   if (run.moved !== undefined && run.moved !== 0) add("moved", { n: counted(run.moved) });
   return parts;

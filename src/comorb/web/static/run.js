@@ -1,10 +1,15 @@
 // A run: how far it is, then what was found, with all that can be done about it.
 
-import { count, h, t } from "/page/dom.js";
+import { count, h, jumpTo, t } from "/page/dom.js";
+import { doubt } from "/page/burden.js";
 import { stability } from "/page/cards.js";
-import { mount } from "/page/page.js";
-import { assets, begin, call, doing, frame, get, page, tell, trail } from "./frame.js";
+import { jump, mount } from "/page/page.js";
+import { arrivals } from "./arrivals.js";
+import { assets, begin, call, doing, frame, get, may, page, tell, trail } from "./frame.js";
+import { patientMap } from "./map.js";
 import { addressOf, namesOf } from "./rules.js";
+import { onlySlice, openSlice, pageTools, sliceProfile } from "./slicing.js";
+import { splitTree } from "./tree.js";
 import { toolbar } from "./toolbar.js";
 import { tuned } from "./tune.js";
 import { viewed } from "./view.js";
@@ -21,8 +26,8 @@ begin(async () => {
 function crumbs(run) {
   let label = "";
   const parts = run.path.map((step, i) => {
-    label = i ? label + String.fromCharCode(96 + step.cluster) : String(step.cluster);
-    return [t("path.inside", { label }), viewed(`/runs/${run.path[i + 1]?.run ?? run.id}`)];
+    if (step.cluster) label = label ? label + String.fromCharCode(96 + step.cluster) : String(step.cluster);
+    return [step.cluster ? t("path.inside", { label }) : t("path.region"), viewed(`/runs/${run.path[i + 1]?.run ?? run.id}`)];
   });
   const all = run.path.length ? run.path[0].run : run.id;
   const last = parts.pop();
@@ -30,14 +35,20 @@ function crumbs(run) {
 }
 
 async function show(run) {
-  const profile = await get(viewed(`/api/v1/runs/${run.id}/profile`));
+  const slice = openSlice(run);
+  const profile = slice ? await sliceProfile(run, slice) : await get(viewed(`/api/v1/runs/${run.id}/profile`));
+  if (!profile) return show(run);
   const { texts, palette, language } = assets;
   profile.source.title = run.title;
   page.replaceChildren();
-  mount(page, profile, { texts, palette, language });
+  const { state } = mount(page, profile, { texts, palette, language, tools: pageTools(run, slice) });
+  if (slice) page.querySelector("header").after(onlySlice(slice, profile));
   page.prepend(await toolbar(run, profile));
-  page.querySelector("main").append(why(run, profile));
+  const own = [await splitTree(run), patientMap(run, profile), may("analyst") ? arrivals(run, profile) : null, why(run, profile)].filter(Boolean);
+  page.querySelector("main").append(...own);
+  page.querySelector("nav").append(...own.map(({ id }) => h("a", { href: `#${id}`, click: (event) => jump(event, id) }, t(`${id}.short`))));
   tuned(run, profile);
+  jumpTo(state.get("part"));
   await told(run, profile);
   if (!run.measured) stabilise(run);
 }
@@ -61,6 +72,7 @@ function stabilise(run) {
       const facts = page.querySelector(`.card[data-cluster="${j}"] .trust`);
       if (!facts || cluster.stability === null || facts.children.length > 1) return;
       facts.append(stability(cluster));
+      page.querySelector(`.board tr[data-cluster="${j}"] .named span:last-child`)?.append(doubt(cluster) ?? "");
     });
   });
   events.addEventListener("error", () => events.close());
@@ -72,8 +84,8 @@ function follow(run) {
   const left = h("p", { class: "quiet" });
   const cancel = h("button", { type: "button", click: doing(() => call("POST", `/api/v1/runs/${run.id}/cancel`)) }, t("cancel"));
   const again = async () => {
-    const { data, k, rules, title, parent, within, merge } = run;
-    const made = await call("POST", "/api/v1/runs", { data, k, rules, title, parent, within, merge });
+    const { data, k, rules, title, parent, within, merge, split } = run;
+    const made = await call("POST", "/api/v1/runs", { data, k, rules, title, parent, within, merge, split });
     window.location.assign(viewed(`/runs/${made.id}`));
   };
   page.replaceChildren(h("main", { class: "alone" }, h("h1", {}, run.title), bar, stage, left, h("p", { class: "controls" }, cancel)));
@@ -88,7 +100,9 @@ function follow(run) {
       bar.value = told.done ?? 0;
       stage.textContent = t(`progress.${told.stage ?? "reading"}`, { records: told.records ? count(told.records) : "" });
       left.textContent = told.left ? t("progress.left", { seconds: count(Math.ceil(told.left)) }) : "";
-    } else if (told.state !== "queued") {
+    } else if (told.state === "queued") {
+      stage.textContent = told.before ? t("state.before", { n: count(told.before) }) : t("state.queued");
+    } else {
       events.close();
       ended(told);
     }

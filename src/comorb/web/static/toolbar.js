@@ -2,10 +2,13 @@
 
 import { count, h, jumpTo, t } from "/page/dom.js";
 import { chip } from "./codes.js";
-import { ask, call, doing, frame, get, may, when } from "./frame.js";
+import { ask, call, doing, frame, get, may, tell, when } from "./frame.js";
 import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
+import { share } from "./share.js";
 import { again } from "./tune.js";
 import { viewed, viewSwitch } from "./view.js";
+
+const NARROW = 640; // pixels of a window in which the tools are put away at first
 
 export async function toolbar(run, profile) {
   const runs = (await get("/api/v1/runs")).filter((row) => row.state === "done" && row.id !== run.id);
@@ -13,19 +16,25 @@ export async function toolbar(run, profile) {
     "div",
     { class: "tools", role: "region", "aria-label": t("tools") },
     await definition(run, profile),
-    h(
-      "div",
-      { class: "controls" },
-      may("analyst") ? number(run) : null,
-      runs.length ? comparer(run, runs) : null,
-      may("analyst") && !run.within ? h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")) : null,
-      viewSwitch(profile.min_cell ? "protected" : "full"),
-      h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
-      h("button", { type: "button", click: () => download(run) }, t("download")),
-      ...(run.mine && may("analyst") ? own(run) : []),
-      (run.mine && may("analyst")) || may("exporter") ? h("button", { type: "button", click: doing(() => duplicate(run)) }, t("duplicate")) : null,
-      run.mine && may("analyst") ? h("button", { type: "button", click: doing(() => remove(run)) }, t("delete")) : null,
-    ),
+    h("details", { open: window.innerWidth > NARROW }, h("summary", {}, t("tools")), controls(run, profile, runs)),
+  );
+}
+
+function controls(run, profile, runs) {
+  return h(
+    "div",
+    { class: "controls" },
+    may("analyst") ? number(run) : null,
+    runs.length ? comparer(run, runs) : null,
+    may("analyst") && !run.within ? h("a", { class: "button", href: addressOf(run.data, run.rules, run.k) }, t("run.change")) : null,
+    viewSwitch(profile.min_cell ? "protected" : "full"),
+    may("analyst") ? h("button", { type: "button", click: () => jumpTo("arrive") }, t("arrive.short")) : null,
+    h("button", { type: "button", click: () => jumpTo("why") }, t("why.short")),
+    h("button", { type: "button", title: t("pack.how"), click: doing(() => pack(run)) }, t("pack")),
+    h("button", { type: "button", click: () => download(run) }, t("download")),
+    ...(run.mine && may("analyst") ? own(run) : []),
+    (run.mine && may("analyst")) || may("exporter") ? h("button", { type: "button", click: doing(() => duplicate(run)) }, t("duplicate")) : null,
+    run.mine && may("analyst") ? h("button", { type: "button", click: doing(() => remove(run)) }, t("delete")) : null,
   );
 }
 
@@ -40,7 +49,7 @@ async function definition(run, profile) {
   return h(
     "div",
     { class: "definition" },
-    h("ul", { class: "rules" }, h("li", {}, h("strong", {}, count(profile.source.records)), ` ${t("records")}`), ...described(run, names).map((part) => h("li", {}, part))),
+    h("ul", { class: "rules" }, h("li", {}, h("strong", {}, count(profile.source.records)), ` ${t("records", { n: count(profile.source.records) })}`), ...described(run, names).map((part) => h("li", {}, part))),
     left.length ? h("div", { class: "left" }, h("span", { class: "quiet" }, t("rule.drop_codes")), h("ul", { class: "chips" }, ...left)) : null,
   );
 }
@@ -63,6 +72,17 @@ function comparer(run, runs) {
   const choose = (event) => event.target.value && window.location.assign(viewed(`/compare/${run.id}/${event.target.value}`));
   const options = runs.map((row) => h("option", { value: row.id }, [row.title, facts(row), ...leftOut(row), when(row.created)].join(" · ")));
   return h("select", { "aria-label": t("compare.with"), change: choose }, h("option", { value: "" }, t("compare.with")), ...options);
+}
+
+// PDF, slides and workbook in one file, with protected counts.
+async function pack(run) {
+  tell(t("pack.making"));
+  const response = await fetch(`/api/v1/runs/${run.id}/download/board.zip`).catch(() => null);
+  if (!response?.ok) throw new Error((await response?.json().catch(() => null))?.error ?? t("error.network"));
+  const address = URL.createObjectURL(await response.blob());
+  h("a", { href: address, download: "board.zip" }).click();
+  URL.revokeObjectURL(address);
+  tell(t("pack.done"));
 }
 
 // Results are protected in every download, unless full counts are asked for.
@@ -88,7 +108,7 @@ function own(run) {
   };
   return [
     h("button", { type: "button", click: doing(title) }, t("rename")),
-    h("button", { type: "button", "aria-pressed": String(run.shared), title: t("share.how"), click: doing(() => changed(run, { shared: !run.shared })) }, t(run.shared ? "shared" : "share")),
+    h("button", { type: "button", "aria-pressed": String(run.shared), title: t("share.how"), click: doing(() => share(run)) }, t(run.shared ? "shared" : "share")),
   ];
 }
 
@@ -103,7 +123,6 @@ async function duplicate(run) {
 }
 
 async function remove(run) {
-  if (!window.confirm(t("delete.sure", { name: run.title }))) return;
   await call("DELETE", `/api/v1/runs/${run.id}`);
-  window.location.assign("/");
+  window.location.assign(`/?deleted=runs/${run.id}`);
 }

@@ -50,7 +50,9 @@ function actions(run, profile, j) {
     "div",
     { class: "actions" },
     run.mine ? button("name", () => rename(run, number, name)) : null,
+    run.mine ? button("note", () => note(run, profile.clusters[j])) : null,
     button("inside", () => inside(run, number, name)),
+    run.groups || run.moved ? null : button("split", () => split(run, number, name)),
     profile.clusters.length > 1 ? button("merge", () => merge(run, profile, j)) : null,
   );
 }
@@ -62,10 +64,27 @@ async function rename(run, number, name) {
   window.location.reload();
 }
 
+// Who looks after the patients of a cluster, and how.
+async function note(run, { number, name, ...own }) {
+  const line = (key) => h("label", {}, t(`note.${key}`), h("input", { name: key, value: own[key] ?? "", maxlength: 200 }));
+  const text = h("textarea", { name: "note", rows: 4, maxlength: 2000 }, own.note ?? "");
+  const given = await ask(t("tune.note.named", { name }), [h("p", { class: "quiet" }, t("note.how")), line("pathway"), line("owner"), h("label", {}, t("note.note"), text)], t("save"));
+  if (!given) return;
+  await call("PUT", `/api/v1/runs/${run.id}/notes`, { [number]: given });
+  window.location.reload();
+}
+
 async function inside(run, number, name) {
   const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) => h("option", { value: k, selected: k === 3 }, String(k)));
   const given = await ask(t("tune.inside.named", { name }), [h("label", {}, `${t("cohort.k")} `, h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers))], t("cohort.run"));
   if (given) await again(run, { k: given.k === "auto" ? "auto" : Number(given.k), within: { run: run.id, cluster: number }, title: name });
+}
+
+// Finer groups of one cluster; the others stay as they are.
+async function split(run, number, name) {
+  const numbers = [2, 3, 4, 5, 6].map((k) => h("option", { value: k }, String(k)));
+  const given = await ask(t("tune.split.named", { name }), [h("label", {}, `${t("tune.split.into")} `, h("select", { name: "k" }, ...numbers)), h("p", { class: "quiet" }, t("tune.split.how"))], t("tune.split"));
+  if (given) await again(run, { split: [number, Number(given.k)] });
 }
 
 async function merge(run, profile, j) {

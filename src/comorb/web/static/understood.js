@@ -2,13 +2,14 @@
 
 import { count, h, number, percent, said, t } from "/page/dom.js";
 import { systemName } from "./columns.js";
+import { assets } from "./frame.js";
 import { counted } from "./view.js";
 
 export function understood(row) {
   const { about } = row;
   const facts = [
-    [count(about.records), t("about.records")],
-    [count(about.features), t("understood.codes", { system: systemName(about, about.system) })],
+    [count(about.records), t("about.records", { n: count(about.records) })],
+    [count(about.features), t("understood.codes", { n: about.features, system: systemName(about, about.system) })],
     [number(about.mentions / about.records, 1), t("understood.each")],
   ];
   return h(
@@ -25,7 +26,7 @@ export function understood(row) {
 
 function common(about) {
   const rows = about.common.map((one) =>
-    h("tr", {}, h("td", {}, h("code", {}, one.code)), h("td", {}, one.name), h("td", { class: "num" }, counted(one.records)), h("td", { class: "num quiet" }, percent(one.records === null ? null : one.records / about.records))),
+    h("tr", {}, h("td", {}, h("code", {}, one.code)), h("td", {}, one.names?.[assets.language] ?? one.name), h("td", { class: "num" }, counted(one.records)), h("td", { class: "num quiet" }, percent(one.records === null ? null : one.records / about.records))),
   );
   return h("table", { class: "plain tight" }, h("caption", {}, t("understood.common")), h("tbody", {}, ...rows));
 }

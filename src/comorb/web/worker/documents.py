@@ -8,16 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comorb.web.worker.messages import OfRun
+from comorb.web.worker.messages import OfRun, ShowProfile
 
 if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
 
 
-def document(folder: str | Path, min_cell: int) -> Path:
+def document(folder: str | Path, min_cell: int, language: str = "en") -> Path:
     """Return where a run's profile is, protected below a count, or in full with 0."""
-    name = f"view-protected-{min_cell}.json" if min_cell else "view-full.json"
-    return Path(folder) / name
+    name = f"view-protected-{min_cell}" if min_cell else "view-full"
+    return Path(folder) / (f"{name}.json" if language == "en" else f"{name}-{language}.json")
 
 
 def shown_profile(task: OfRun) -> Profile:
@@ -28,12 +28,13 @@ def shown_profile(task: OfRun) -> Profile:
     return full.protected(task.min_cell) if task.min_cell else full
 
 
-def write(task: OfRun) -> None:
+def write(task: ShowProfile) -> None:
     """Write the document that a task asks for."""
+    from comorb.insight.views.diagnoses import translated
     from comorb.storage import write_text
 
-    text = shown_profile(task).to_json()
-    write_text(text, document(task.folder, task.min_cell))
+    text = translated(shown_profile(task), task.language).to_json()
+    write_text(text, document(task.folder, task.min_cell, task.language))
 
 
 def renew(folder: str, profile: Profile, min_cell: int) -> None:

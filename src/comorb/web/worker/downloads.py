@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,20 +21,29 @@ if TYPE_CHECKING:
     from comorb.insight.profile.profile import Profile
     from comorb.insight.runs.folder import RunFolder
 
+BOARD = ("board.zip", "board.pptx", "board.xlsx")  # a board's pack, and its parts but the report
 AGGREGATES = (
-    *("report.html", "report.pdf", "profile.csv", "profile.json"),
+    *BOARD,
+    *("report.pdf", "report.html", "profile.csv", "profile.json"),
     "outcomes.csv",
     *(f"{name}.{end}" for name in charts.CHARTS for end in ("svg", "png")),
 )
 PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
 
 
+def offered() -> tuple[str, ...]:
+    """Return the downloads without patients that can be made here: slides need their extra."""
+    return tuple(one for one in AGGREGATES if one != "board.pptx" or find_spec("pptx"))
+
+
 def write(task: WriteDownload) -> None:
     """Write one download of a run to a file; its name says which."""
     from comorb.insight.runs.folder import RunFolder, load_profile, outcome_batch, save_report
-    from comorb.insight.views import drawing
+    from comorb.insight.views import drawing, pack
+    from comorb.insight.views.board import Board
+    from comorb.insight.views.words import Words
     from comorb.records.export import export
-    from comorb.storage import write_text
+    from comorb.storage import write_text, write_whole
 
     folder, path = RunFolder(task.folder), Path(task.path)
     if task.name == folder.model.name:
@@ -46,6 +56,7 @@ def write(task: WriteDownload) -> None:
         return
     shown = shown_profile(task)
     shown = replace(shown, source=replace(shown.source, title=task.title))
+    board = Board(shown, Words(task.language), task.site, task.day, task.starred)
     if name == "profile" and kind == "json":
         write_text(shown.to_json(), path)
     elif name == "outcomes":
@@ -53,9 +64,13 @@ def write(task: WriteDownload) -> None:
     elif name == "profile":
         export(_table(shown).to_batches(), path)
     elif name == "report":
-        save_report(shown, path)
+        save_report(board, path)
+    elif name == "board":
+        make = pack.board_pack if kind == "zip" else pack.PARTS[task.name]
+        with write_whole(path) as file:
+            file.write(make(board))
     else:
-        drawing.save(charts.draw(name, shown), path)
+        drawing.save(charts.draw(name, board.profile, words=board.words), path)
 
 
 def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:

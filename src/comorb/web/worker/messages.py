@@ -30,10 +30,15 @@ class Data:
 
 @dataclass(frozen=True)
 class Inside:
-    """A cluster of a run, by the run's folder and the cluster's number."""
+    """A part of a run, by the run's folder: the cluster of a number, or a region of its map.
+
+    The records of the run ``of`` which there is a map are those it was made of.
+    """
 
     folder: str
-    cluster: int
+    cluster: int | None
+    region: list[list[float]] | None = None
+    of: MakeRun | None = None
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,9 @@ class MakeRun(Task):
     """A run to make and its folder.
 
     ``earlier`` are the folders of runs whose numbers and names go on. A ``merge`` of two clusters,
-    or a ``record`` moved to a ``cluster``, starts from the run in ``parent``, whose model's
-    clusters go by the numbers in ``groups``. The secret that counts are protected with is in the
-    ``workspace``.
+    a ``split`` of one into several, or a ``record`` moved to a ``cluster``, starts from the run in
+    ``parent``, whose model's clusters go by the numbers in ``groups``. The secret that counts are
+    protected with is in the ``workspace``.
     """
 
     data: Data
@@ -70,8 +75,12 @@ class MakeRun(Task):
     parent: str | None = None
     groups: list[int] | None = None
     merge: list[int] | None = None
+    split: list[int] | None = None  # the number of a cluster, and how many are to be made of it
     record: str = ""
     cluster: int | None = None
+    own_groups: list[int] | None = (
+        None  # what the clusters of its own fitted model go by, once made
+    )
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,13 @@ class ListCodes(Task):
 
 
 @dataclass(frozen=True)
+class MatchCodes(ListCodes):
+    """Say how many of these codes each part of some texts stands for."""
+
+    texts: list[str]
+
+
+@dataclass(frozen=True)
 class CountCohort(Task):
     """Count the records and codes that rules leave."""
 
@@ -134,6 +150,34 @@ class ExplainRecord(Task):
 
     run: MakeRun
     record: str
+    language: str = "en"
+
+
+@dataclass(frozen=True)
+class SplitRun(Task):
+    """Cut the records of a run in slices; counts below ``min_cell`` are not told, all with 0."""
+
+    run: MakeRun
+    min_cell: int
+    by: str
+
+
+@dataclass(frozen=True)
+class ShowSlice(SplitRun):
+    """Write the profile of one slice to a file; ``groups`` are those of the run itself."""
+
+    label: str
+    path: str
+    groups: list[int] | None = None
+
+
+@dataclass(frozen=True)
+class DrawMap(Task):
+    """Count the records of a run in the cells of its map, by cluster or something else."""
+
+    run: MakeRun
+    by: str
+    min_cell: int
 
 
 @dataclass(frozen=True)
@@ -146,7 +190,9 @@ class OfRun(Task):
 
 @dataclass(frozen=True)
 class ShowProfile(OfRun):
-    """Write the document that a view of a run shows."""
+    """Write the document that a view of a run shows, in a language."""
+
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -168,6 +214,7 @@ class ExplainCodes(OfRun):
     """Say where a record with some codes belongs."""
 
     codes: list[str]
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -176,6 +223,7 @@ class RankDiagnoses(OfRun):
 
     lam: float
     n: int
+    language: str = "en"
 
 
 @dataclass(frozen=True)
@@ -187,12 +235,40 @@ class AssignFile(OfRun):
 
 
 @dataclass(frozen=True)
+class NoteClusters(OfRun):
+    """Write what people noted of clusters, by their numbers: note, owner and pathway."""
+
+    notes: dict[int, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class AssignData(OfRun):
+    """Put the records of data into the clusters of a run; ``path`` is where a worklist goes.
+
+    The secret is in the ``workspace``; fewer records than ``fewest`` are refused.
+    """
+
+    data: Data
+    workspace: str
+    fewest: int
+    path: str = ""
+
+
+@dataclass(frozen=True)
 class WriteDownload(OfRun):
-    """Write one download of a run to a file; ``name`` is one that ``downloads`` lists."""
+    """Write one download of a run to a file; ``name`` is one that ``downloads`` lists.
+
+    In a ``language``; a board's has its ``site``, its ``day`` as 2026-01-31, and ``starred``
+    outcomes, else all.
+    """
 
     path: str
     name: str
     title: str
+    language: str = "en"
+    site: str = ""
+    day: str = ""
+    starred: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -207,6 +283,7 @@ class CompareRuns(Task):
     follow: bool
     workspace: str
     min_cell: int
+    language: str = "en"
 
 
 @dataclass(frozen=True)

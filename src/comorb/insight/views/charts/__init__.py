@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from comorb.insight.profile.profile import Profile
+    from comorb.insight.views.words import Words
 
-# The charts of a whole profile, in the order of the page's sections (page/sections.js): the PDF
-# prints each and the explorer offers each as a file. The other modules draw something else.
+# The charts of a whole profile, those of the page's sections (page/sections.js): the PDF prints
+# each, the first beside its summary, and the explorer offers each as a file.
 CHARTS = ("sizes", "frequency", "heatmap", "burden")
 
 
-def draw(name: str, profile: Profile, ax: Axes | None = None) -> Axes:
+def draw(name: str, profile: Profile, ax: Axes | None = None, words: Words | None = None) -> Axes:
     """Draw one of the ``CHARTS``; its module is loaded when it is drawn.
 
     Parameters
@@ -29,11 +30,14 @@ def draw(name: str, profile: Profile, ax: Axes | None = None) -> Axes:
         The clusters.
     ax : Axes, optional
         Where to draw; a new figure by default.
+    words : Words, optional
+        The language of what is written; English by default.
 
     Returns
     -------
     Axes
         What was drawn in.
     """
-    axes: Axes = import_module(f"{__name__}.{name}").draw(profile, ax=ax)
+    said = {} if words is None else {"words": words}
+    axes: Axes = import_module(f"{__name__}.{name}").draw(profile, ax=ax, **said)
     return axes

@@ -9,9 +9,10 @@ from comorb.insight.profile.labels import shorten
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
+from comorb.insight.views.words import ENGLISH, Words
 
 
-def draw(profile: Profile, n: int = 20, ax: Axes | None = None) -> Axes:
+def draw(profile: Profile, n: int = 20, ax: Axes | None = None, words: Words = ENGLISH) -> Axes:
     """Draw a row of bars for each of the n most common codes.
 
     The first column has the bars of all records, repeated as a tick in each cluster.
@@ -23,10 +24,10 @@ def draw(profile: Profile, n: int = 20, ax: Axes | None = None) -> Axes:
     drawing.bars(ax, shares, fills, [profile.labels[i] for i in rows])
     for column in range(1, profile.k + 1):
         drawing.marks(ax, column, profile.overall[rows])
-    drawing.heads(ax, ["All", *map(str, profile.numbers)], fills)
+    drawing.heads(ax, [words("all"), *map(str, profile.numbers)], fills)
     drawing.key(ax, profile.clusters, fills[1:])
-    title = f"How common the {len(rows)} most frequent diagnoses are (%; the tick is all records)"
+    title = words("chart.frequency", n=str(len(rows)))
     if profile.universal:
         left_out = ", ".join(profile.labels[i] for i in profile.universal[:3])
-        title += f"\n{shorten(left_out, 60)}: in every record, so not shown"
+        title += "\n" + words("chart.universal", names=shorten(left_out, 60))
     return drawing.titled(ax, title)

@@ -10,13 +10,14 @@ from comorb.insight.profile.labels import shorten
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
+from comorb.insight.views.words import ENGLISH, Words
 from comorb.model.arrays import Floats, Ints
 
 PIXELS = 900
 MANY = 12  # clusters, beyond which their names are smaller
 
 
-def draw(profile: Profile, ax: Axes | None = None) -> Axes:
+def draw(profile: Profile, ax: Axes | None = None, words: Words = ENGLISH) -> Axes:
     """Draw the heat-map of a profile.
 
     The darker a place, the more of its records carry the code; the tint is the cluster's.
@@ -37,8 +38,8 @@ def draw(profile: Profile, ax: Axes | None = None) -> Axes:
     _name_clusters(ax, profile, edges)
     ax.set_yticks([])
     ax.hlines(edges[1:-1], -0.5, len(columns) - 0.5, colors="white", lw=0.8)
-    each = "a record" if cells.per_line == 1 else f"{cells.per_line} records or more"
-    return drawing.titled(ax, f"Each line is {each}, the surest first; dark: has the diagnosis")
+    key = "chart.heatmap" if cells.per_line == 1 else "chart.heatmap.lines"
+    return drawing.titled(ax, words(key, n=words.count(cells.per_line)))
 
 
 def _strips(profile: Profile, edges: Ints) -> list[Floats]:

@@ -10,10 +10,16 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
+from comorb.insight.views.words import ENGLISH, Words
 
 
 def draw(
-    profile: Profile, cluster: int, lam: float = LAMBDA, n: int = 10, ax: Axes | None = None
+    profile: Profile,
+    cluster: int,
+    lam: float = LAMBDA,
+    n: int = 10,
+    ax: Axes | None = None,
+    words: Words = ENGLISH,
 ) -> Axes:
     """Draw the n most relevant codes of a cluster, counted from 0, the most relevant on top.
 
@@ -27,12 +33,13 @@ def draw(
     errors = np.array([share - low, high - share])
     chosen = profile.clusters[cluster]
     colour = colours([chosen.number])[0]
-    ax.barh(at - 0.19, share, 0.38, color=colour, label="in this cluster")
+    ax.barh(at - 0.19, share, 0.38, color=colour, label=words("board.here"))
     ax.errorbar(share, at - 0.19, xerr=errors, fmt="none", ecolor=palette()["ink"], elinewidth=0.9)
-    ax.barh(at + 0.19, profile.overall[rows], 0.38, color=palette()["overall"], label="overall")
+    every = words("board.all")
+    ax.barh(at + 0.19, profile.overall[rows], 0.38, color=palette()["overall"], label=every)
     ax.set_yticks(at, [shorten(profile.labels[i], drawing.CODE_WIDTH) for i in rows])
     ax.set_ylim(max(len(rows), 1) - 0.5, -0.5)
-    drawing.percent(ax, float(np.nanmax(high, initial=0.1)))
+    drawing.percent(ax, float(np.nanmax(high, initial=0.1)), words)
     ax.legend(frameon=False, fontsize=8, loc="lower right")
     name = shorten(chosen.name, drawing.NAME_WIDTH)
-    return drawing.titled(ax, f"{chosen.number}  {name}\nMost relevant diagnoses, λ = {lam:g}")
+    return drawing.titled(ax, f"{chosen.number}  {name}\n{words('relevance.title')}")

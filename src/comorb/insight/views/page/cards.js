@@ -1,6 +1,6 @@
 // One card for each cluster: name, size, the most relevant diagnoses, confidence, stability.
 
-import { h, number, percent, section, t } from "./dom.js";
+import { count, h, number, percent, rove, section, t } from "./dom.js";
 import { shareText, told, topCodes } from "./data.js";
 
 const DOUBTFUL = 0.75;
@@ -10,7 +10,7 @@ export function cards({ profile }) {
   const largest = Math.max(...profile.clusters.map((cluster) => cluster.share ?? 0));
   return section(
     "cards",
-    h("ol", { class: "cards" }, ...profile.clusters.map((_, j) => card(profile, j, largest))),
+    rove(h("ol", { class: "cards" }, ...profile.clusters.map((_, j) => card(profile, j, largest))), ".card"),
   );
 }
 
@@ -25,11 +25,12 @@ function card(profile, j, largest) {
       "p",
       { class: "size" },
       h("strong", {}, told(profile, cluster.size)),
-      ` ${t("records")} · ${percent(cluster.share)}`,
+      ` ${t("records", { n: count(cluster.size) })} · ${percent(cluster.share)}`,
     ),
     h("span", { class: "meter", vars: { "--share": (cluster.share ?? 0) / largest } }),
     byLength(profile, cluster),
     h("ul", { class: "diagnoses" }, ...codes.map((i) => diagnosis(profile, j, i))),
+    noted(cluster),
     h(
       "dl",
       { class: "trust" },
@@ -37,6 +38,13 @@ function card(profile, j, largest) {
       stability(cluster),
     ),
   );
+}
+
+// What people wrote of a cluster: the way of care, who looks after its patients, and a note.
+function noted(cluster) {
+  const lines = ["pathway", "owner", "note"].filter((key) => cluster[key]);
+  if (!lines.length) return null;
+  return h("dl", { class: "noted" }, ...lines.map((key) => h("div", {}, h("dt", {}, t(`note.${key}`)), h("dd", {}, cluster[key]))));
 }
 
 // Said where a cluster differs from all records mostly in how many codes a record has.

@@ -1,6 +1,6 @@
 // The disease-frequency chart: a row for each common code, a bar for each cluster, overall beside.
 
-import { h, section, svg, t } from "./dom.js";
+import { h, rove, section, svg, t } from "./dom.js";
 import { commonCodes, isUniversal, shareText } from "./data.js";
 
 const SIZES = [10, 20, 40];
@@ -19,8 +19,8 @@ export function frequency({ profile, state }) {
     "table",
     { class: profile.clusters.length > 12 ? "bars dense" : "bars" },
     h("caption", { class: "unseen" }, t("frequency.title")),
-    h("thead", {}, h("tr", {}, ...heads.map(({ cell }) => cell))),
-    body,
+    rove(h("thead", {}, h("tr", {}, ...heads.map(({ cell }) => cell))), "button"),
+    rove(body, "th"),
   );
 
   function draw() {

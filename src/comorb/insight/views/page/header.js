@@ -5,10 +5,10 @@ import { count, h, said, t } from "./dom.js";
 export function header(profile) {
   const { source } = profile;
   const facts = [
-    [count(source.records), t("about.records")],
-    source.features || !profile.features ? [count(source.features), t("about.codes", { system: source.system_title ?? "", level: levelName(source.level) })] : null,
-    profile.features ? [count(profile.features.length), t("about.features")] : null,
-    [count(profile.clusters.length), t("about.clusters")],
+    [count(source.records), t("about.records", { n: count(source.records) })],
+    source.features || !profile.features ? [count(source.features), t("about.codes", { n: count(source.features), system: source.system_title ?? "", level: levelName(source.level) })] : null,
+    profile.features ? [count(profile.features.length), t("about.features", { n: profile.features.length })] : null,
+    [count(profile.clusters.length), t("about.clusters", { n: profile.clusters.length })],
     source.weight === null ? null : [count(Math.round(source.weight)), t("about.weight")],
   ].filter(Boolean);
   return h(

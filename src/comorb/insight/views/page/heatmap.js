@@ -1,7 +1,7 @@
 // The heat-map on a canvas: a pixel's shade is the share of its records, so that none is lost;
 // zoomed in, a line is a record.
 
-import { count, h, section, shorten, t } from "./dom.js";
+import { count, h, hatching, rove, section, shorten, t } from "./dom.js";
 import { colourOf, readHeatmap, shareText } from "./data.js";
 
 const HEIGHT = 620;
@@ -14,7 +14,7 @@ export function heatmap({ profile, palette, highlight }) {
   if (!cells.total) return section("heatmap", h("p", {}, t("hidden.cluster")));
   const view = { from: 0, to: cells.total };
   const canvas = h("canvas", { tabindex: 0, role: "img", "aria-label": t("heatmap.label"), "data-own-light": "" });
-  const bands = h("div", { class: "bands" });
+  const bands = rove(h("div", { class: "bands" }), "button");
   const where = h("output", { class: "quiet" });
   const labels = h("div", { class: "labels" }, ...profile.heatmap.columns.map((i) => columnLabel(profile, i)));
   labels.style.setProperty("--columns", cells.width);
@@ -33,8 +33,7 @@ export function heatmap({ profile, palette, highlight }) {
       const faded = isFaded(lit, cluster) ? 0.7 : 0;
       for (let x = 0; x < cells.width; x += 1) {
         const shade = cells.density(x, from, to);
-        const known = profile.prevalence[cluster][profile.heatmap.columns[x]] !== null;
-        const colour = mix(mix(ink, tints[cluster], 1 - shade), WHITE, known ? faded : 1);
+        const colour = mix(mix(ink, tints[cluster], 1 - shade), WHITE, faded);
         image.data.set([...colour, 255], 4 * (y * cells.width + x));
       }
     }
@@ -44,10 +43,24 @@ export function heatmap({ profile, palette, highlight }) {
     const context = canvas.getContext("2d");
     context.imageSmoothingEnabled = false;
     context.drawImage(buffer, 0, 0, canvas.width, canvas.height);
+    hatchHidden(context);
     drawBands();
     const shown = view.to - view.from;
     const each = profile.heatmap.per_line;
     where.textContent = t(each === 1 ? "heatmap.shown" : "heatmap.shown.lines", { n: count(shown), all: count(cells.total), each });
+  }
+
+  // What is hidden, because few have it, is hatched: it is neither none nor all.
+  function hatchHidden(context) {
+    context.fillStyle = hatching(context, palette);
+    const [wide, high] = [canvas.width / cells.width, HEIGHT / (view.to - view.from)];
+    for (let j = 0; j < profile.clusters.length; j += 1) {
+      const top = Math.max(cells.edges[j] - view.from, 0) * high;
+      const end = Math.min(cells.edges[j + 1] - view.from, view.to - view.from) * high;
+      profile.heatmap.columns.forEach((code, x) => {
+        if (end > top && profile.prevalence[j][code] === null) context.fillRect(x * wide, top, wide, end - top);
+      });
+    }
   }
 
   function drawBands() {

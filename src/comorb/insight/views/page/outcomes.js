@@ -1,32 +1,95 @@
-// Outcomes per cluster: a dot and its interval, over all records and in each cluster.
+// Outcomes per cluster: a dot and its interval, over all records and in each cluster; stars choose them.
 
-import { h, hasText, number, percent, section, svg, t } from "./dom.js";
+import { h, hasText, number, percent, section, t, term } from "./dom.js";
 import { band, told } from "./data.js";
+import { dot, scaleOf, shownOf } from "./scale.js";
 
-export function outcomes({ profile }) {
-  if (!profile.outcomes.length) return null;
+const USUAL = ["died", "readmitted", "los", "cost", "age"];
+
+export function outcomes({ profile, state, tools }) {
+  const rank = (name) => (USUAL.includes(name) ? USUAL.indexOf(name) : USUAL.length);
+  const ranked = [...profile.outcomes].sort((a, b) => rank(a.name) - rank(b.name));
+  const drawn = ranked.map((outcome) => ({ outcome, parts: figures(profile, outcome) })).filter(({ parts }) => parts.length);
+  if (!drawn.length) return null;
   const corrected = profile.outcomes.some((outcome) => outcome.corrected);
-  return section("outcomes", corrected ? h("p", { class: "quiet" }, t("outcomes.corrected")) : null, h("div", { class: "figures" }, ...profile.outcomes.flatMap((outcome) => figures(profile, outcome))));
+  const stars = starKeeper(state, tools);
+  const blocks = drawn.map(({ outcome, parts }) => block(outcome, parts, stars));
+  const search = h("input", { type: "search", "aria-label": t("outcomes.find"), placeholder: t("outcomes.find"), input: () => show() });
+  const every = h("button", { type: "button", click: () => state.set("outcomes", state.get("outcomes") ? "" : "all") });
+  const none = h("p", { class: "quiet", role: "status" });
+
+  function show() {
+    const words = search.value.trim().toLowerCase();
+    const all = state.get("outcomes") === "all";
+    const usual = drawn.map(({ outcome }) => outcome.name).filter((name) => USUAL.includes(name));
+    const first = stars.names().length ? stars.names() : usual;
+    const wanted = ({ outcome }) => (words ? `${outcome.name} ${columnName(outcome.name)}`.toLowerCase().includes(words) : all || !first.length || first.includes(outcome.name));
+    blocks.forEach((one, i) => {
+      one.hidden = !wanted(drawn[i]);
+    });
+    const hidden = blocks.filter((one) => one.hidden).length;
+    every.hidden = Boolean(words) || (!all && !hidden);
+    every.textContent = all ? t("outcomes.fewer") : t("outcomes.all", { n: blocks.length });
+    none.textContent = words && hidden === blocks.length ? t("outcomes.none") : "";
+  }
+
+  stars.watch(show);
+  state.watch("outcomes", show);
+  show();
+  return section(
+    "outcomes",
+    h("p", { class: "quiet" }, term("interval", t("glossary.interval.name")), corrected ? ` ${t("outcomes.corrected")}` : null),
+    h("div", { class: "controls" }, search, every, h("span", { class: "quiet" }, t(stars.shared ? "outcomes.star.shared" : "outcomes.star.address"))),
+    none,
+    h("div", { class: "figures broad" }, ...blocks),
+  );
+}
+
+// Which outcomes are starred: kept with the run by its owner, and else in the address.
+function starKeeper(state, tools) {
+  const watchers = [];
+  const shared = Boolean(tools.star);
+  let starred = state.get("starred") ? state.get("starred").split(",").map(decodeURIComponent) : (tools.starred ?? []);
+  return {
+    shared,
+    names: () => starred,
+    watch: (call) => watchers.push(call),
+    async toggle(name) {
+      const next = starred.includes(name) ? starred.filter((one) => one !== name) : [...starred, name];
+      starred = shared ? await tools.star(next) : next;
+      if (!shared) state.set("starred", next.map(encodeURIComponent).join(","));
+      for (const call of watchers) call();
+    },
+  };
+}
+
+function block(outcome, parts, stars) {
+  const name = columnName(outcome.name);
+  const star = h("button", { type: "button", class: "star", click: () => stars.toggle(outcome.name) });
+  const mark = () => {
+    const on = stars.names().includes(outcome.name);
+    star.textContent = on ? "★" : "☆";
+    star.setAttribute("aria-pressed", String(on));
+    star.setAttribute("aria-label", t("outcomes.star", { name }));
+  };
+  stars.watch(mark);
+  mark();
+  return h("div", { class: "outcome" }, h("h3", {}, star, h("span", {}, name)), ...parts);
 }
 
 export function figures(profile, outcome) {
-  return outcome.values
-    .map((value, v) => (outcome.estimate[v].every((x) => x === null) ? null : figure(profile, outcome, value, v)))
-    .filter(Boolean);
+  const shown = shownOf(outcome);
+  const seen = outcome.values.map((_, v) => v).filter((v) => !outcome.estimate[v].every((x) => x === null));
+  const scale = scaleOf(seen.map((v) => ({ estimate: shown.estimate[v], low: shown.low[v], high: shown.high[v] })), outcome.kind);
+  return seen.map((v) => figure(profile, outcome, v, scale));
 }
 
-function figure(profile, outcome, value, v) {
+function figure(profile, outcome, v, { at, ends }) {
   const share = outcome.kind === "share";
-  const shown = outcome.corrected ?? outcome;
-  const highs = shown.high[v].filter((x) => x !== null);
-  const lows = shown.low[v].filter((x) => x !== null);
-  const end = Math.max(...highs, share ? 0.02 : 0) * 1.05;
-  const start = share ? 0 : Math.min(0, ...lows) || spanStart(lows, end);
-  const at = (x) => (100 * (x - start)) / (end - start || 1);
+  const shown = shownOf(outcome);
   const all = profile.clusters.length;
-  const order = [all, ...profile.clusters.keys()];
   const show = (x) => (share ? percent(x, 1) : number(x, 1));
-  const rows = order.map((place) => {
+  const rows = [all, ...profile.clusters.keys()].map((place) => {
     const estimate = shown.estimate[v][place];
     const [low, high] = [shown.low[v][place], shown.high[v][place]];
     const naive = outcome.estimate[v][place];
@@ -34,28 +97,30 @@ function figure(profile, outcome, value, v) {
     const beside = differs ? h("span", { class: "differs", title: t("outcomes.naive", { x: show(naive) }) }, "*") : "";
     const marks = place === all ? { class: "overall" } : { "data-cluster": place, vars: { "--c": `var(--cluster-${place})` } };
     const range = low === null ? "" : `${show(low)} – ${show(high)}`;
+    const cluster = profile.clusters[place];
     return h(
       "tr",
       marks,
-      h("th", { scope: "row", title: place === all ? null : profile.clusters[place].name }, place === all ? t("all") : h("span", { class: "chip" }, String(profile.clusters[place].number))),
+      h("th", { scope: "row", title: cluster?.name }, place === all ? t("all") : h("span", { class: "who" }, h("span", { class: "chip" }, String(cluster.number)), h("span", { class: "name" }, cluster.name))),
       h("td", { class: "dot" }, estimate === null ? "" : dot(at(estimate), at(low ?? estimate), at(high ?? estimate))),
       h("td", { class: "num", title: t("outcomes.known", { n: told(profile, outcome.known[place]) }) }, share ? band(profile, estimate, outcome.counts[v][place], outcome.known[place], 1) : show(estimate), beside),
       h("td", { class: "num quiet" }, range),
     );
   });
-  return h("table", { class: "figure" }, h("caption", {}, title(outcome, value)), h("tbody", {}, ...rows));
-}
-
-// A scale that leaves out an empty half, as for ages from 70 to 82, and says so by its numbers.
-function spanStart(lows, end) {
-  const least = Math.min(...lows);
-  return least > end / 2 ? least - (end - least) * 0.3 : 0;
+  const axis = h("tr", { class: "ends quiet", "aria-hidden": "true" }, h("td", {}), h("td", {}, h("span", {}, show(ends[0])), h("span", {}, show(ends[1]))), h("td", { colspan: 2 }));
+  return h("table", { class: "figure" }, h("caption", { class: outcome.values.length === 1 ? "unseen" : null }, title(outcome, outcome.values[v])), h("tbody", {}, ...rows), h("tfoot", {}, axis));
 }
 
 function title(outcome, value) {
   const name = columnName(outcome.name);
   if (outcome.kind === "number") return `${name}: ${t(`outcomes.${value}`)}`;
-  return isYes(outcome, value) ? name : `${name}: ${value.replaceAll("_", " ")}`;
+  return isYes(outcome, value) ? name : `${name}: ${valueName(value)}`;
+}
+
+// What a value of a column is called on the page.
+export function valueName(value) {
+  const key = `value.${value.toLowerCase()}`;
+  return hasText(key) ? t(key) : value.replaceAll("_", " ");
 }
 
 // What a column is called on the page: by its role, or by its own name made plain.
@@ -67,14 +132,4 @@ export function columnName(name) {
 
 function isYes(outcome, value) {
   return outcome.values.length === 1 && ["true", "1", "yes", "y"].includes(value.toLowerCase());
-}
-
-function dot(x, low, high) {
-  return svg(
-    "svg",
-    { viewBox: "0 0 100 12", preserveAspectRatio: "none", "aria-hidden": "true" },
-    svg("line", { class: "axis", x1: 0, x2: 100, y1: 6, y2: 6 }),
-    svg("line", { class: "range", x1: low, x2: high, y1: 6, y2: 6 }),
-    svg("line", { class: "point", x1: x, x2: x, y1: 2, y2: 10 }),
-  );
 }

@@ -7,20 +7,24 @@ import { createHighlight } from "./highlight.js";
 import { SECTIONS } from "./sections.js";
 import { createState } from "./state.js";
 
-export function mount(root, profile, { texts, palette, language = "en" }) {
+// `tools` is what a server adds: stars that are kept, and slices of the records.
+export function mount(root, profile, { texts, palette, language = "en", tools = {} }) {
   setTexts(texts, language);
   profile.clusters.forEach((cluster, j) => root.style.setProperty(`--cluster-${j}`, colourOf(palette, cluster)));
   for (const name of ["overall", "ink", "muted", "line", "paper", "hidden"]) {
     root.style.setProperty(`--${name}`, palette[name]);
   }
-  const shown = { profile, palette, state: createState(), highlight: createHighlight(root, profile) };
+  const shown = { profile, palette, tools, state: createState(), highlight: createHighlight(root, profile) };
   const parts = SECTIONS.map(({ draw }) => draw(shown)).filter(Boolean);
   const links = parts.map(({ id }) => h("a", { href: `#${id}`, click: (event) => jump(event, id) }, t(`${id}.short`)));
-  root.prepend(header(profile), h("nav", { "aria-label": t("nav") }, ...links), h("main", {}, ...parts));
+  root.prepend(header(profile), h("nav", { "aria-label": t("nav") }, ...links), h("main", { tabindex: -1 }, ...parts));
+  root.addEventListener("arrive", (event) => shown.state.set("part", event.target.id));
+  jumpTo(shown.state.get("part"));
+  return shown;
 }
 
-// The address holds the state, so a jump to a section leaves it alone.
-function jump(event, id) {
+// The address holds the section beside the other choices.
+export function jump(event, id) {
   event.preventDefault();
   jumpTo(id);
 }

@@ -1,6 +1,6 @@
 // The relevance table with its λ slider, worked out here on every move.
 
-import { h, number, section, t } from "./dom.js";
+import { h, number, rove, section, t, term } from "./dom.js";
 import { shareText, topCodes } from "./data.js";
 
 const SHOWN = 10;
@@ -32,8 +32,8 @@ export function relevanceTable({ profile, state }) {
   draw();
   return section(
     "relevance",
-    h("div", { class: "controls slider" }, slider(state), value),
-    h("div", { class: "columns" }, ...columns),
+    h("div", { class: "controls slider" }, slider(state), value, term("lambda", "λ")),
+    rove(h("div", { class: "columns" }, ...columns), "li[data-code]"),
   );
 }
 

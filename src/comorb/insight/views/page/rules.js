@@ -1,6 +1,6 @@
 // Rules: for each cluster a short list by which a ward can tell who belongs to it.
 
-import { codeCount } from "./data.js";
+import { codeCount, told } from "./data.js";
 import { h, percent, section, t } from "./dom.js";
 
 export function rules({ profile }) {
@@ -11,6 +11,7 @@ export function rules({ profile }) {
       { class: "column rule-list", "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } },
       h("h3", {}, h("span", { class: "chip" }, String(profile.clusters[j].number)), h("span", {}, profile.clusters[j].name)),
       ...(list.conditions.length ? ruleLines(profile, list) : [h("p", { class: "quiet" }, t("rules.none"))]),
+      greyLine(profile, j),
     ),
   );
   return section("rules", h("div", { class: "columns" }, ...columns));
@@ -27,6 +28,21 @@ function ruleLines(profile, list) {
     h("ol", {}, ...lines, h("li", { class: "otherwise" }, h("span", {}, t("rules.otherwise")), answer(list.otherwise))),
     h("p", { class: "quiet" }, t("rules.judged", { right: percent(list.precision), missed: percent(missed), review: percent(review) })),
   ];
+}
+
+// How many records of a cluster are in doubt, and which clusters else they may be of.
+function greyLine(profile, j) {
+  const { members, doubtful, between } = profile.grey ?? {};
+  if (!doubtful || doubtful[j] === 0) return null;
+  const share = doubtful[j] === null || !members[j] ? "" : ` (${percent(doubtful[j] / members[j])})`;
+  const others = between[j].map((n, i) => [n, i]).filter(([n, i]) => n && i !== j).sort((a, b) => b[0] - a[0]).slice(0, 2);
+  const name = ([n, i]) => h("li", { "data-cluster": i, vars: { "--c": `var(--cluster-${i})` } }, h("span", { class: "chip" }, String(profile.clusters[i].number)), h("span", {}, profile.clusters[i].name), h("span", { class: "num quiet" }, told(profile, n)));
+  return h(
+    "div",
+    { class: "grey" },
+    h("p", {}, t("grey.line", { n: told(profile, doubtful[j]), share })),
+    others.length ? h("ul", { "aria-label": t("grey.between") }, ...others.map(name)) : null,
+  );
 }
 
 // A record has a code or not; what a feature says is so or not.

@@ -16,14 +16,14 @@ import { slices } from "./slices.js";
 import { trust } from "./trust.js";
 
 export const SECTIONS = [
+  { id: "burden", key: "b", chart: "burden", draw: burden },
+  { id: "outcomes", key: "o", draw: outcomes },
+  { id: "slices", key: "s", draw: slices },
   { id: "cards", key: "c", chart: "sizes", draw: cards },
   { id: "frequency", key: "f", chart: "frequency", draw: frequency },
   { id: "relevance", key: "r", draw: relevanceTable },
   { id: "heatmap", key: "m", chart: "heatmap", draw: heatmap },
   { id: "features", key: "v", draw: features },
-  { id: "outcomes", key: "o", draw: outcomes },
-  { id: "burden", key: "b", chart: "burden", draw: burden },
-  { id: "slices", key: "s", draw: slices },
   { id: "rules", key: "u", draw: rules },
   { id: "trust", key: "t", draw: trust },
   { id: "ledger", draw: ledger },

@@ -1,16 +1,98 @@
-// Slices: the share of each cluster by age, sex, site and time, the clusters being fixed.
+// Slices: the share of each cluster by age, sex, site, time or what is chosen, the clusters being fixed.
 
-import { h, hasText, number, percent, said, section, t } from "./dom.js";
+import { h, hasText, number, percent, said, section, t, term } from "./dom.js";
 import { band, told } from "./data.js";
+import { valueName } from "./outcomes.js";
+import { dotFigures, lineFigures, stackedBars } from "./shares.js";
 
-export function slices({ profile }) {
-  if (!profile.slices?.length) return null;
-  return section("slices", ...profile.slices.map((cut) => sliceTable(profile, cut)));
+const TIMED = ["month", "quarter", "year"];
+
+export function slices({ profile, state, tools }) {
+  const offered = tools.splits ?? (profile.slices ?? []).map((cut) => cut.by);
+  if (!offered.length) return null;
+  const body = h("div", { class: "split", "aria-live": "polite" });
+  const usual = profile.slices?.map((cut) => cut.by).find((by) => offered.includes(by)) ?? offered[0];
+  const chosen = () => (offered.includes(state.get("split")) ? state.get("split") : usual);
+  const select = h("select", { change: (event) => state.set("split", event.target.value) }, ...offered.map((by) => h("option", { value: by, selected: by === chosen() }, sliceName(by))));
+  let asked = 0;
+
+  async function draw() {
+    const by = chosen();
+    asked += 1;
+    const turn = asked;
+    let cut = tools.split ? null : profile.slices.find((one) => one.by === by);
+    if (!cut) {
+      body.replaceChildren(h("p", { role: "status" }, h("progress", { "aria-label": t("slices.wait") }), ` ${t("slices.wait")}`));
+      try {
+        cut = await tools.split(by);
+      } catch (error) {
+        if (turn === asked) body.replaceChildren(h("p", { class: "notice wrong", role: "alert" }, error.message));
+        return;
+      }
+      if (turn !== asked) return;
+    }
+    body.replaceChildren(...views(profile, cut, by, state, tools));
+  }
+
+  state.watch("split", draw);
+  state.watch("mix", draw);
+  const part = section("slices", h("div", { class: "controls" }, h("label", {}, `${t("slices.by")} `, select)), body);
+  if (tools.split && !state.get("split")) whenSeen(part, draw);
+  else draw();
+  return part;
 }
 
-function sliceName(cut) {
-  const [name] = cut.by.split(":");
-  return hasText(`slices.${name}`) ? t(`slices.${name}`) : name.replaceAll("_", " ");
+// Ask for slices once they come near to the window: the first view doesn't wait for them.
+function whenSeen(part, call) {
+  const watch = new IntersectionObserver(
+    ([entry]) => {
+      if (!entry.isIntersecting) return;
+      watch.disconnect();
+      call();
+    },
+    { rootMargin: "300px" },
+  );
+  watch.observe(part);
+}
+
+export function sliceName(by) {
+  const [name] = by.split(":");
+  const plain = name.replaceAll("_", " ");
+  if (hasText(`slices.${name}`)) return t(`slices.${name}`);
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
+}
+
+function views(profile, cut, by, state, tools) {
+  const even = cut.mix.length > 0 && state.get("mix") === "same";
+  const shares = shownShares(cut, even);
+  const open = tools.only ? (label) => tools.only(by, label) : null;
+  const current = tools.slice?.by === by ? tools.slice.label : null;
+  const timed = TIMED.includes(cut.by);
+  return [
+    h("div", { class: "controls" }, cut.mix.length ? mixChooser(cut, even, state) : null, open ? h("span", { class: "quiet" }, t("slices.open")) : null),
+    timed ? lineFigures(profile, cut, shares, true) : null,
+    stackedBars(profile, cut, shares, open, current),
+    h("h3", {}, t("slices.each")),
+    timed ? lineFigures(profile, cut, shares, false) : dotFigures(profile, cut, shares),
+    h("details", {}, h("summary", {}, t("slices.numbers")), sliceTable(profile, cut)),
+    ...cut.notes.map((note) => h("p", { class: "quiet" }, said(note))),
+  ].filter(Boolean);
+}
+
+// The shares to show with their intervals: as they are, or with the mix of age and sex of all.
+function shownShares(cut, even) {
+  if (!even) return { share: cut.share, low: cut.low, high: cut.high };
+  const moved = (sign) => cut.standardised.map((row, s) => row.map((x, j) => (x === null || !cut.half || cut.half[s][j] === null ? null : Math.min(Math.max(x + sign * cut.half[s][j], 0), 1))));
+  return { share: cut.standardised, low: moved(-1), high: moved(1) };
+}
+
+function mixNames(cut) {
+  return cut.mix.map((name) => t(`slices.${name}`).toLowerCase()).join(", ");
+}
+
+function mixChooser(cut, even, state) {
+  const choice = (value, text, on) => h("label", {}, h("input", { type: "radio", name: "mix", value, checked: on, change: () => state.set("mix", value) }), ` ${text}`);
+  return h("fieldset", {}, h("legend", { class: "unseen" }, t("slices.mix")), choice("", t("slices.raw"), !even), choice("same", t("slices.same", { mix: mixNames(cut) }), even));
 }
 
 function sliceTable(profile, cut) {
@@ -22,26 +104,24 @@ function sliceTable(profile, cut) {
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, label),
+      h("th", { scope: "row" }, valueName(label)),
       h("td", { class: "num quiet" }, told(profile, cut.counts[s][all])),
       ...profile.clusters.map((_, j) => sliceCell(profile, cut, s, j)),
     ),
   );
-  const test = h("tr", { class: "quiet" }, h("th", { scope: "row" }, t(cut.ordered ? "slices.trend" : "slices.difference")), h("td", {}), ...profile.clusters.map((_, j) => h("td", { class: "num" }, chance(cut, j))));
+  const test = h("tr", { class: "quiet" }, h("th", { scope: "row" }, term("p", t(cut.ordered ? "slices.trend" : "slices.difference"))), h("td", {}), ...profile.clusters.map((_, j) => h("td", { class: "num" }, chance(cut, j))));
   const table = h(
     "table",
     { class: "plain slices" },
-    h("caption", {}, sliceName(cut)),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, sliceName(cut)), h("th", { scope: "col", class: "num" }, t("burden.records")), ...heads)),
+    h("caption", {}, sliceName(cut.by)),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, sliceName(cut.by)), h("th", { scope: "col", class: "num" }, t("burden.unit.records")), ...heads)),
     h("tbody", {}, ...rows, test),
   );
-  const mix = cut.mix.map((name) => t(`slices.${name}`).toLowerCase()).join(", ");
   return h(
     "div",
-    { class: "scroll", tabindex: 0, role: "group", "aria-label": sliceName(cut) },
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": sliceName(cut.by) },
     table,
-    cut.mix.length ? h("p", { class: "quiet" }, t("slices.standardised", { mix })) : null,
-    ...cut.notes.map((note) => h("p", { class: "quiet" }, said(note))),
+    cut.mix.length ? h("p", { class: "quiet" }, t("slices.standardised", { mix: mixNames(cut) })) : null,
   );
 }
 

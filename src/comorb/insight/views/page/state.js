@@ -1,6 +1,7 @@
-// What the user has chosen, kept in the address after '#', and what is lit up just now.
+// What the user has chosen, kept in the address after '#': the section first, then settings.
 
-const DEFAULTS = { lambda: 0.6, sort: "overall", rows: 20 };
+const DEFAULTS = { part: "", lambda: 0.6, sort: "overall", rows: 20, board: "", use: "", outcomes: "", starred: "", split: "", mix: "", slice: "" };
+const NUMBERS = { lambda: (value) => value >= 0 && value <= 1, rows: (value) => value > 0 };
 
 export function createState(address = window.location.hash) {
   const chosen = { ...DEFAULTS, ...fromHash(address) };
@@ -18,16 +19,17 @@ export function createState(address = window.location.hash) {
 
 function toHash(chosen) {
   const parts = Object.keys(DEFAULTS).filter((key) => chosen[key] !== DEFAULTS[key]);
-  return `#${parts.map((key) => `${key}=${encodeURIComponent(chosen[key])}`).join("&")}`;
+  return `#${parts.map((key) => (key === "part" ? chosen.part : `${key}=${encodeURIComponent(chosen[key])}`)).join("&")}`;
 }
 
 function fromHash(address) {
   const settings = {};
   for (const part of address.replace(/^#/, "").split("&")) {
     const [key, value] = part.split("=").map(decodeURIComponent);
-    if (key === "sort") settings.sort = value;
-    if (key === "lambda" && value >= 0 && value <= 1) settings.lambda = Number(value);
-    if (key === "rows" && Number(value) > 0) settings.rows = Number(value);
+    if (value === undefined) settings.part = key;
+    else if (!(key in DEFAULTS)) continue;
+    else if (!(key in NUMBERS)) settings[key] = value;
+    else if (NUMBERS[key](Number(value))) settings[key] = Number(value);
   }
   return settings;
 }

@@ -1,7 +1,9 @@
 // How sure the clusters are.
 
-import { count, h, number, percent, section, t } from "./dom.js";
+import { count, h, number, percent, section, t, term } from "./dom.js";
 import { told } from "./data.js";
+
+const TERMS = ["soft", "top", "margin", "entropy", "stability"];
 
 export function trust({ profile }) {
   const stable = profile.clusters.some((cluster) => cluster.stability !== null);
@@ -23,7 +25,7 @@ export function trust({ profile }) {
     ),
   );
   const heads = names.map((name) =>
-    h("th", { scope: "col", class: name === "cluster" ? null : "num", title: t(`trust.${name}.how`) }, t(`trust.${name}`)),
+    h("th", { scope: "col", class: name === "cluster" ? null : "num", title: t(`trust.${name}.how`) }, TERMS.includes(name) ? term(name, t(`trust.${name}`)) : t(`trust.${name}`)),
   );
   return section(
     "trust",

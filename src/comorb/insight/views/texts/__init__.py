@@ -1,7 +1,7 @@
 """Texts: every word of the page and of the explorer, in a file for each language.
 
 A file holds the name of its language, the texts of the page, which a report takes along, and
-those of the explorer around it.
+those of the explorer around it, and those of what is printed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from comorb.errors import InputError
+
 
 @lru_cache(maxsize=1)
 def languages() -> dict[str, str]:
@@ -18,6 +20,13 @@ def languages() -> dict[str, str]:
     names = [file.name for file in resources.files(__name__).iterdir()]
     codes = {name.removesuffix(".json") for name in names if name.endswith(".json")} - {"en"}
     return {code: _file(code)["language"] for code in ("en", *sorted(codes))}
+
+
+def check_language(language: str) -> None:
+    """Refuse a language that there are no texts of."""
+    if language not in languages():
+        known = ", ".join(languages())
+        raise InputError(f"expected one of the languages {known}, got {language!r}")
 
 
 def page_texts(language: str) -> dict[str, str]:
@@ -29,6 +38,12 @@ def page_texts(language: str) -> dict[str, str]:
 def explorer_texts(language: str) -> dict[str, str]:
     """Return the texts of the explorer by their keys, with those of the page."""
     return {**page_texts(language), **_file(language)["explorer"]}
+
+
+@lru_cache
+def every_text(language: str) -> dict[str, str]:
+    """Return all texts by their keys, with those of the board pack and of charts as files."""
+    return {**explorer_texts(language), **_file(language)["print"]}
 
 
 @lru_cache

@@ -1,0 +1,95 @@
+// A new file in the clusters of a run: which groups it holds, what changed, and a worklist.
+
+import { count, h, number, percent, section, t } from "/page/dom.js";
+import { call, get, may, tell, titleOf } from "./frame.js";
+import { fileSender } from "./sending.js";
+import { counted, viewed } from "./view.js";
+
+export function arrivals(run, profile) {
+  const choice = h("select", { id: "arrive-data" });
+  const found = h("div", { class: "arrived", role: "status" });
+  const go = h("button", { type: "button", class: "primary", click: () => assign(choice.value) }, t("arrive.go"));
+  const sender = fileSender(async (row) => {
+    if (row.refused) return tell(t("arrive.refused"), true, h("a", { class: "button", href: `/data/${row.id}` }, row.title));
+    await list(row.id);
+    return assign(row.id);
+  });
+  sender.input.setAttribute("aria-label", t("arrive.upload"));
+
+  async function list(chosen) {
+    const rows = (await get("/api/v1/data")).filter((row) => !row.refused);
+    choice.replaceChildren(...rows.map((row) => h("option", { value: row.id, selected: row.id === chosen }, row.id === run.data ? t("arrive.own", { name: titleOf(row) }) : titleOf(row))));
+    go.disabled = !rows.length;
+  }
+
+  // The time is told while it takes; leaving, or cancelling, ends the work on the server too.
+  async function assign(data) {
+    const started = Date.now();
+    const leave = new AbortController();
+    const time = h("p", {}, t("arrive.working", { seconds: 0 }));
+    const clock = window.setInterval(() => { time.textContent = t("arrive.working", { seconds: count(Math.round((Date.now() - started) / 1000)) }); }, 1000);
+    go.disabled = true;
+    found.replaceChildren(h("progress", { "aria-label": t("arrive.title") }), time, h("p", { class: "controls" }, h("button", { type: "button", click: () => leave.abort() }, t("cancel"))));
+    try {
+      const told = await call("POST", viewed(`/api/v1/runs/${run.id}/arrivals`), { data }, leave.signal);
+      found.replaceChildren(...answer(run, profile, data, told));
+    } catch (error) {
+      found.replaceChildren(h("p", { class: leave.signal.aborted ? "quiet" : "notice wrong" }, leave.signal.aborted ? t("arrive.cancelled") : error.message));
+    } finally {
+      window.clearInterval(clock);
+      go.disabled = false;
+    }
+    found.scrollIntoView({ block: "nearest" });
+  }
+
+  list().catch((error) => tell(error.message, true));
+  return section(
+    "arrive",
+    h("div", { class: "field" }, h("label", { for: "arrive-data" }, t("arrive.data")), h("div", { class: "row close" }, choice, go, h("label", { for: "file", class: "button" }, t("arrive.upload")), sender.input)),
+    sender.bar,
+    sender.state,
+    found,
+  );
+}
+
+function answer(run, profile, data, told) {
+  const changed = told.groups.filter((one) => one.changed);
+  const named = (one) => t("arrive.moved", { name: `${one.number} ${one.name}`, then: percent(one.then), now: percent(one.share) });
+  const fit = told.fits === null ? "arrive.fits.unknown" : told.fits ? "arrive.fits" : "arrive.fits.not";
+  const lines = [
+    t("arrive.said", { records: counted(told.records) }),
+    changed.length ? t("arrive.changed", { groups: changed.map(named).join("; ") }) : t("arrive.same"),
+    t(fit),
+  ];
+  return [
+    h("p", { class: told.fits === false || changed.length ? "answer doubtful" : "answer" }, lines.join(" ")),
+    told.strange > 0.05 ? h("p", { class: "notice" }, t("arrive.unknown", { share: percent(told.strange), codes: told.unknown.map((one) => one.code).join(", ") })) : null,
+    told.left_out ? h("p", { class: "quiet" }, t("arrive.left_out", { n: counted(told.left_out) })) : null,
+    groupTable(profile, told),
+    codeTable(told),
+    may("exporter") ? h("p", {}, h("a", { class: "button", href: `/api/v1/runs/${run.id}/worklist/${data}`, download: "worklist.csv" }, t("arrive.worklist")), h("span", { class: "quiet" }, ` ${t("arrive.worklist.how")}`)) : null,
+  ].filter(Boolean);
+}
+
+function groupTable(profile, told) {
+  const heads = ["cluster", "records", "now", "then", "change", "doubtful"].map((key) => h("th", { scope: "col", class: key === "cluster" ? null : "num" }, t(`arrive.${key}`)));
+  const rows = told.groups.map((one, j) => {
+    const change = one.share === null || one.then === null ? null : 100 * (one.share - one.then);
+    const points = Math.round(10 * Math.abs(change ?? 0)) / 10;
+    const sign = change === null ? "" : `${points ? (change > 0 ? "+" : "−") : ""}${number(points, 1)}`;
+    const cells = [counted(one.records), percent(one.share, 1), percent(one.then, 1), sign, counted(one.doubtful)];
+    return h(
+      "tr",
+      { "data-cluster": j, class: one.changed ? "doubtful" : null, vars: { "--c": `var(--cluster-${j})` } },
+      h("th", { scope: "row" }, h("span", { class: "chip" }, String(one.number)), ` ${profile.clusters[j]?.name ?? one.name}`),
+      ...cells.map((text, i) => h("td", { class: "num" }, text, i === 3 && one.changed ? h("span", { class: "mark" }, ` ${t("arrive.mark")}`) : "")),
+    );
+  });
+  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("arrive.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)));
+}
+
+function codeTable(told) {
+  if (!told.codes.length) return null;
+  const rows = told.codes.map((one) => h("tr", {}, h("td", {}, h("code", {}, one.code)), h("td", {}, one.label), h("td", { class: "num" }, percent(one.now, 1)), h("td", { class: "num" }, percent(one.then, 1))));
+  return h("details", {}, h("summary", {}, t("arrive.codes", { n: count(told.codes.length) })), h("table", { class: "plain tight" }, h("thead", {}, h("tr", {}, ...["code", "diagnosis", "now", "then"].map((key) => h("th", { scope: "col", class: ["now", "then"].includes(key) ? "num" : null }, t(`arrive.${key}`))))), h("tbody", {}, ...rows)));
+}
