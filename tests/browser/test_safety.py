@@ -22,6 +22,13 @@ def sign_in(page, base: str, token: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
+def share(page):
+    page.get_by_role("button", name="Share", exact=True).click()
+    page.locator("dialog input[value=everyone]").check()
+    page.locator("dialog .primary").click()
+    expect(page.get_by_role("button", name="Shared")).to_be_visible()
+
+
 def test_two_users_at_once_and_a_restart_in_the_middle(start, new_page, records, tmp_path, picture):
     tokens = {
         name: add_user(tmp_path, name, role)
@@ -40,8 +47,7 @@ def test_two_users_at_once_and_a_restart_in_the_middle(start, new_page, records,
     key = ana.url.partition("/runs/")[2]
     vera.goto(f"{server.base}/runs/{key}")
     expect(vera.get_by_role("alert")).to_contain_text("no such page")
-    ana.get_by_role("button", name="Share", exact=True).click()
-    expect(ana.get_by_role("button", name="Shared")).to_be_visible()
+    share(ana)
     vera.goto(f"{server.base}/runs/{key}")
     expect(vera.locator(".card")).to_have_count(5)
     expect(vera.get_by_role("button", name="Merge")).to_have_count(0)
@@ -79,8 +85,7 @@ def test_who_may_export_switches_to_what_others_see(start, new_page, records, tm
     eva.get_by_role("button", name="Find the clusters").click()
     eva.wait_for_selector(".card")
     run = eva.url
-    eva.get_by_role("button", name="Share", exact=True).click()
-    expect(eva.get_by_role("button", name="Shared")).to_be_visible()
+    share(eva)
     exact = eva.locator(".card .size").all_inner_texts()
     expect(eva.locator(".views [aria-current]")).to_have_text("Full")
     eva.get_by_role("link", name="Protected").click()

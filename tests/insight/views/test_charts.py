@@ -49,7 +49,7 @@ def test_the_burden_has_a_pair_of_bars_for_each_cluster(full: Profile) -> None:
     ax = burden.draw(replace(full, burden=used))
     drawn(ax)
     told = [text.get_text() for text in ax.texts]
-    assert {"30% of days in bed", "70% of days in bed"} < set(told)
+    assert {"30% of bed-days", "70% of bed-days"} < set(told)
     assert len(ax.patches) == 2 * full.k
 
 

@@ -29,7 +29,7 @@ def outcome(name: str, kind: str, figures: list[float], width: float) -> Outcome
 
 
 def with_use(profile: Profile, means: list[float], width: float) -> Profile:
-    """Return a profile whose records use days in bed, half of them in each cluster."""
+    """Return a profile whose records use bed-days, half of them in each cluster."""
     assert profile.burden is not None
     totals = np.array([[means[0], means[1], means[0] + means[1]]])
     burden = replace(
@@ -46,7 +46,7 @@ def test_the_group_that_uses_most_is_named(full: Profile) -> None:
     (told,) = findings(with_use(full, [6.0, 4.0, 5.0], 0.5), ENGLISH)
     name = full.clusters[0].name
     assert told.text == (
-        f"Group 1 ({name}) uses most days in bed: 60% of the total, with 50% of the records."
+        f"Group 1 ({name}) uses most bed-days: 60% of the total, with 50% of the records."
     )
     assert (told.about, told.clusters) == ("los", (full.numbers[0],))
     assert (
@@ -56,7 +56,7 @@ def test_the_group_that_uses_most_is_named(full: Profile) -> None:
 
 def test_no_group_is_named_where_intervals_meet(full: Profile) -> None:
     (told,) = findings(with_use(full, [5.2, 4.8, 5.0], 0.5), ENGLISH)
-    assert told.text == "No group uses clearly more days in bed than the others."
+    assert told.text == "No group uses clearly more bed-days than the others."
     assert told.clusters == ()
 
 

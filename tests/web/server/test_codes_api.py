@@ -6,10 +6,17 @@ from comorb.web.server.codes_api import found_codes
 from tests.web.conftest import mounted
 
 ENTRIES = [
-    ["401", "Hypertension", "Essential hypertension", 90, ["high blood pressure", "hta"]],
-    ["428", "Heart failure", "Heart failure", 50, ["chf", "insuficiencia cardiaca"]],
-    ["410", "Heart attack", "Acute myocardial infarction", 20, ["mi", "infarto"]],
-    ["346", "Migraine", "Migraine", 10, ["migraine"]],
+    [
+        "401",
+        "Hypertension",
+        "Essential hypertension",
+        90,
+        ["high blood pressure", "hta"],
+        {"es": "Hipertensión"},
+    ],
+    ["428", "Heart failure", "Heart failure", 50, ["chf", "insuficiencia cardiaca"], {}],
+    ["410", "Heart attack", "Acute myocardial infarction", 20, ["mi", "infarto"], {}],
+    ["346", "Migraine", "Migraine", 10, ["migraine"], {"ca": "Migranya"}],
 ]
 
 
@@ -23,6 +30,8 @@ ENTRIES = [
         ("Insuficiència cardíaca", ["428"]),
         ("infart", ["410"]),
         ("blood pressure", ["401"]),
+        ("hipertension", ["401"]),
+        ("MIGRANYA", ["346"]),
         ("nothing", []),
     ],
 )

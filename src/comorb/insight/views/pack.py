@@ -78,9 +78,9 @@ def _groups(board: Board) -> Sheet:
             sheet[words("sheet.share_of", what=what)] = [_share(one) for one in row[:-1]]
     sheet[words("sheet.confidence")] = [_share(one.top) for one in clusters]
     sheet[words("sheet.stability")] = [one.stability for one in clusters]
-    for key in ("note", "owner", "pathway"):
-        if any(getattr(one, key) for one in clusters):
-            sheet[words(f"sheet.{key}")] = [getattr(one, key) for one in clusters]
+    if any(map(board.note, clusters)):
+        for key in ("note", "owner", "pathway"):
+            sheet[words(f"sheet.{key}")] = [getattr(one, key) or None for one in clusters]
     return sheet
 
 

@@ -11,7 +11,7 @@ from math import isnan
 from comorb.insight.views.texts import every_text
 
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?%")  # such as 1,234 or 5.5%, and no code
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACE = re.compile(r"\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}")  # {n}, or {n|record|records}
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z0-9])")
 
 
@@ -26,9 +26,17 @@ class Words:
     language: str = "en"
 
     def __call__(self, key: str, **values: str) -> str:
-        """Return the text of a key, with {name} replaced by a value."""
-        text = every_text(self.language)[key]
-        return _PLACE.sub(lambda mark: values.get(mark[1], mark[0]), text)
+        """Return the text of a key, with {name} replaced by a value.
+
+        ``{name|one|more}`` is a word for that number: the first for 1.
+        """
+
+        def placed(mark: re.Match[str]) -> str:
+            if mark[3] is not None:
+                return mark[2] if values.get(mark[1]) == "1" else mark[3]
+            return values.get(mark[1], mark[0])
+
+        return _PLACE.sub(placed, every_text(self.language)[key])
 
     def get(self, key: str, otherwise: str) -> str:
         """Return the text of a key, or another where there is none."""

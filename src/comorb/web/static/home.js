@@ -1,7 +1,7 @@
 // The first page: open data, or go back to a run.
 
 import { count, h, t } from "/page/dom.js";
-import { begin, call, doing, frame, get, may, page, titleOf, when } from "./frame.js";
+import { begin, call, doing, frame, get, may, page, tell, titleOf, when } from "./frame.js";
 import { described, facts, leftOut } from "./rules.js";
 import { fileSender } from "./sending.js";
 

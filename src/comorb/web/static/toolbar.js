@@ -15,7 +15,7 @@ export async function toolbar(run, profile) {
   return h(
     "div",
     { class: "tools", role: "region", "aria-label": t("tools") },
-    await definition(run, profile),
+    definition(run, profile),
     h("details", { open: window.innerWidth > NARROW }, h("summary", {}, t("tools")), controls(run, profile, runs)),
   );
 }
@@ -38,20 +38,26 @@ function controls(run, profile, runs) {
   );
 }
 
-async function definition(run, profile) {
+// The cohort of a run: with codes at once, and with their names when these are there.
+function definition(run, profile) {
+  const { having = [], without = [], drop_codes: dropped = [] } = run.rules;
+  const place = h("div", { class: "definition" }, ...definitionParts(run, profile, {}));
+  const named = namesOf(run, profile, [...having, ...without, ...dropped]);
+  named.then((names) => place.replaceChildren(...definitionParts(run, profile, names)));
+  return place;
+}
+
+function definitionParts(run, profile, names) {
   const { rules } = run;
   const dropped = rules.drop_codes ?? [];
-  const names = await namesOf(run, profile, [...(rules.having ?? []), ...(rules.without ?? []), ...dropped]);
   const left = dropped.map((code) => {
     const back = doing(() => again(run, { rules: { ...rules, drop_codes: dropped.filter((one) => one !== code) } }));
     return chip(code, names[code] ?? "", may("analyst") ? back : null, t("tune.put_back", { name: names[code] ?? code }));
   });
-  return h(
-    "div",
-    { class: "definition" },
+  return [
     h("ul", { class: "rules" }, h("li", {}, h("strong", {}, count(profile.source.records)), ` ${t("records", { n: count(profile.source.records) })}`), ...described(run, names).map((part) => h("li", {}, part))),
     left.length ? h("div", { class: "left" }, h("span", { class: "quiet" }, t("rule.drop_codes")), h("ul", { class: "chips" }, ...left)) : null,
-  );
+  ].filter(Boolean);
 }
 
 function number(run) {
