@@ -7,12 +7,16 @@ import doctest
 import gzip
 import re
 import runpy
+import shlex
 import shutil
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from comorb.cli.app import COMMANDS
+from comorb.cli.group import app
 from comorb.records.datasets import heart_failure
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +60,26 @@ def files(tmp_path, monkeypatch):
     Path("medications.csv").write_text("\n".join(["visit,atc", *drugs]) + "\n")
     with Path("visits.csv").open("rb") as plain, gzip.open("discharges.csv.gz", "wb") as packed:
         shutil.copyfileobj(plain, packed)
+
+
+def commands() -> list[str]:
+    """Return the commands of shell blocks, and those between backticks that name a file."""
+    pages = [*PAGES, *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+    found = []
+    for page in pages:
+        text = page.read_text("utf-8").replace("\\\n", " ")
+        for block in re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+            found += [line.partition(" #")[0].strip() for line in block.splitlines()]
+        found += re.findall(rf"`(comorb (?:{'|'.join(COMMANDS)}) \w[^`\n]+)`", text)
+    return sorted({one for one in found if re.match(r"comorb \w", one) and "…" not in one})
+
+
+@pytest.mark.parametrize("line", commands())
+def test_commands_of_pages_are_ones_that_there_are(line):
+    _, name, *words = shlex.split(line.partition(" > ")[0])
+    command = get_command(app).commands[name]
+    with command.make_context(name, list(words)):
+        pass
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -27,6 +28,44 @@ def drawn(n, seed):
     return Mixture(WEIGHTS, MEANS).sample(n, seed)[0]
 
 
+class Coded:
+    """Records with codes, as a cohort has them."""
+
+    def __init__(self, rows, codes):
+        self.rows, self.codes = rows, codes
+
+    def blocks(self, variables=None):
+        return dense_to_blocks(self.rows)
+
+
+def test_the_whole_walk_on_few_rows():
+    rows = drawn(40, 8).toarray()
+    start = Mixture(WEIGHTS, MEANS)
+    codes = tuple(f"c{i}" for i in range(15))
+    frame, twice = pd.DataFrame(rows, columns=list(codes)), np.full(40, 2.0)
+    model = BernoulliMixture(3, init=start, max_iter=3, smoothing=1.0, verbose=1)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(Coded(rows, codes))
+    assert model.transform(Coded(rows, codes)).shape == (40, 3)
+    assert list(model.get_feature_names_out()) == [f"bernoullimixture{j}" for j in range(3)]
+    np.testing.assert_array_equal(model.predict(Coded(rows[:, ::-1], codes[::-1])), model.labels_)
+    with pytest.warns(ComorbWarning, match="doesn't know 1 of the 16 codes"):
+        model.predict(Coded(np.hstack([rows, rows[:, :1]]), (*codes, "new")))
+    with pytest.raises(InputError, match="knows none"):
+        model.predict(Coded(rows[:, :1], ("new",)))
+    with pytest.warns(ConvergenceWarning):
+        model.partial_fit(frame, sample_weight=twice)
+    assert model.bic(frame, sample_weight=twice) > model.bic(frame)
+    assert model.icl(frame) > model.bic(frame) > model.aic(frame)
+    with pytest.warns(ConvergenceWarning):
+        fresh = BernoulliMixture(3, init=start, max_iter=1, smoothing=1.0).partial_fit(rows)
+    with pytest.raises(InputError, match="without names"):
+        fresh.predict(Coded(rows, codes))
+    with pytest.raises(InputError, match="weights of its own"):
+        model.fit(Coded(rows, codes), sample_weight=np.ones(40))
+
+
+@pytest.mark.compiled
 def test_posteriors_are_features_of_another_model():
     rows = drawn(600, 1).toarray()
     frame = pd.DataFrame(rows, columns=[f"c{i}" for i in range(15)])
@@ -49,12 +88,14 @@ def test_posteriors_are_features_of_another_model():
     assert both.fit_transform(rows).shape == (600, 18)
 
 
+@pytest.mark.compiled
 def test_labels_are_those_of_the_training_rows():
     rows = drawn(400, 2)
     model = BernoulliMixture(3).fit(rows)
     np.testing.assert_array_equal(model.labels_, model.predict(rows))
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("criterion", ["score", "aic", "bic", "icl"])
 def test_a_weighted_row_counts_as_so_many(criterion):
     rows = drawn(300, 3)
@@ -66,6 +107,7 @@ def test_a_weighted_row_counts_as_so_many(criterion):
     assert weighted != pytest.approx(getattr(model, criterion)(rows), rel=1e-3)
 
 
+@pytest.mark.compiled
 def test_a_cohort_is_taken_where_rows_are():
     cohort = datasets.heart_failure()
     model = BernoulliMixture(4).fit(cohort)
@@ -83,6 +125,7 @@ def test_a_cohort_is_taken_where_rows_are():
         plain.predict(cohort)
 
 
+@pytest.mark.compiled
 def test_a_cohort_with_other_codes_is_told():
     cohort = datasets.heart_failure()
     common = cohort.drop_rare(2000)
@@ -95,6 +138,7 @@ def test_a_cohort_with_other_codes_is_told():
         model.predict(other)
 
 
+@pytest.mark.compiled
 def test_the_features_of_a_cohort_are_learned_by_the_model_of_features():
     rows = pd.DataFrame(
         {
@@ -111,6 +155,7 @@ def test_the_features_of_a_cohort_are_learned_by_the_model_of_features():
     assert BernoulliMixture(2).fit(cohort).variables_ == ()
 
 
+@pytest.mark.compiled
 def test_rows_that_come_later_are_added_to_what_was_learned():
     rows = drawn(6000, 5)
     model = BernoulliMixture(3).partial_fit(rows[:2000])
@@ -126,6 +171,7 @@ def test_rows_that_come_later_are_added_to_what_was_learned():
     assert model.labels_.size == 2000
 
 
+@pytest.mark.compiled
 def test_rows_that_are_repeated_change_nothing_that_was_learned():
     rows = drawn(3000, 6)
     once = BernoulliMixture(3, smoothing=0).fit(rows)
@@ -133,6 +179,7 @@ def test_rows_that_are_repeated_change_nothing_that_was_learned():
     np.testing.assert_allclose(again.means_, once.means_, atol=2e-4)
 
 
+@pytest.mark.compiled
 def test_more_rows_with_features():
     rng = np.random.default_rng(7)
     group = rng.integers(0, 2, 3000)

@@ -1,4 +1,4 @@
-"""One list of sections: the page, the PDF and the downloads show the same charts."""
+"""One list of sections: the page, the PDF and the downloads show the same charts in one order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SECTIONS = [dict(re.findall(r'(\w+): "?(\w+)"?', line)) for line in LISTED]
 FOLDER = Path(charts.__file__).parent
 
 
-def test_the_charts_are_those_of_the_pages_sections() -> None:
-    assert {part["chart"] for part in SECTIONS if "chart" in part} == set(charts.CHARTS)
+def test_the_charts_are_those_of_the_pages_sections_in_their_order() -> None:
+    assert tuple(part["chart"] for part in SECTIONS if "chart" in part) == charts.CHARTS
     assert all((FOLDER / f"{name}.py").is_file() for name in charts.CHARTS)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The charts of a whole profile, those of the page's sections (page/sections.js): the PDF prints
 # each, the first beside its summary, and the explorer offers each as a file.
-CHARTS = ("sizes", "frequency", "heatmap", "burden")
+CHARTS = ("burden", "sizes", "frequency", "heatmap")
 
 
 def draw(name: str, profile: Profile, ax: Axes | None = None, words: Words | None = None) -> Axes:
