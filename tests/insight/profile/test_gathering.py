@@ -79,8 +79,13 @@ def test_what_is_gathered_apart_tells_what_the_whole_does(
     for start in (400, 0, 200):
         part = assigned(labels[start : start + 200])
         one_block = replace(gatherer, cohort=Only(cohort.part(0, start, 200)))
-        found.append(pickle.loads(pickle.dumps(one_block.of(0, part))))
-    first, *people = map(gatherer.finish, folded(found))
+        sent = pickle.dumps(one_block.of(0, part))
+        assert SECRET not in sent
+        found.append(pickle.loads(sent))
+    back, *people = map(gatherer.finish, folded(found))
+    first = Gathering(2, SECRET, narrow=True)
+    first += back
+    assert repr(SECRET)[2:-1] not in repr(gatherer)
     assert weighted or sum(table.num_rows for table in first._tables) < n + (days == 3000)
     first.sums.counted = tuple(np.sum(some, axis=0) for some in zip(*people, strict=True))
     if not weighted:

@@ -77,9 +77,12 @@ class Assigning:
         return joined(sampled)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gatherer:
-    """Gathers what is told of the records of a block, where the block is."""
+    """Gathers what is told of the records of a block, where the block is.
+
+    The secret travels with it, and is in nothing that it returns or shows of itself.
+    """
 
     cohort: AnyCohort
     k: int
@@ -91,6 +94,7 @@ class Gatherer:
         """Return what is gathered of a block, and the people in it in shards."""
         gathering = Gathering(self.k, self.secret, self.wanted, narrow=True)
         sums = gathering.add(self.cohort.part(number, 0, part.labels.size), part.labels)
+        gathering.secret = None
         people, sums.people = sums.people, People(self.k)
         return [gathering, *people.split(SHARDS)]
 
