@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from comorb.records import datasets
     from comorb.records.archive import load_cohort, save_cohort
+    from comorb.records.cluster import read_dask, read_spark
     from comorb.records.cohort import Cohort
     from comorb.records.layouts.description import Layout
     from comorb.records.reading import inspect_records, read_records
@@ -43,7 +44,9 @@ _HOMES = {
     "inspect_records": "comorb.records.reading",
     "load_cohort": "comorb.records.archive",
     "profile": "comorb.insight.profile.profiling",
+    "read_dask": "comorb.records.cluster",
     "read_records": "comorb.records.reading",
+    "read_spark": "comorb.records.cluster",
     "relate_outcome": "comorb.model.relating.relation",
     "relate_predictors": "comorb.model.relating.relation",
     "relate_regression": "comorb.model.relating.relation",
@@ -66,7 +69,9 @@ __all__ = [
     "inspect_records",
     "load_cohort",
     "profile",
+    "read_dask",
     "read_records",
+    "read_spark",
     "relate_outcome",
     "relate_predictors",
     "relate_regression",

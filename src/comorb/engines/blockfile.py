@@ -1,7 +1,8 @@
 """The block file: records in row groups of a Parquet file, each a block that is read and dropped.
 
 A row is a record: its id, the sorted numbers of its codes, its weight, the values of its features
-and its covariates. What the numbers mean is in the metadata of the file, as JSON.
+and its covariates. What the numbers mean is in the metadata of the file, as JSON. What workers
+wrote is a folder of such files, with that JSON in a manifest beside them.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from comorb.model.prepared import prepared, prepared_for
 
 VERSION, VERSION_WITH_FEATURES = 1, 2
 HEADER, SEAL = b"comorb.cohort", b"comorb.seal"
+MANIFEST = "cohort.json"  # of a folder of files: its seal, and its header
 ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
 FEATURE = "comorb.feature."  # and the feature's name: numbers, null where one is missing
 ROWS_A_GROUP = 1 << 17
@@ -131,12 +133,16 @@ def describe(path: str | Path) -> dict[str, Any]:
     comorb. A file of an earlier version has no seal.
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.is_file() and not (path / MANIFEST).is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        file = pq.read_metadata(path)
-        found, columns = file.metadata or {}, file.schema.to_arrow_schema().names
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        if path.is_dir():
+            seal, text = (path / MANIFEST).read_bytes().split(b"\n", 1)
+            found, columns = {HEADER: text, SEAL: seal}, json.loads(text).get("columns")
+        else:
+            file = pq.read_metadata(path)
+            found, columns = file.metadata or {}, file.schema.to_arrow_schema().names
+    except (pa.ArrowException, OSError, ValueError, AttributeError, RecursionError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
         ) from None
@@ -158,6 +164,31 @@ def describe(path: str | Path) -> dict[str, Any]:
         ) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+
+
+def manifest(header: dict[str, Any], columns: list[str]) -> bytes:
+    """Return the manifest of a folder of files: a seal, and what they hold and are called.
+
+    ``parts`` of the header are the files, each with the rows of its row groups.
+    """
+    text = json.dumps(header | {"columns": columns}).encode()
+    return sha256(text).hexdigest().encode() + b"\n" + text
+
+
+def places_of(path: str | Path, header: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return the file and the number there of each row group of a cohort."""
+    path = Path(path).resolve()
+    try:
+        if path.is_dir():
+            sizes = {str(path / part["file"]): part["groups"] for part in header["parts"]}
+        else:
+            file = pq.read_metadata(path)
+            sizes = {str(path): [file.row_group(i).num_rows for i in range(file.num_row_groups)]}
+        if sum(map(sum, sizes.values())) != header["records"]:
+            raise ValueError("it doesn't hold the records it says")
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+    return [(file, number) for file, groups in sizes.items() for number in range(len(groups))]
 
 
 class _NewerError(Exception):
@@ -254,45 +285,42 @@ def open_blocks(
     23154
     """
     header = describe(path)
-    file = pq.read_metadata(path)
-    if file.num_rows != header["records"]:
-        raise StorageError(f"{Path(path).name} is damaged: it doesn't hold the records it says.")
-    where, d = str(Path(path).resolve()), len(header["codes"])
-    groups, total = range(file.num_row_groups), None
-    if WEIGHT in file.schema.names:
-        parts = (read_group(where, i, [WEIGHT])[WEIGHT] for i in groups)
+    groups, total = places_of(path, header), None
+    rows, d = header["records"], len(header["codes"])
+    columns = header.get("columns") or pq.read_schema(path).names
+    if WEIGHT in columns:
+        parts = (read_group(*place, [WEIGHT])[WEIGHT] for place in groups)
         total = fsum(weight for part in parts for weight in part.to_numpy().tolist())
-    weight = float(total or file.num_rows)
+    weight = float(total or rows)
     features = features_of(header)
     wanted = {variable.feature.name for variable in variables or ()}
     if variables is not None:
         features = tuple(feature for feature in features if feature.name in wanted)
-    known, reach = _known(where, groups, features, variables, total)
+    known, reach = _known(groups, features, variables, total, weight)
     read = features if known else ()
-    loaders = tuple(RowGroup(where, i, d, total, read, known) for i in groups)
-    return Blocks(loaders, file.num_rows, d, weight, journal, known, reach)
+    loaders = tuple(RowGroup(*place, d, total, read, known) for place in groups)
+    return Blocks(loaders, rows, d, weight, journal, known, reach)
 
 
 def _known(
-    path: str,
-    groups: range,
+    groups: list[tuple[str, int]],
     features: tuple[Feature, ...],
     variables: tuple[Variable, ...] | None,
     total: float | None,
+    weight: float,
 ) -> tuple[tuple[Variable, ...], float]:
     """Return the variables of a file's features, and the reach of their numbers."""
     if variables is None and not features:
         return (), 1.0
     weights = None
     if total is not None:
-        parts = [read_group(path, i, [WEIGHT])[WEIGHT].to_numpy() for i in groups]
+        parts = [read_group(*place, [WEIGHT])[WEIGHT].to_numpy() for place in groups]
         weights = rounded(np.concatenate(parts), total)
-    weight = total if total is not None else float(pq.read_metadata(path).num_rows)
     found: list[Variable] = []
     reach = 1.0
     for feature in features:
         name = FEATURE + feature.name
-        column = [_numbers(read_group(path, i, [name]), feature) for i in groups]
+        column = [_numbers(read_group(*place, [name]), feature) for place in groups]
         table = FeatureTable((feature,), np.concatenate(column)[:, None])
         if variables is None:
             seen = prepared(table, weights, weight)
@@ -305,7 +333,14 @@ def _known(
 
 
 def identity(path: str | Path) -> str:
-    """Return a digest of a block file's footer: its codes, and the sizes and places of all."""
+    """Return a digest of a block file's footer: its codes, and the sizes and places of all.
+
+    That of a folder is one of its manifest, whatever its files are called.
+    """
+    if Path(path).is_dir():
+        header = describe(path)
+        parts = [{**part, "file": ""} for part in header["parts"]]
+        return sha256(json.dumps(header | {"parts": parts}).encode()).hexdigest()
     with Path(path).open("rb") as file:
         file.seek(-8, 2)
         length = int.from_bytes(file.read(4), "little")

@@ -53,6 +53,14 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
     return copy_reader(source, source.label, reader)
 
 
+def frame_rows(label: str, frame: Any) -> pa.Table:
+    """Return a pandas frame, or an Arrow table, as a table that DuckDB takes over."""
+    table = frame if isinstance(frame, pa.Table) else _from_pandas(label, frame)
+    refuse_twice(label, table.column_names)
+    _refuse_types(label, table.schema)
+    return table
+
+
 def register_table(source: OpenedSource, label: str, table: pa.Table) -> SourceTable:
     """Let DuckDB read an Arrow table, without copying it."""
     if not table.num_columns:
