@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.table import Figure, best_of, show
 from comorb.engines import open_blocks, open_engine
+from comorb.engines.on_spark import SparkEngine
 from comorb.model.blocks import Blocks, from_csr
 from comorb.model.em import expect
 from comorb.model.mixture import Mixture
@@ -100,10 +101,40 @@ def engines(path: Path) -> list[Figure]:
         alone, part = seconds(blocks, one), seconds(half(blocks), one)
         figures += scaling("processes", blocks, alone, part, both)
     figures.append(overhead("processes", both, file, million))
-    for name in ("dask", "local[2,4]") if _has_spark() else ("dask",):
-        with open_engine(name) as engine:
-            figures.append(overhead(name, seconds(blocks, engine), file, million))
-    return figures
+    with open_engine("dask") as engine:
+        figures.append(overhead("dask", seconds(blocks, engine), file, million))
+    return figures + (spark_figures(path, file) if _has_spark() else [])
+
+
+def spark_figures(path: Path, file: float) -> list[Figure]:
+    """Compare a pass on Spark with two threads, and with one of MLlib's k-means on cached rows."""
+    from pyspark.ml.clustering import KMeans
+    from pyspark.ml.linalg import Vectors, VectorUDT
+    from pyspark.sql import functions as f
+
+    blocks = open_blocks(path)
+    million, d = blocks.n_rows / 1e6, blocks.n_columns
+    with open_engine("local[2,4]") as engine:
+        assert isinstance(engine, SparkEngine)
+        taken = seconds(blocks, engine)
+        before = engine.received
+        expect(mixture(d), blocks, engine)
+        print(f"{engine.received - before:,} bytes came back from a pass on Spark")
+        sparse = f.udf(lambda ones: Vectors.sparse(d, ones, [1.0] * len(ones)), VectorUDT())
+        frame = engine.session.read.parquet(str(path))
+        rows = frame.select(sparse("`comorb.codes`").alias("features")).cache()
+        rows.count()
+        spent = []
+        for passes in (1, 6):
+            peer = KMeans(k=CLUSTERS, maxIter=passes, tol=0.0, seed=0, initMode="random")
+            began = time.perf_counter()
+            peer.fit(rows)
+            spent.append(time.perf_counter() - began)
+    one = (spent[1] - spent[0]) / 5
+    return [
+        overhead("local[2,4]", taken, file, million),
+        Figure("a pass on Spark to one of MLlib KMeans", taken / one, 1, False),
+    ]
 
 
 def scaling(name: str, blocks: Blocks, alone: float, part: float, both: float) -> list[Figure]:

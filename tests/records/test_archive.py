@@ -95,6 +95,13 @@ def test_what_is_refused(saved, tmp_path):
         (lambda about: about["ledger"]["lines"][0].update(after="3"), "its ledger is none"),
         (lambda about: about["ledger"].update(notes=[7]), "its ledger is none"),
         (lambda about: about.update(columns=["a", "b"]), "its columns are not those that it says"),
+        (lambda about: about.update(types=["int64"]), "its columns are not those that it says"),
+        (
+            lambda about: about.update(
+                features=[{"name": "no", "kind": "number", "levels": [], "transform": "none"}]
+            ),
+            "its columns are not those that it says",
+        ),
     ],
 )
 def test_a_header_of_nonsense_is_refused(saved, change, said):

@@ -25,7 +25,12 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="A .csv or .parquet file."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A .csv or .parquet file, or a folder for .parquet parts.",
+        ),
     ] = Path("assignments.csv"),
     every: Every = False,
     beside: options.With = None,

@@ -122,7 +122,7 @@ def damaged(path: str | Path, number: int) -> StorageError:
 
 def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
     """Return what a block file says of itself, as its metadata: a header, and a seal of it."""
-    text = json.dumps(header | {"columns": schema.names}).encode()
+    text = json.dumps(header | {"columns": schema.names, "types": _types(schema)}).encode()
     return {HEADER: text, SEAL: sha256(text).hexdigest().encode()}
 
 
@@ -136,13 +136,14 @@ def describe(path: str | Path) -> dict[str, Any]:
     if not path.is_file() and not (path / MANIFEST).is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
+        schema = None
         if path.is_dir():
             seal, text = (path / MANIFEST).read_bytes().split(b"\n", 1)
-            found, columns = {HEADER: text, SEAL: seal}, json.loads(text).get("columns")
+            found = {HEADER: text, SEAL: seal}
         else:
             file = pq.read_metadata(path)
-            found, columns = file.metadata or {}, file.schema.to_arrow_schema().names
-    except (pa.ArrowException, OSError, ValueError, AttributeError, RecursionError):
+            found, schema = file.metadata or {}, file.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError, ValueError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
         ) from None
@@ -154,9 +155,15 @@ def describe(path: str | Path) -> dict[str, Any]:
         if SEAL in found and found[SEAL] != sha256(found[HEADER]).hexdigest().encode():
             raise ValueError("what it says of itself was altered")
         header = _checked(json.loads(found[HEADER]))
-        if header.get("columns", columns) != columns or not {ID, CODES} <= set(columns):
+        own = {ID, CODES, *(FEATURE + feature.name for feature in features_of(header))}
+        columns = header["columns"] if schema is None else schema.names
+        types = header["types"] if schema is None else _types(schema)
+        same = (header.get("columns", columns), header.get("types", types)) == (columns, types)
+        if not same or not own <= set(columns):
             raise ValueError("its columns are not those that it says")
         return header
+    except StorageError:
+        raise
     except _NewerError as error:
         raise StorageError(
             f"{path.name} has version {error} of the cohort format and this comorb knows "
@@ -166,13 +173,13 @@ def describe(path: str | Path) -> dict[str, Any]:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
 
 
-def manifest(header: dict[str, Any], columns: list[str]) -> bytes:
+def manifest(header: dict[str, Any], schema: pa.Schema) -> bytes:
     """Return the manifest of a folder of files: a seal, and what they hold and are called.
 
     ``parts`` of the header are the files, each with the rows of its row groups.
     """
-    text = json.dumps(header | {"columns": columns}).encode()
-    return sha256(text).hexdigest().encode() + b"\n" + text
+    sealed = metadata(header, schema)
+    return sealed[SEAL] + b"\n" + sealed[HEADER]
 
 
 def places_of(path: str | Path, header: dict[str, Any]) -> list[tuple[str, int]]:
@@ -189,6 +196,11 @@ def places_of(path: str | Path, header: dict[str, Any]) -> list[tuple[str, int]]
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
     return [(file, number) for file, groups in sizes.items() for number in range(len(groups))]
+
+
+def _types(schema: pa.Schema) -> list[str]:
+    """Return the types of all columns but the codes, of which Parquet renames the parts."""
+    return [str(column.type) for column in schema if column.name != CODES]
 
 
 class _NewerError(Exception):

@@ -22,6 +22,31 @@ def check_places(X: Any) -> None:
             ) from None
 
 
+def check_numbers(X: Any) -> None:
+    """Refuse a frame or an array that holds text, before anything tells what the text is."""
+    if sparse.issparse(X):
+        return
+    where = ""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        texts = [name for name in X.columns if _is_text(X[name])]
+        if not texts:
+            return
+        where = f" in column {str(texts[0])!r}"
+    elif not _is_text(X):
+        return
+    raise InputError(
+        f"expected a matrix of zeros and ones, found text{where}; give a table of records to "
+        "read_records, and one of categories and numbers to LatentClassModel"
+    )
+
+
+def _is_text(values: Any) -> bool:
+    array = np.asarray(values)
+    if array.dtype.kind in "US":
+        return True
+    return array.dtype == object and any(isinstance(one, str | bytes) for one in array.ravel())
+
+
 def binary_csr(X: Any) -> sparse.csr_array:
     """Return a 0/1 matrix in canonical CSR form; what is not 0 or 1 is an error."""
     matrix = sparse.csr_array(X)

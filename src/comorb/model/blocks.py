@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
+from hashlib import sha256
 from itertools import islice
 from math import fsum
-from operator import iadd
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from comorb import __version__
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Indices, Ints
 from comorb.model.exact import exact_sum as exact_sum
@@ -23,6 +25,7 @@ from comorb.model.exact import snap_for as snap_for
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared
+from comorb.model.threads import go_on
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e15  # of all rows together
 
@@ -64,11 +67,23 @@ class Journal(Protocol):
     def begin(self) -> None:
         """Hear that a pass begins."""
 
-    def recall(self, key: bytes) -> Floats | None:
-        """Return the E-step of a model, by the model's key, or None when it was not made yet."""
+    def recall(self, key: bytes) -> Any:
+        """Return what a pass came to, by the pass's key, or None when it was not made yet."""
 
-    def keep(self, key: bytes, sums: Floats) -> None:
-        """Keep the E-step of a model."""
+    def keep(self, key: bytes, result: Any) -> None:
+        """Keep what a pass came to."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is added up over the rows: ``function`` of a block is a statistic for each shard.
+
+    Each shard is added up by itself, wherever, and ``finish`` of the sum is what comes back.
+    """
+
+    function: Callable[[Rows], Sequence[Any]]
+    finish: Callable[[Any], Any]
+    shards: int = 1
 
 
 class Engine(Executor):
@@ -76,6 +91,18 @@ class Engine(Executor):
 
     def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
+        raise NotImplementedError
+
+    def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
+        """Return ``function`` of each item, in their order."""
+        raise NotImplementedError
+
+    def each_part(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
+        """Return ``function`` of the number and the rows of each part of a frame of its own."""
+        raise NotImplementedError
+
+    def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
+        """Return what each shard of a pass comes to, added up (`folded`) where the blocks are."""
         raise NotImplementedError
 
 
@@ -220,18 +247,8 @@ def taken(
     )
 
 
-def moved_ones(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints, Indices]:
-    """Return CSR rows whose ones are in new columns, ``place`` of the old; those at −1 are gone.
-
-    Each row is sorted as long as ``place`` ascends where it isn't −1.
-    """
-    new = place[indices]
-    ends = np.concatenate(([0], np.cumsum(new >= 0)))
-    return ends[indptr], new[new >= 0]
-
-
-def _identity(rows: Rows) -> Rows:
-    return rows
+def _identity(same: T) -> T:
+    return same
 
 
 def map_tasks(
@@ -261,25 +278,64 @@ def map_blocks(
         return
     alone = isinstance(executor, ThreadPoolExecutor) and len(blocks.loaders) == 1
     if executor is None or alone:
-        yield from (function(load()) for load in blocks.loaders)
+        yield from (applied(function, load) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()
     loaders = iter(blocks.loaders)
     for load in islice(loaders, getattr(executor, "window", 8)):
-        waiting.append(executor.submit(_apply, function, load))
+        waiting.append(executor.submit(applied, function, load))
     while waiting:
         result = waiting.popleft().result()
         for load in islice(loaders, 1):
-            waiting.append(executor.submit(_apply, function, load))
+            waiting.append(executor.submit(applied, function, load))
         yield result
 
 
-def _apply(function: Callable[[Rows], T], load: Loader) -> T:
+def applied(function: Callable[[Rows], T], load: Loader) -> T:
+    """Return a function of a block, unless the work was broken off."""
+    go_on()
     return function(load())
 
 
 def map_reduce(
     function: Callable[[Rows], S], blocks: Blocks, executor: Executor | None = None
 ) -> S:
-    """Return Σ_b function(block b), added in block order, into the first where it allows that."""
-    return reduce(iadd, map_blocks(function, blocks, executor))
+    """Return Σ_b function(block b); sums are exact, so that their order doesn't matter."""
+    found: S = total(Pass(partial(_alone, function), _identity), blocks, executor)[0]
+    return found
+
+
+def total(job: Pass, blocks: Blocks, executor: Executor | None = None) -> list[Any]:
+    """Return what each shard of a pass over the rows comes to.
+
+    One that the journal of the blocks holds is not made again. All of a fit follows from its
+    passes, so an interrupted fit that is run again gives the bits of an uninterrupted one.
+    """
+    journal, key = blocks.journal, b""
+    if journal is not None:
+        key = sha256(pickle.dumps((__version__, job, blocks.variables), 5)).digest()
+        if (known := journal.recall(key)) is not None:
+            return list(known)
+    if isinstance(executor, Engine):
+        if journal is not None:
+            journal.begin()
+        found = executor.total(job, blocks.loaders)
+    else:
+        found = [job.finish(sums) for sums in folded(map_blocks(job.function, blocks, executor))]
+    if journal is not None:
+        journal.keep(key, found)
+    return found
+
+
+def folded(partials: Iterable[Sequence[Any]]) -> list[Any]:
+    """Return the sum of each shard, added into the first partial where it allows that."""
+    rest = iter(partials)
+    sums = list(next(rest))
+    for parts in rest:
+        for shard, part in enumerate(parts):
+            sums[shard] += part
+    return sums
+
+
+def _alone(function: Callable[[Rows], T], rows: Rows) -> tuple[T]:
+    return (function(rows),)

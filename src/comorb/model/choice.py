@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from comorb.model.frames import frame
+from comorb.model.frames import Tabular
 from comorb.model.mixture import Mixture
 
 RELIABLE = 0.75  # the least mean overlap of a cluster with its match in fits of parts
@@ -102,7 +102,7 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Tabular):
     """The sweep over k, the number it recommends, why, and the tree of merges below it.
 
     ``refits`` holds, for each k, the models of the parts that reliability is measured by;
@@ -122,13 +122,13 @@ class Choice:
         """The row of the number recommended."""
         return next(row for row in self.rows if row.k == self.best)
 
-    def to_pandas(self) -> Any:
-        """Return a row for each number of clusters, as a pandas frame: totals of latent classes.
+    def columns(self) -> dict[str, list[Any]]:
+        """Return a row for each number of clusters, by columns: totals of latent classes.
 
         Without ``lca`` the criteria of the choice, per record.
         """
         rows: tuple[Row, ...] | tuple[ClassRow, ...] = self.classes or self.rows
-        return frame({name: [getattr(row, name) for row in rows] for name in vars(rows[0])})
+        return {name: [getattr(row, name) for row in rows] for name in vars(rows[0])}
 
     def judged(self, reliability: Sequence[float], shares: Sequence[float]) -> Choice:
         """Return the choice with other figures of the clusters recommended; its words follow."""

@@ -114,29 +114,16 @@ class EMResult:
 
 
 def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Expected:
-    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step.
-
-    One that the journal of the blocks holds is not made again. All of EM follows from its
-    E-steps, so an interrupted fit that is run again gives the bits of an uninterrupted one.
-    """
-    journal = blocks.journal
-    known = None if journal is None else journal.recall(model.key)
-    if known is not None:
-        sums = known[:-2].reshape(-1, model.n_components)
-        return Expected(sums, float(known[-2]), float(known[-1]), model.variables)
+    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step."""
     if model.variables != blocks.variables:
         raise InputError(
             f"expected rows with the {len(model.variables)} features that the model has, got "
             f"{len(blocks.variables)} or other ones; prepare them with prepared_for"
         )
     if model.variables:
-        found = _expect_features(model, blocks, executor)
-    else:
-        base, logits = model.tables()
-        found = map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
-    if journal is not None:
-        journal.keep(model.key, np.append(found.sums, [found.coarse, found.fine]))
-    return found
+        return _expect_features(model, blocks, executor)
+    base, logits = model.tables()
+    return map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
 
 
 def _expect(base: Floats, logits: Floats, snap: float, rows: Rows) -> Expected:
@@ -221,23 +208,29 @@ def em(
     stopping: Stopping | None = None,
     executor: Executor | None = None,
     watch: Callable[[int, float], None] | None = None,
+    earlier: Expected | None = None,
 ) -> EMResult:
     """Refine a mixture until the objective, or its weights, stand still (paper section 3.4).
 
     With ``"weights"`` these are plain EM steps. With ``"likelihood"`` each step is followed by a
     leap along its direction (``leap``), taken only where it raises the objective, so that the
     history never falls; convergence is judged on the plain step. The model returned is the one
-    of the last E-step. ``watch`` hears of every pass over the rows. O(nnz·k) a pass.
+    of the last E-step. ``watch`` hears of every pass over the rows. ``earlier`` are the sums of
+    rows that are not looked at again: they keep their clusters. O(nnz·k) a pass.
     """
     stopping = stopping or Stopping()
     passes = -1
+    weight = blocks.weight + (0.0 if earlier is None else float(earlier.sums[-1].sum()))
 
     def visit(model: Mixture) -> Point:
         nonlocal passes
         passes += 1
         expected = expect(model, blocks, executor)
         penalty = prior.log_density(model) if prior is not None else 0.0
-        objective = (expected.log_likelihood + penalty) / blocks.weight
+        if earlier is not None:
+            penalty += _complete(model, earlier)
+            expected = replace(expected, sums=expected.sums + earlier.sums)
+        objective = (expected.log_likelihood + penalty) / weight
         if watch is not None:
             watch(passes, objective)
         return Point(model, expected, objective)
@@ -268,6 +261,12 @@ def em(
             reach = max(FIRST_REACH, length / 4)
         here = step
     return EMResult(here.model, converged, passes, here.expected, tuple(history))
+
+
+def _complete(model: Mixture, sums: Expected) -> float:
+    """Return Σ r·log P(x, j), up to what no model changes, of rows that keep their clusters."""
+    base, logits = model.tables()
+    return float(np.sum(sums.sums[:-1] * logits) + sums.sums[-1] @ base)
 
 
 def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple[float, Mixture]:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from comorb.model.arrays import Ints
-from comorb.model.binary import binary_csr, check_places
+from comorb.model.binary import binary_csr, check_numbers, check_places
 from comorb.model.blocks import Blocks, from_csr
 from comorb.model.choose import Choice, choose
 from comorb.model.em import Stop
@@ -48,7 +48,7 @@ class BernoulliMixture(MixtureEstimator):
     n_jobs : int, default=-1
         Threads; −1 for all cores.
     verbose : int, default=0
-        1 prints the objective at each step.
+        1 tells the objective of each pass, in one line on standard error.
 
     Attributes
     ----------
@@ -56,6 +56,8 @@ class BernoulliMixture(MixtureEstimator):
         The share of each cluster, largest first.
     means_ : ndarray of shape (n_components, n_features)
         The probability of each column in each cluster.
+    labels_ : ndarray of shape (n,)
+        The most probable cluster of each training row; not after ``fit_blocks``.
     n_iter_ : int
         Passes over the rows after the first.
     converged_ : bool
@@ -82,6 +84,8 @@ class BernoulliMixture(MixtureEstimator):
     >>> BernoulliMixture(2).fit_predict(X)[:4].tolist()
     [0, 1, 0, 1]
     """
+
+    _with_features = False
 
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
@@ -114,6 +118,7 @@ class BernoulliMixture(MixtureEstimator):
 
     def _matrix(self, X: Any, reset: bool) -> sparse.csr_array:
         check_places(X)
+        check_numbers(X)
         checked = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_all_finite=False
         )
@@ -155,6 +160,7 @@ def choose_k(
         the tree of merges. A number that leaves a cluster empty is not recommended.
     """
     check_places(X)
+    check_numbers(X)
     checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     with workers(n_jobs) as executor:
         blocks = _blocks(binary_csr(checked), sample_weight)

@@ -207,16 +207,20 @@ class Mixture:
         )
 
     def ordered(self) -> Mixture:
-        """Return the same mixture, largest cluster first; ties are broken by content.
+        """Return the same mixture, largest cluster first; ties are broken by content."""
+        return self.at(self.order())
 
-        First by the means sorted within each cluster, which the order of the columns does not
-        change, then by the means as they stand.
+    def order(self) -> list[int]:
+        """Return the clusters by size, largest first.
+
+        Ties are broken by the means sorted within each cluster, which the order of the columns does
+        not change, then by the means as they stand.
         """
         keys = [
             (-weight, *np.sort(-row), *-row, *np.sort(own), *own)
             for weight, row, own in zip(self.weights, self.means, self.parameters, strict=True)
         ]
-        return self.at(sorted(range(self.n_components), key=keys.__getitem__))
+        return sorted(range(self.n_components), key=keys.__getitem__)
 
 
 def _tops(variables: tuple[Variable, ...], values: Floats) -> tuple[int, ...]:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    DensityMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Blocks, map_blocks
+from comorb.model.blocks import Blocks, Rows, map_blocks
 from comorb.model.choose import Choice, choose, final
+from comorb.model.columns import known_codes
 from comorb.model.confidence import collapsed
 from comorb.model.descent import FIRST_STRENGTH, settle
-from comorb.model.em import Stop, Stopping, em, fine_tolerance
+from comorb.model.em import EMResult, Expected, Stop, Stopping, em, fine_tolerance
 from comorb.model.kinds.variable import Variable
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
@@ -30,10 +39,16 @@ from comorb.model.threads import workers
 from comorb.model.views import most_clusters
 
 
-class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class MixtureEstimator(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    DensityMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """What estimators of a mixture share: the fit to blocks of rows, and all that follows it.
 
-    One adds how rows are read (``_blocks_of``) and its own parameters.
+    One adds how rows are read (``_blocks_of``) and its own parameters. A cohort is taken wherever
+    rows are, with its own weights.
     """
 
     n_components: int | Literal["auto"]
@@ -45,6 +60,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
     n_jobs: int
     verbose: int
     variables_: tuple[Variable, ...]
+    _with_features = True  # whether the features of a cohort are learned from, too
 
     @abstractmethod
     def _blocks_of(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
@@ -55,7 +71,7 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n, d)
+        X : array, sparse matrix or frame of shape (n, d), or Cohort
             The rows, as the estimator takes them.
         y : None
             Ignored.
@@ -67,9 +83,42 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         MixtureEstimator
             The estimator itself.
         """
-        blocks = self._blocks_of(X, sample_weight, reset=True)
+        blocks = self._rows(X, sample_weight, reset=True)
         with workers(self.n_jobs) as executor:
-            return self.fit_blocks(blocks, executor)
+            self.fit_blocks(blocks, executor)
+            self._label(blocks, executor)
+        return self
+
+    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+        """Learn from more rows; the first ones are learned from as by ``fit``.
+
+        The rows of earlier calls aren't kept, and not looked at again: they count by the sums that
+        they had in the clusters found then (incremental EM, Neal and Hinton 1998). So this is close
+        to a fit to all rows where the new ones are like the old; where they are not, or clusters
+        are to be split, fit again. The clusters keep their number and order.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for ``fit``; ``log_likelihood_``, ``labels_`` and ``history_`` are of these rows.
+
+        Returns
+        -------
+        MixtureEstimator
+            The estimator itself.
+        """
+        if not hasattr(self, "weights_"):
+            return self.fit(X, sample_weight=sample_weight)
+        blocks = self._rows(X, sample_weight, reset=False)
+        earlier = self._expected
+        with workers(self.n_jobs) as executor:
+            weight = blocks.weight + float(earlier.sums[-1].sum())
+            carriers = prevalence(blocks, executor) * blocks.weight + earlier.carriers.sum(axis=1)
+            prior = self._prior(carriers / weight, weight, blocks)
+            result = self._em(blocks, self.mixture_, prior, executor, earlier=earlier)
+            self._take(result, list(range(len(self.weights_))))
+            self._label(blocks, executor)
+        return self
 
     def fit_blocks(
         self,
@@ -99,26 +148,51 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         first = prevalence(blocks, executor)
         start = self._start(blocks, k, first, executor)
         self.smoothing_ = start.strength if self.smoothing == "auto" else float(self.smoothing)
-        prior = None
-        if self.smoothing_ > 0:
-            prior = Prior.around(first, self.smoothing_, blocks.weight, blocks.variables)
-        tol = self.tol
-        if tol is None and prior is None and self.stop == "likelihood":
-            tol = fine_tolerance(blocks.weight)
-        stopping = Stopping(self.stop, tol, self.max_iter)
-        watch = watch or (_print_step if self.verbose else None)
-        result = em(blocks, start.model, prior, stopping, executor, watch)
-        if not result.converged and self.max_iter > 0:
-            warnings.warn(
-                f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        model = result.model.ordered()
+        prior = self._prior(first, blocks.weight, blocks)
+        result = self._em(blocks, start.model, prior, executor, watch)
+        order = result.model.order()
+        model = result.model.at(order)
         if found := collapsed(model, blocks.weight):
             warnings.warn(found, ComorbWarning, stacklevel=3)
         if self.n_components == "auto":
             self.choice_: Choice = final(self.choice_, model, blocks, executor)
+        self._take(result, order)
+        return self
+
+    def _prior(self, first: Floats, weight: float, blocks: Blocks) -> Prior | None:
+        if self.smoothing_ > 0:
+            return Prior.around(first, self.smoothing_, weight, blocks.variables)
+        return None
+
+    def _em(
+        self,
+        blocks: Blocks,
+        start: Mixture,
+        prior: Prior | None,
+        executor: Executor | None,
+        watch: Callable[[int, float], None] | None = None,
+        earlier: Expected | None = None,
+    ) -> EMResult:
+        tol = self.tol
+        if tol is None and prior is None and self.stop == "likelihood":
+            tol = fine_tolerance(blocks.weight)
+        stopping = Stopping(self.stop, tol, self.max_iter)
+        watch = watch or (_told_step if self.verbose else None)
+        result = em(blocks, start, prior, stopping, executor, watch, earlier)
+        if self.verbose:
+            sys.stderr.write("\n")
+        if not result.converged and self.max_iter > 0:
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return result
+
+    def _take(self, result: EMResult, order: Sequence[int]) -> None:
+        """Take over where EM arrived, its clusters in an order."""
+        model = result.model.at(order)
+        self._expected = replace(result.expected, sums=result.expected.sums[:, order])
         self.weights_ = model.weights
         self.means_ = model.means
         self.variables_, self.traits_ = model.variables, model.parameters
@@ -126,11 +200,10 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.converged_ = result.converged
         self.log_likelihood_ = result.log_likelihood
         self.history_ = np.array(result.history)
-        return self
 
     def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> Ints:
-        """Learn the clusters and return the one of each row: ``fit(X).predict(X)``."""
-        return self.fit(X, sample_weight=sample_weight).predict(X)
+        """Learn the clusters and return the one of each row: ``fit(X).labels_``."""
+        return self.fit(X, sample_weight=sample_weight).labels_
 
     def predict(self, X: Any) -> Ints:
         """Return the most probable cluster of each row, (n,)."""
@@ -140,29 +213,38 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Return the probability of each cluster for each row, (n, k)."""
         return self._posterior(X)[0]
 
+    def transform(self, X: Any) -> Floats:
+        """Return the probability of each cluster for each row, as features of another model."""
+        return self.predict_proba(X)
+
     def score_samples(self, X: Any) -> Floats:
         """Return the log-density of each row, (n,)."""
         return self._posterior(X)[1]
 
-    def score(self, X: Any, y: None = None) -> float:
-        """Return the mean log-density of the rows."""
-        return float(self.score_samples(X).mean())
+    def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
+        """Return the mean log-density of the rows, weighted where weights are given."""
+        _, densities, weights = self._weighed(X, sample_weight)
+        return float(np.average(densities, weights=weights))
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Return Akaike's criterion on X; lower is better."""
-        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
+        _, densities, weights = self._weighed(X, sample_weight)
+        return float(-2 * weights @ densities + 2 * self.n_parameters_)
 
-    def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion on X; lower is better."""
-        densities = self.score_samples(X)
-        return float(-2 * densities.sum() + self.n_parameters_ * np.log(densities.size))
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Return the Bayesian information criterion on X; lower is better.
 
-    def icl(self, X: Any) -> float:
+        Rows with weights are as many records as their weights add up to.
+        """
+        _, densities, weights = self._weighed(X, sample_weight)
+        return float(-2 * weights @ densities + self.n_parameters_ * np.log(weights.sum()))
+
+    def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Return the integrated completed likelihood on X: BIC plus twice the label entropy."""
-        posterior, densities = self._posterior(X)
-        entropy = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)))
-        fit = -2 * densities.sum() + self.n_parameters_ * np.log(densities.size)
-        return float(fit + 2 * entropy)
+        posterior, densities, weights = self._weighed(X, sample_weight)
+        unsure = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
+        fit = -2 * weights @ densities + self.n_parameters_ * np.log(weights.sum())
+        return float(fit + 2 * weights @ unsure)
 
     def __sklearn_tags__(self) -> Any:
         """Say that sparse input is welcome."""
@@ -181,12 +263,40 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """How many free numbers the fitted mixture has."""
         return self.mixture_.n_parameters
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.weights_)
+
     def _posterior(self, X: Any) -> tuple[Floats, Floats]:
+        posterior, densities, _ = self._weighed(X, None)
+        return posterior, densities
+
+    def _weighed(self, X: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
+        """Return the posterior, the log-density and the weight of each row."""
         check_is_fitted(self)
-        blocks = self._blocks_of(X, None, reset=False)
+        blocks = self._rows(X, sample_weight, reset=False)
         with workers(self.n_jobs) as executor:
-            parts = list(map_blocks(self.mixture_.posterior, blocks, executor))
-        return np.concatenate([p for p, _ in parts]), np.concatenate([q for _, q in parts])
+            parts = list(map_blocks(partial(_seen, self.mixture_), blocks, executor))
+        posterior, densities, weights = map(np.concatenate, zip(*parts, strict=True))
+        return posterior, densities, weights
+
+    def _label(self, blocks: Blocks, executor: Executor | None) -> None:
+        parts = map_blocks(partial(_nearest, self.mixture_), blocks, executor)
+        self.labels_ = np.concatenate(list(parts))
+
+    def _rows(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
+        """Return rows, or the records of a cohort, as blocks."""
+        if not (hasattr(X, "blocks") and hasattr(X, "codes")):
+            return self._blocks_of(X, sample_weight, reset)
+        if sample_weight is not None:
+            raise InputError("a cohort has weights of its own; give sample_weight with a matrix")
+        if reset:
+            blocks: Blocks = X.blocks(None if self._with_features else ())
+            names = [*X.codes, *(variable.feature.name for variable in blocks.variables)]
+            self.feature_names_in_ = np.array(names, dtype=object)
+            return blocks
+        codes = getattr(self, "feature_names_in_", np.array([]))[: self.means_.shape[1]]
+        return known_codes(X, codes.tolist(), self.variables_)
 
     def _number(self, blocks: Blocks, executor: Executor | None) -> int:
         if self.n_components != "auto":
@@ -234,5 +344,16 @@ class MixtureEstimator(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
 
 
-def _print_step(step: int, objective: float) -> None:
-    print(f"pass {step}: {objective:.6f} a record")  # noqa: T201 - what verbose asks for
+def _seen(model: Mixture, rows: Rows) -> tuple[Floats, Floats, Floats]:
+    posterior, densities = model.posterior(rows)
+    return posterior, densities, rows.weights if rows.weights.size else np.ones(densities.size)
+
+
+def _nearest(model: Mixture, rows: Rows) -> Ints:
+    return np.asarray(model.posterior(rows)[0].argmax(axis=1))
+
+
+def _told_step(step: int, objective: float) -> None:
+    """Tell how far EM is, in one line that is written over, in a terminal as in a notebook."""
+    sys.stderr.write(f"\rpass {step}: {objective:.6f} a record")
+    sys.stderr.flush()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, wraps
+from threading import local
 from typing import ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -17,12 +18,33 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+_here = local()
+
+
 class Threads(ThreadPoolExecutor):
-    """A pool of threads that holds one block more than it has threads, at most."""
+    """A pool of threads that holds one block more than it has threads, at most.
+
+    When its context ends by an error or a Ctrl-C, what runs ends at its next block of rows.
+    """
 
     def __init__(self, count: int) -> None:
-        super().__init__(count)
+        super().__init__(count, initializer=self._begin)
         self.window = count + 1
+        self.given_up = False
+
+    def _begin(self) -> None:
+        _here.pool = self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for what runs, or give it up."""
+        self.given_up = kind is not None
+        self.shutdown(wait=True, cancel_futures=self.given_up)
+
+
+def go_on() -> None:
+    """Raise KeyboardInterrupt in a thread of a pool that was given up."""
+    if getattr(_here, "pool", None) is not None and _here.pool.given_up:
+        raise KeyboardInterrupt
 
 
 @contextmanager

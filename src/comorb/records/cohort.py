@@ -18,13 +18,15 @@ from scipy.sparse import csr_array
 
 from comorb.errors import EmptyCohortError, InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
-from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
+from comorb.model.blocks import AnyInts, Blocks, from_csr
+from comorb.model.columns import moved_ones
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared_for
 from comorb.records.asked import AnyAsked, Asked
 from comorb.records.codes.systems import systems_by_kind
 from comorb.records.featuring import column_of, decide_all, feature_table, holding
+from comorb.records.framing import Framed
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
@@ -34,7 +36,7 @@ Period = tuple[date | str | None, date | str | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Cohort:
+class Cohort(Framed):
     """Records as the rows of a sparse 0/1 matrix, with their ids, codes and covariates.
 
     Attributes

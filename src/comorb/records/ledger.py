@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from comorb.model.frames import Tabular
+
 Unit = Literal["rows", "codes", "records", "features"]
 UNITS: tuple[Unit, ...] = ("rows", "codes", "records", "features")
 PROBLEM_LIMIT = 100
@@ -46,7 +48,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Tabular):
     """Lines in the order in which they happened, the first problems, and notes.
 
     Lines are a chain for each unit and count in full; of the cells that couldn't be used, at most
@@ -118,6 +120,11 @@ class Ledger:
                 gone = sum(line.removed for line in lines)
                 whole, left = whole.add(unit, rule, left, left - gone), left - gone
         return whole
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return a row for each rule, by columns."""
+        names = ("unit", "rule", "before", "after")
+        return {name: [getattr(line, name) for line in self.lines] for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain lists and dictionaries, for JSON."""

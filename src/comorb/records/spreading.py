@@ -280,9 +280,9 @@ def _write(
         ],
         "digest": fingerprint_from(sum((part.sums for part in kept[1:]), start=kept[0].sums)),
     }
-    columns = pq.read_schema(path / kept[0].file).names
+    schema = pq.read_schema(path / kept[0].file)
     with write_whole(path / blockfile.MANIFEST) as file:
-        file.write(blockfile.manifest(header, columns))
+        file.write(blockfile.manifest(header, schema))
     names = {blockfile.MANIFEST, *(part.file for part in kept)}
     for other in path.iterdir():
         if other.name not in names:

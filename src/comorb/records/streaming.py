@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from comorb.engines.blockfile import CODES, feature_columns, ones_of, read_group
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.model.arrays import Ints, Mask
-from comorb.model.blocks import moved_ones
+from comorb.model.columns import moved_ones
 from comorb.model.features import Feature
 from comorb.records.archive import (
     as_table,

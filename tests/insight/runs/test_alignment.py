@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.insight.runs.alignment import Unknown, align, aligned
+from comorb.insight.runs.alignment import Unknown, align
+from comorb.model.columns import placed
 from comorb.records.archive import CohortFile, save_cohort
 from comorb.records.reading import read_records
 
@@ -32,7 +33,7 @@ def cohort(request, tmp_path):
 def test_the_columns_are_those_of_the_model_in_its_order(cohort):
     place, unknown = align(cohort, MODEL)
     (load,) = cohort.blocks().loaders
-    rows = aligned(place, len(MODEL), load())
+    rows = placed(place, len(MODEL), load())
     dense = np.zeros((3, 4), dtype=int)
     for row, (start, end) in enumerate(zip(rows.indptr, rows.indptr[1:], strict=False)):
         ones = rows.indices[start:end]

@@ -26,6 +26,7 @@ from comorb.insight.profile.labels import automatic_names
 from comorb.insight.profile.relevance import LAMBDA, relevance
 from comorb.insight.profile.rules import Condition, RuleList
 from comorb.insight.profile.slices import Slices
+from comorb.insight.profile.tables import Told
 from comorb.model.arrays import Floats, Ints
 from comorb.model.tempering import tempered
 from comorb.records.codes.features import featurise
@@ -37,7 +38,7 @@ MORE = 1.1  # times as common as over all a sign is at least, to be relevant
 
 
 @dataclass(frozen=True, eq=False)
-class Profile:
+class Profile(Told):
     """The clusters of a cohort, ready to be shown; NaN and None are numbers that aren't told.
 
     The table, the charts, the report and the explorer read nothing else. It holds counts and

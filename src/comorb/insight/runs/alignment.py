@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from comorb.errors import RecordsError
 from comorb.insight.runs.cohorts import AnyCohort
 from comorb.model.arrays import Indices, Ints
-from comorb.model.blocks import Rows, map_reduce, moved_ones
+from comorb.model.blocks import Rows, map_reduce
 
 
 @dataclass(frozen=True)
@@ -49,17 +48,6 @@ def align(
     counts = map_reduce(partial(_carriers, len(cohort.codes)), cohort.blocks(), executor)
     unknown = [Unknown(cohort.codes[i], cohort.names[i], int(counts[i])) for i in strangers]
     return place, tuple(sorted(unknown, key=lambda one: (-one.records, one.code)))
-
-
-def aligned(place: Indices, width: int, rows: Rows) -> Rows:
-    """Return rows with their ones in the columns that ``place`` gives, sorted in each row."""
-    indptr, indices = moved_ones(rows.indptr, rows.indices, place)
-    known = place[place >= 0]
-    if (np.diff(known) < 0).any():
-        matrix = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, width))
-        matrix.sort_indices()
-        indices = matrix.indices.astype(np.int32)
-    return Rows(indptr, indices, rows.weights, rows.values)
 
 
 def _carriers(width: int, rows: Rows) -> Ints:

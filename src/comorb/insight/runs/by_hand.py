@@ -21,9 +21,9 @@ from comorb.insight.profile.assignment import Assignment, assign
 from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from comorb.insight.runs.assign import assignment_rows, temperature_of
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names
+from comorb.insight.runs.scoring import assignment_rows, temperature_of
 from comorb.model.mixture import Mixture
 from comorb.model.traits import by_parameters
 from comorb.records.cohort import Cohort

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.special import erfc
 
-from comorb.insight.runs.alignment import aligned
 from comorb.model.arrays import Floats, Indices
 from comorb.model.blocks import Blocks, Rows, map_reduce, rounded
+from comorb.model.columns import placed
 from comorb.model.mixture import Mixture
 from comorb.storage import SavedModel
 
@@ -71,7 +71,7 @@ def density(
 
 
 def _sums(mixture: Mixture, place: Indices | None, total: float, rows: Rows) -> Floats:
-    own = rows if place is None else aligned(place, mixture.n_columns, rows)
+    own = rows if place is None else placed(place, mixture.n_columns, rows)
     n = own.indptr.size - 1
     weights = own.weights if own.weights.size else np.ones(n)
     logs = np.maximum(mixture.posterior(own)[1], FLOOR)

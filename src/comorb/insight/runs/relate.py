@@ -13,8 +13,7 @@ import numpy as np
 
 from comorb.engines import open_engine
 from comorb.errors import InputError
-from comorb.insight.runs.alignment import align, aligned
-from comorb.insight.runs.assign import temperature_of
+from comorb.insight.runs.alignment import align
 from comorb.insight.runs.cohorts import AnyCohort, open_cohort
 from comorb.insight.runs.described import (
     Column,
@@ -26,8 +25,10 @@ from comorb.insight.runs.described import (
 )
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
+from comorb.insight.runs.scoring import temperature_of
 from comorb.model.arrays import Floats, Indices
 from comorb.model.blocks import Blocks, Rows, map_reduce
+from comorb.model.columns import placed
 from comorb.model.mixture import Mixture
 from comorb.model.relating import outcome, predictors, regression, survival
 from comorb.model.relating.classification import Classification, Part, Reach, classify, reach_of
@@ -273,7 +274,7 @@ def _fold(
 def _over_rows(
     statistic: Any, mixture: Mixture, temperature: float, place: Indices | None, rows: Rows
 ) -> Any:
-    own = rows if place is None else aligned(place, mixture.n_columns, rows)
+    own = rows if place is None else placed(place, mixture.n_columns, rows)
     posterior = mixture.posterior(own)[0]
     labels = posterior.argmax(axis=1)
     weights = rows.weights if rows.weights.size else np.ones(labels.size)

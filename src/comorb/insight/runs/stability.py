@@ -17,6 +17,7 @@ from comorb.model.binary import binary_csr, check_places
 from comorb.model.blocks import Blocks, from_csr
 from comorb.model.choose import hard_labels
 from comorb.model.features import FeatureTable
+from comorb.model.frames import Tabular
 from comorb.model.latent_class import LatentClassModel
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
@@ -26,12 +27,16 @@ from comorb.model.threads import workers
 
 
 @dataclass(frozen=True)
-class Stability:
+class Stability(Tabular):
     """How well clusters come out again from parts of the records."""
 
     ari: float  # the mean of ``aris``; the paper reports above 0.9 on its two data sets
     aris: tuple[float, ...]  # for each repeat, of two fits on the records they share
     jaccard: tuple[float, ...]  # for each cluster, its mean overlap with its match in the parts
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the stability of each cluster, by columns."""
+        return {"cluster": list(range(1, len(self.jaccard) + 1)), "stability": list(self.jaccard)}
 
 
 def stability(

@@ -11,7 +11,7 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats
-from comorb.model.frames import frame
+from comorb.model.frames import Tabular
 from comorb.model.relating.classification import (
     FEWEST,
     SINGULAR,
@@ -28,7 +28,7 @@ WITHIN = 1e-9  # how far outside 0 to 1 a share may be by rounding
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeRelation:
+class OutcomeRelation(Tabular):
     """An outcome in each cluster: means of a number (k,), or shares of categories (k, v).
 
     Attributes
@@ -79,8 +79,8 @@ class OutcomeRelation:
         ends = self.means + Z * self.errors
         return np.minimum(ends, 1) if self.values else ends
 
-    def to_pandas(self) -> Any:
-        """Return a row for each cluster and category, as a pandas frame."""
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each cluster and category, by columns."""
         k = len(self.means)
         values = self.values or ("mean",)
         plain: dict[str, Any] = {
@@ -93,7 +93,7 @@ class OutcomeRelation:
             name: np.ravel(getattr(self, column)).tolist()
             for name, column in zip(names, columns, strict=True)
         }
-        return frame(plain | figures)
+        return plain | figures
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Mask
 from comorb.model.blocks import rounded
-from comorb.model.frames import frame
+from comorb.model.frames import Tabular
 from comorb.model.relating.classification import FEWEST, Classification, Part, Reach
 from comorb.model.relating.likelihood import Fold
 from comorb.model.relating.wald import Test, Z, wald
@@ -24,7 +24,7 @@ COLLINEAR = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class PredictorRelation:
+class PredictorRelation(Tabular):
     """A multinomial regression of the cluster on covariates.
 
     Attributes
@@ -76,8 +76,8 @@ class PredictorRelation:
         """The upper end of each odds ratio's 95% interval."""
         return np.asarray(np.exp(self.coefficients + Z * self.errors))
 
-    def to_pandas(self) -> Any:
-        """Return a row for each cluster and predictor, as a pandas frame."""
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each cluster and predictor, by columns."""
         width = len(self.names) + 1
         columns = {
             "cluster": np.repeat(np.array(self.clusters) + 1, width).tolist(),
@@ -90,7 +90,7 @@ class PredictorRelation:
             name: getattr(self, part).ravel().tolist()
             for name, part in zip(names, parts, strict=True)
         }
-        return frame(columns | figures)
+        return columns | figures
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model.arrays import Floats
 from comorb.model.blocks import rounded
-from comorb.model.frames import frame
+from comorb.model.frames import Tabular
 from comorb.model.relating.classification import FEWEST, Classification, Part, Reach
 from comorb.model.relating.likelihood import Fold
 from comorb.model.relating.predictors import Design, predicted, unscaled
@@ -19,7 +19,7 @@ from comorb.model.relating.wald import Test, Z, overall
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionRelation:
+class RegressionRelation(Tabular):
     """A linear regression within each cluster.
 
     Attributes
@@ -49,8 +49,8 @@ class RegressionRelation:
         """The upper end of each 95% interval."""
         return self.coefficients + Z * self.errors
 
-    def to_pandas(self) -> Any:
-        """Return a row for each cluster and covariate, as a pandas frame."""
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each cluster and covariate, by columns."""
         k, width = self.coefficients.shape
         columns = {
             "cluster": np.repeat(np.arange(1, k + 1), width).tolist(),
@@ -62,7 +62,7 @@ class RegressionRelation:
             name: np.ravel(getattr(self, part)).tolist()
             for name, part in zip(names, parts, strict=True)
         }
-        return frame(columns | figures)
+        return columns | figures
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ import numpy as np
 from comorb.errors import InputError
 from comorb.model.arrays import Floats
 from comorb.model.blocks import rounded
-from comorb.model.frames import frame
+from comorb.model.frames import Tabular
 from comorb.model.relating.classification import FEWEST, Classification, Part
 
 
 @dataclass(frozen=True, eq=False)
-class SurvivalRelation:
+class SurvivalRelation(Tabular):
     """The share that has had no event by each time, in each cluster.
 
     Attributes
@@ -38,18 +38,16 @@ class SurvivalRelation:
         found = [np.flatnonzero(curve <= 0.5) for curve in self.survival]
         return tuple(float(self.times[at[0]]) if at.size else None for at in found)
 
-    def to_pandas(self) -> Any:
-        """Return a row for each cluster and time, as a pandas frame."""
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each cluster and time, by columns."""
         k, m = self.survival.shape
-        return frame(
-            {
-                "cluster": np.repeat(np.arange(1, k + 1), m).tolist(),
-                "time": np.tile(self.times, k).tolist(),
-                "survival": self.survival.ravel().tolist(),
-                "error": self.errors.ravel().tolist(),
-                "naive": self.naive.ravel().tolist(),
-            }
-        )
+        return {
+            "cluster": np.repeat(np.arange(1, k + 1), m).tolist(),
+            "time": np.tile(self.times, k).tolist(),
+            "survival": self.survival.ravel().tolist(),
+            "error": self.errors.ravel().tolist(),
+            "naive": self.naive.ravel().tolist(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
