@@ -41,8 +41,8 @@ def every(folder):
 
 def fits_as(whole, path):
     """Tell whether a fit from a folder of parts has the bits of one in memory."""
-    inside = BernoulliMixture(3, max_iter=4).fit(whole.matrix)
-    outside = BernoulliMixture(3, max_iter=4).fit_blocks(open_blocks(path))
+    inside = BernoulliMixture(3).fit(whole.matrix)
+    outside = BernoulliMixture(3).fit_blocks(open_blocks(path))
     return inside.means_.tobytes() == outside.means_.tobytes()
 
 

@@ -13,12 +13,13 @@ import pytest
 
 from comorb.engines import open_blocks, open_engine
 from comorb.engines.blockfile import MANIFEST, identity
-from comorb.errors import RecordsError, StorageError
+from comorb.errors import EngineError, RecordsError, StorageError
 from comorb.model.estimator import BernoulliMixture
+from comorb.records import spreading
 from comorb.records.archive import CohortFile, load_cohort
 from comorb.records.datasets import region
 from comorb.records.preparation import Preparation
-from comorb.records.sources import shuffle
+from comorb.records.sources import chunks, shuffle
 from comorb.records.spreading import spread_cohort
 
 RULES = Preparation(having=("585",), without=("250",), drop_codes=("428",), drop_rare=5)
@@ -73,11 +74,11 @@ def test_the_number_of_files_changes_nothing_and_a_fit_has_the_bits_of_memory(tm
     table = pa.Table.from_batches(region(1500, "long"))
     folders = [save(table, tmp_path / f"f{files}", files) for files in (2, 9)]
     whole = Preparation().cohort(folders[0])
-    inside = BernoulliMixture(3, max_iter=5).fit(whole.matrix)
+    inside = BernoulliMixture(3).fit(whole.matrix)
     for folder in folders:
         spread_cohort(folder, tmp_path / f"{folder.name}.cohort", Preparation())
         read = tmp_path / f"{folder.name}.cohort"
-        model = BernoulliMixture(3, max_iter=5).fit_blocks(open_blocks(read))
+        model = BernoulliMixture(3).fit_blocks(open_blocks(read))
         assert model.means_.tobytes() == inside.means_.tobytes()
         assert model.weights_.tobytes() == inside.weights_.tobytes()
     one, two = (load_cohort(tmp_path / f"f{files}.cohort") for files in (2, 9))
@@ -210,3 +211,30 @@ def test_a_folder_is_sealed_and_says_what_is_gone(tmp_path):
     next((tmp_path / "again").glob("part-*")).unlink()
     with pytest.raises(StorageError, match="row group 0 is damaged or gone"):
         load_cohort(tmp_path / "again")
+
+
+def test_what_was_brought_together_is_found_again(tmp_path, monkeypatch):
+    folder = save(visits(), tmp_path / "visits")
+    spread_cohort(folder, tmp_path / "whole", Preparation())
+    monkeypatch.setattr(spreading, "_attempts", lost)
+    with pytest.raises(EngineError, match="lost"):
+        spread_cohort(folder, tmp_path / "c", Preparation())
+    work = tmp_path / "c.draft"
+    before = {file.name: file.stat().st_mtime_ns for file in work.iterdir()}
+    assert len(before) == 6
+    monkeypatch.undo()
+    (work / "000001-of-a-lost-worker.arrow").write_bytes(b"cut off")
+    seen = []
+    write = chunks.FileChunk.write
+    monkeypatch.setattr(chunks.FileChunk, "write", lambda *own: seen.append(own) or write(*own))
+    next(work.glob("000002-*.json")).unlink()
+    monkeypatch.setattr(shuffle, "SLOTS", 7)
+    spread_cohort(folder, tmp_path / "c", Preparation())
+    assert [number for _, _, number in seen] == [2]
+    assert not work.exists()
+    one, two = CohortFile.open(tmp_path / "c"), CohortFile.open(tmp_path / "whole")
+    assert one.digest() == two.digest()
+
+
+def lost(*_):
+    raise EngineError("lost")

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from comorb.engines.places import places_of
 from comorb.errors import StorageError
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Journal, Rows, rounded
@@ -180,22 +181,6 @@ def manifest(header: dict[str, Any], schema: pa.Schema) -> bytes:
     """
     sealed = metadata(header, schema)
     return sealed[SEAL] + b"\n" + sealed[HEADER]
-
-
-def places_of(path: str | Path, header: dict[str, Any]) -> list[tuple[str, int]]:
-    """Return the file and the number there of each row group of a cohort."""
-    path = Path(path).resolve()
-    try:
-        if path.is_dir():
-            sizes = {str(path / part["file"]): part["groups"] for part in header["parts"]}
-        else:
-            file = pq.read_metadata(path)
-            sizes = {str(path): [file.row_group(i).num_rows for i in range(file.num_row_groups)]}
-        if sum(map(sum, sizes.values())) != header["records"]:
-            raise ValueError("it doesn't hold the records it says")
-    except (KeyError, TypeError, ValueError) as error:
-        raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
-    return [(file, number) for file, groups in sizes.items() for number in range(len(groups))]
 
 
 def _types(schema: pa.Schema) -> list[str]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from comorb.engines import blockfile
+from comorb.engines.places import places_of
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
 from comorb.model.features import Feature, FeatureTable
@@ -265,7 +266,7 @@ class CohortFile:
     @cached_property
     def places(self) -> list[tuple[str, int]]:
         """The file and the number there of each row group."""
-        return blockfile.places_of(self.path, dict(self.header))
+        return places_of(self.path, dict(self.header))
 
     def _rows(self, place: tuple[str, int]) -> Rows:
         return rows_in(blockfile.read_group(*place), self.features)

@@ -93,8 +93,9 @@ def spread_cohort(
     """Read records on the workers of an engine, select and drop, and write the cohort there.
 
     ``source`` are files that all workers see under the same path, or a frame or a table of the
-    engine's own; ``path`` becomes a folder that they all see. What can't be read in parts by
-    workers, such as a database, is read in this process, with ``memory``, and becomes a file.
+    engine's own; ``path`` becomes a folder that they all see, and so is one beside it, in which
+    chunks of files that were brought together are found again after an interruption. What can't be
+    read in parts, such as a database, is read in this process, with ``memory``, and is a file then.
     """
     preparation = preparation or Preparation()
     path = Path(path).absolute()
@@ -110,8 +111,7 @@ def spread_cohort(
         return
     work = path.with_name(f"{path.name}.draft")
     try:
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
+        work.mkdir(parents=True, exist_ok=True)
         path.mkdir(exist_ok=True)
     except OSError as error:
         raise StorageError(
@@ -126,8 +126,10 @@ def spread_cohort(
         attempts = _attempts(job, buckets, executor)
         _refuse_repeated(job, keys, attempts, executor)
         _write(attempts, path, work, asked, executor)
-    finally:
+    except (RecordsError, StorageError):
         shutil.rmtree(work, ignore_errors=True)
+        raise
+    shutil.rmtree(work, ignore_errors=True)
 
 
 def _understood(spread: Spread, preparation: Preparation, kind: str) -> tuple[Whole, Plan]:

@@ -150,7 +150,8 @@ def workshop(directory: Path, records: Any, preparation: Preparation) -> Iterato
     try:
         yield folder
     except BaseException:
-        if not (is_cohort_file(folder / COHORT) or (folder / JOURNAL).exists()):
+        begun = (folder / JOURNAL).exists() or any(folder.glob(f"{COHORT}.draft*"))
+        if not (begun or is_cohort_file(folder / COHORT)):
             shutil.rmtree(folder)
         raise
     shutil.rmtree(folder)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from comorb import __version__
 from comorb.engines.mapping import each
 from comorb.errors import ComorbError, EngineError, RecordsError
 from comorb.model.blocks import Engine
@@ -26,6 +29,7 @@ from comorb.records.sources.shuffle import Chunk, Shuffle
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import stamp_of
 from comorb.records.sources.textfile import open_text
+from comorb.storage import write_text
 
 HEAD = 1000
 _ROWS = 1 << 20
@@ -184,9 +188,19 @@ def _spans(file: Path) -> Iterator[tuple[int, int]]:
 
 
 def _write(shuffle: Shuffle, item: tuple[int, FileChunk]) -> Written | ComorbError:
+    """Write a chunk, or find the one that a task before wrote, which says so in a note."""
     number, chunk = item
+    key = sha256(repr((__version__, chunk, shuffle)).encode()).hexdigest()
+    note = Path(shuffle.folder, f"{number:06d}-{key[:32]}.json")
     try:
-        return chunk.write(shuffle, number)
+        if note.is_file():
+            plain = json.loads(note.read_text(encoding="utf-8"))
+            rows = Chunk(plain["file"], plain["rows"], tuple(map(tuple, plain["batches"])))
+            return Written(rows, tuple(plain["notes"]), plain["bare"])
+        written = chunk.write(shuffle, number)
+        own = asdict(written.chunk) | {"notes": written.notes, "bare": written.bare}
+        write_text(json.dumps(own), note)
+        return written
     except ComorbError as error:
         return error
 

@@ -20,15 +20,13 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
     home, kind = type(frame).__module__.partition(".")[0], type(frame).__name__
     if home == "pyspark":
         raise RecordsError(
-            "Records of Spark aren't pulled into this process: write them with "
-            "frame.write.parquet('folder') and give that folder, or give frame.toPandas() if "
-            "they fit in memory."
+            "Records of Spark aren't pulled into this process: read them with "
+            "comorb.read_spark(frame, 'folder'), or give frame.toPandas() if they fit in memory."
         )
     if home == "dask":
         raise RecordsError(
-            "Records of Dask aren't pulled into this process: write them with "
-            "frame.to_parquet('folder') and give that folder, or give frame.compute() if they "
-            "fit in memory."
+            "Records of Dask aren't pulled into this process: read them with "
+            "comorb.read_dask(frame, 'folder'), or give frame.compute() if they fit in memory."
         )
     if home == "pandas":
         return register_table(source, source.label, _from_pandas(source.label, frame))
