@@ -73,10 +73,12 @@ dist: $(DEV)
 	$(TRIAL)/bin/python $(ALONE) dist/*.whl
 	cd $(TRIAL) && bin/comorb demo && test -s comorb-demo/report.html
 
-# The pages that are made from the code: the command line's, and the map of the modules.
+# The pages that are made from the code: the command line's, and the map of the modules; then the
+# site of all pages, in site/, with tutorials run and links checked.
 docs: $(DEV)
 	$(BIN)/python -m comorb.cli.reference > docs/cli.md
 	$(BIN)/python docs/modules.py
+	$(BIN)/python docs/build.py
 
 # The newest versions of what pyproject.toml asks for, with the hash of every file of each.
 lock: $(DEV)

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks scale`` compares engines in one run; ``python -m benchmarks.scale large
 50000000`` writes a simulated region to a temporary folder and makes the whole run on it;
-``assign 10000000`` scores one.
+``assign 10000000`` scores one; ``cluster 10000000 spark://HOST:7077`` fits one on an engine.
 """
 
 from __future__ import annotations
@@ -213,6 +213,37 @@ def assign(n: int, memory: str = "1GB") -> None:
         print(f"{n:,} records: {time.perf_counter() - began:.1f} s, peak {_peak():.2f} GB")
 
 
+def cluster(n: int, engine: str = "spark") -> None:
+    """Fit n records here and on an engine; print what comes back of each pass, and both hashes."""
+    from hashlib import sha256
+
+    from comorb import BernoulliMixture
+    from comorb.engines import FileJournal
+
+    class Watched(FileJournal):
+        def begin(self) -> None:
+            super().begin()
+            self.began, self.before = time.perf_counter(), getattr(executor, "received", 0)
+
+        def keep(self, key: bytes, result: object) -> None:
+            super().keep(key, result)
+            spent = time.perf_counter() - self.began
+            came = getattr(executor, "received", 0) - self.before
+            print(
+                f"{name}: pass {self.passes}, {spent:.1f} s, {came:,} bytes came back", flush=True
+            )
+
+    with tempfile.TemporaryDirectory(prefix="comorb-bench-") as folder:
+        path = cohort_of(Path(folder), n)
+        for name in ("threads", engine):
+            with open_engine(name) as executor:
+                model = BernoulliMixture(CLUSTERS).fit_blocks(
+                    open_blocks(path, Watched()), executor
+                )
+            bits = sha256(model.weights_.tobytes() + model.means_.tobytes()).hexdigest()
+            print(f"{name}: {bits[:16]}, peak {_peak():.2f} GB")
+
+
 def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
@@ -234,7 +265,7 @@ def main(n: int = RECORDS) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"large": large, "assign": assign}
+    parts = {"large": large, "assign": assign, "cluster": cluster}
     if (part := parts.get("".join(sys.argv[1:2]))) is not None:
         part(*map(int, sys.argv[2:3]), *sys.argv[3:4])
     else:

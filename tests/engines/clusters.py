@@ -89,7 +89,7 @@ def _process(folder: Path, words: list[str]):
 
 
 @contextmanager
-def _answering(port: int, seconds: float = 180):
+def _answering(port: int, seconds: float = 600):
     end = time.monotonic() + seconds
     while True:
         with socket.socket() as one:

@@ -1,4 +1,4 @@
-"""Every engine (on_dask, on_spark, their tasks) gives the same bits: labels and parameters."""
+"""Every engine (on_dask, on_spark, their partials) gives the same bits: labels and parameters."""
 
 from dataclasses import replace
 from functools import partial

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from comorb.engines import FileJournal, on_dask, open_blocks, open_engine
+from comorb.engines import FileJournal, on_dask, on_spark, open_blocks, open_engine
 from comorb.engines.blockfile import identity
 from comorb.engines.on_dask import DaskEngine
 from comorb.engines.on_spark import told
@@ -20,6 +20,7 @@ from comorb.errors import EngineError
 from comorb.insight.runs.scoring import Scorer, write_assigned
 from comorb.model.blocks import map_blocks, map_reduce
 from comorb.model.estimator import BernoulliMixture
+from comorb.model.moments import prevalence
 from comorb.records.archive import CohortFile
 from tests.engines.conftest import CLUSTERS
 from tests.engines.test_contract import same_bits
@@ -139,7 +140,7 @@ def test_a_lost_scheduler_is_told_and_the_fit_goes_on(file, whole, tmp_path):
     again = FileJournal(tmp_path / "journal", identity(file))
     model = BernoulliMixture(CLUSTERS, init="asvtd").fit_blocks(open_blocks(file, again))
     assert same_bits(model, whole)
-    assert again.recalled == 5
+    assert again.recalled >= journal.passes - 1 == 5
 
 
 def test_no_scheduler_answers(monkeypatch):
@@ -172,6 +173,13 @@ WORDS = {
 @pytest.mark.parametrize("words", WORDS)
 def test_spark_is_told_by_its_own_cause(words):
     assert re.search(WORDS[words], told(RuntimeError(words)))
+
+
+@pytest.mark.parametrize("engine", ["local[2,4]"], indirect=True)
+def test_a_spark_worker_with_another_comorb_is_told(engine, file, monkeypatch):
+    monkeypatch.setattr(on_spark, "__version__", "9.9")
+    with pytest.raises(EngineError, match=r"^Spark: a worker has comorb \d[^;]*; install comorb"):
+        prevalence(open_blocks(file), engine)
 
 
 def test_another_comorb_on_a_worker_is_told(file):

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from operator import call
 from typing import Any, TypeVar
 
-from comorb.engines import tasks
+from comorb.engines import partials
 from comorb.engines.blockfile import RowGroup
 from comorb.errors import EngineError, not_installed
 from comorb.model.blocks import Engine, Loader, Pass, Rows
@@ -35,11 +35,11 @@ class DaskEngine(Engine):
 
     def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
-        if not tasks.in_file(loaders):
+        if not partials.in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
         with _told():
-            asked = self._asked(tasks.each, function, loaders)
+            asked = self._asked(partials.each, function, loaders)
             for start in range(0, len(asked), _WINDOW):
                 part = asked[start : start + _WINDOW]
                 for results in self._client.gather(part):
@@ -48,14 +48,14 @@ class DaskEngine(Engine):
 
     def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
         """Return what each shard of a pass comes to, added up by the workers."""
-        if not tasks.in_file(loaders):
-            return tasks.finished(job, tasks.summed(job, (load() for load in loaders)))
+        if not partials.in_file(loaders):
+            return partials.finished(job, partials.summed(job, (load() for load in loaders)))
         with _told():
-            sums = self._asked(tasks.summed, job, loaders)
+            sums = self._asked(partials.summed, job, loaders)
             while len(sums) > 1:
-                parts = (sums[at : at + tasks.FAN] for at in range(0, len(sums), tasks.FAN))
-                sums = [self._submit(tasks.added, *part, priority=1) for part in parts]
-            found: list[Any] = self._submit(tasks.finished, job, sums[0]).result()
+                parts = (sums[at : at + partials.FAN] for at in range(0, len(sums), partials.FAN))
+                sums = [self._submit(partials.added, *part, priority=1) for part in parts]
+            found: list[Any] = self._submit(partials.finished, job, sums[0]).result()
             return found
 
     def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
@@ -77,7 +77,9 @@ class DaskEngine(Engine):
         """Return futures of some work on the blocks of each task."""
         self._check()
         sent = self._submit(_same, about)
-        return [self._submit(work, sent, self._blocks(group)) for group in tasks.grouped(loaders)]
+        return [
+            self._submit(work, sent, self._blocks(group)) for group in partials.grouped(loaders)
+        ]
 
     def _blocks(self, group: tuple[Loader, ...]) -> Any:
         """Return the future of the blocks of a task; plain row groups stay on the workers."""
@@ -97,7 +99,7 @@ class DaskEngine(Engine):
             return
         found = self._client.get_versions(packages=["comorb"])["workers"].values()
         for worker in found:
-            if problem := tasks.other_version(worker["packages"].get("comorb")):
+            if problem := partials.other_version(worker["packages"].get("comorb")):
                 raise EngineError(f"Dask: {problem}")
         self._same = True
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from comorb import __version__
-from comorb.engines import tasks
+from comorb.engines import partials
 from comorb.engines.packing import packed, unpacked
 from comorb.errors import EngineError, not_installed
 from comorb.model.blocks import Engine, Loader, Pass, Rows
@@ -51,10 +51,10 @@ class SparkEngine(Engine):
 
     def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
-        if not tasks.in_file(loaders):
+        if not partials.in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
-        groups = tasks.grouped(loaders)
+        groups = partials.grouped(loaders)
         with told_by_spark():
             found = self._collected(self._mapped(groups, partial(_spread, function)))
         for results in found:
@@ -62,23 +62,25 @@ class SparkEngine(Engine):
 
     def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
         """Return what each shard of a pass comes to, added up by the workers."""
-        if not tasks.in_file(loaders):
-            return tasks.finished(job, tasks.summed(job, (load() for load in loaders)))
-        groups = tasks.grouped(loaders)
-        width = -(-len(groups) // tasks.FAN)
+        if not partials.in_file(loaders):
+            return partials.finished(job, partials.summed(job, (load() for load in loaders)))
+        groups = partials.grouped(loaders)
+        width = -(-len(groups) // partials.FAN)
         with told_by_spark():
             rows = self._mapped(groups, partial(_summed, job))
             while width > 1:
                 rows = rows.repartition(width * job.shards, "shard", "place")
                 rows = rows.mapInArrow(_sent(_added, None), _ROWS)
-                width = -(-width // tasks.FAN)
+                width = -(-width // partials.FAN)
             rows = rows.repartition(job.shards, "shard")
             return self._collected(rows.mapInArrow(_sent(_added, job.finish), _ROWS))
 
     def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
         """Return ``function`` of each item, in their order."""
-        numbers = self.session.range(0, len(items), 1, len(items))
+        if not items:
+            return []
         with told_by_spark():
+            numbers = self.session.range(0, len(items), 1, len(items))
             rows = numbers.mapInArrow(_sent(_over_items, (list(items), function)), _ROWS)
             return self._collected(rows)
 
@@ -110,13 +112,20 @@ class SparkEngine(Engine):
 
 @contextmanager
 def told_by_spark() -> Iterator[None]:
-    """Tell what went wrong by Spark's own cause; what it thinks of pandas is not told."""
+    """Tell what went wrong by Spark's own cause."""
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        with quiet():
             yield
     except Exception as error:
         raise EngineError(told(error)) from None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out what Spark thinks of the pandas that is here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        yield
 
 
 def _sent(work: Callable[..., Iterator[Row]], about: Any) -> Callable[[Batches], Any]:
@@ -170,12 +179,12 @@ def _over_part(function: Callable[[int, Any], Any], batches: Batches) -> Iterato
 
 
 def _spread(function: Callable[[Rows], Any], number: int, blocks: Iterable[Rows]) -> Iterator[Row]:
-    yield 0, number, packed(tasks.each(function, blocks))
+    yield 0, number, packed(partials.each(function, blocks))
 
 
 def _summed(job: Pass, number: int, blocks: Iterable[Rows]) -> Iterator[Row]:
-    for shard, sums in enumerate(tasks.summed(job, blocks)):
-        yield shard, number // tasks.FAN, packed([sums])
+    for shard, sums in enumerate(partials.summed(job, blocks)):
+        yield shard, number // partials.FAN, packed([sums])
 
 
 def _added(finish: Callable[[Any], Any] | None, batches: Batches) -> Iterator[Row]:
@@ -185,17 +194,17 @@ def _added(finish: Callable[[Any], Any] | None, batches: Batches) -> Iterator[Ro
         for shard, place, content in zip(*(column.to_pylist() for column in batch), strict=True):
             key = (shard, 0 if finish else place)
             own = unpacked(content)
-            held[key] = tasks.folded([held.pop(key), own]) if key in held else own
+            held[key] = partials.folded([held.pop(key), own]) if key in held else own
     for (shard, place), (sums,) in held.items():
-        yield shard, place // tasks.FAN, packed(finish(sums) if finish else [sums])
+        yield shard, place // partials.FAN, packed(finish(sums) if finish else [sums])
 
 
 def told(error: Exception) -> str:
     """Return what Spark's own words say went wrong, and what to do."""
     text = str(error)
-    if version := re.search(r"comorb-version:(.*?):", text):
+    if version := re.search(r"comorb-version:([^:{}]*):", text):
         found = None if version[1] == "None" else version[1]
-        return f"Spark: {tasks.other_version(found)}"
+        return f"Spark: {partials.other_version(found)}"
     if too_much := _TOO_MUCH.search(text):
         return (
             f"Spark gave up: {_short(too_much[0])} Start Spark with a larger "
@@ -232,7 +241,8 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         builder = builder.config("spark.log.level", "OFF")
         builder = builder.config("spark.ui.showConsoleProgress", "false")
     try:
-        session = builder.getOrCreate()
+        with quiet():
+            session = builder.getOrCreate()
     except ImportError as error:
         raise EngineError(
             f"Spark Connect lacks a package ({_short(str(error).partition(chr(10))[0])}) Install "

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from comorb.insight.profile.assignment import Assignment, assign, joined
+from comorb.insight.profile.burden import People
 from comorb.insight.profile.gathering import Gathering
 from comorb.insight.runs.cohorts import AnyCohort
-from comorb.insight.runs.folder import RunFolder, read_assignments
+from comorb.insight.runs.folder import RunFolder
 from comorb.insight.runs.scoring import (
     Scorer,
     apart,
@@ -23,6 +25,8 @@ from comorb.insight.runs.scoring import (
 )
 from comorb.records.cohort import Cohort
 from comorb.records.export import join_parts
+
+SHARDS = 16  # of the patients that are counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,18 +45,21 @@ class Assigning:
         """
         if not apart(self.cohort, executor):
             return self._here(executor, step)
+        gathering = self.gathering
+        gathering.narrow = True
+        beside = Gatherer(self.cohort, gathering.k, gathering.secret, gathering.wanted)
         with parts_beside(self.folder.assignments) as parts:
             ending = self.folder.assignments.suffix
-            totals = score_parts(self.cohort, self.scorer, parts, ending, executor)
-            files, start = sorted(parts.iterdir()), 0
-            for number, file in enumerate(files):
-                numbers = read_assignments(file)["cluster"].to_numpy()
-                labels = np.searchsorted(self.scorer.numbers, numbers)
-                self.gathering.add(self.cohort.part(number, start, labels.size), labels)
-                start += labels.size
-            join_parts(files, self.folder.assignments)
-        found = assign(self.scorer.mixture, sample, temperature=self.scorer.temperature)
-        return replace(found, soft=totals.soft / step, table=totals.table / step)
+            totals, found, *people = score_parts(
+                self.cohort, self.scorer, (parts, ending), executor, beside
+            )
+            join_parts(sorted(parts.iterdir()), self.folder.assignments)
+        gathering += found
+        if gathering.sums is not None and people[0][0].size:
+            counts, keys = (np.sum(some, axis=0) for some in zip(*people, strict=True))
+            gathering.sums.counted = counts, keys
+        assigned = assign(self.scorer.mixture, sample, temperature=self.scorer.temperature)
+        return replace(assigned, soft=totals.soft / step, table=totals.table / step)
 
     def _here(self, executor: Executor | None, step: int) -> Assignment:
         sampled: list[Assignment] = []
@@ -68,3 +75,25 @@ class Assigning:
 
         self.folder.save_assignments(rows())
         return joined(sampled)
+
+
+@dataclass(frozen=True, eq=False)
+class Gatherer:
+    """Gathers what is told of the records of a block, where the block is."""
+
+    cohort: AnyCohort
+    k: int
+    secret: bytes | None
+    wanted: Sequence[str] | None
+    shards: int = 1 + SHARDS
+
+    def of(self, number: int, part: Assignment) -> list[Any]:
+        """Return what is gathered of a block, and the people in it in shards."""
+        gathering = Gathering(self.k, self.secret, self.wanted, narrow=True)
+        sums = gathering.add(self.cohort.part(number, 0, part.labels.size), part.labels)
+        people, sums.people = sums.people, People(self.k)
+        return [gathering, *people.split(SHARDS)]
+
+    def finish(self, one: Any) -> Any:
+        """Return how many people there are, where they are people."""
+        return one.counted(self.secret) if isinstance(one, People) else one

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from comorb.errors import StorageError
 from comorb.insight.profile.assignment import Assignment, assign_rows
 from comorb.insight.runs.cohorts import AnyCohort
 from comorb.model.arrays import Floats, Indices, Ints
-from comorb.model.blocks import Engine, Loader, Rows, map_blocks, map_reduce, rounded
+from comorb.model.blocks import Engine, Loader, Pass, Rows, map_blocks, rounded, total
 from comorb.model.columns import placed
 from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
@@ -130,29 +130,61 @@ def apart(cohort: AnyCohort, executor: Executor | None) -> bool:
     return isinstance(executor, Engine) and isinstance(cohort, CohortFile)
 
 
+class Beside(Protocol):
+    """What else is told of the records of a block, in some shards; see `Pass`."""
+
+    @property
+    def shards(self) -> int:
+        """How many there are."""
+
+    def of(self, number: int, part: Assignment) -> list[Any]:
+        """Return that of a block, by its number."""
+
+    def finish(self, one: Any) -> Any:
+        """Return what a shard comes to."""
+
+
 def score_parts(
-    cohort: AnyCohort, scorer: Scorer, folder: Path, ending: str, executor: Executor | None
-) -> Totals:
-    """Have the workers write the cluster of each record, a file for each block, to a folder."""
+    cohort: AnyCohort,
+    scorer: Scorer,
+    where: tuple[Path, str],
+    executor: Executor | None,
+    beside: Beside | None = None,
+) -> list[Any]:
+    """Have the workers write the cluster of each record, a file for each block, to a folder.
+
+    ``where`` is the folder and how its files end. `Totals` are returned, and what else is asked.
+    """
     blocks = cohort.blocks(scorer.mixture.variables)
     groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
     named: list[Loader] = [NamedGroup(**vars(one), place=place) for place, one in enumerate(groups)]
-    write = partial(_written, scorer, str(folder), ending, (blocks.n_rows, blocks.weight))
-    return map_reduce(write, replace(blocks, loaders=tuple(named), journal=None), executor)
+    whole = blocks.n_rows, blocks.weight
+    write = partial(_written, scorer, (str(where[0]), where[1]), whole, beside)
+    job = Pass(write, partial(_finished, beside), 1 + (beside.shards if beside else 0))
+    return total(job, replace(blocks, loaders=tuple(named), journal=None), executor)
 
 
 def _written(
-    scorer: Scorer, folder: str, ending: str, whole: tuple[int, float], rows: Rows
-) -> Totals:
+    scorer: Scorer,
+    where: tuple[str, str],
+    whole: tuple[int, float],
+    beside: Beside | None,
+    rows: Rows,
+) -> list[Any]:
     assert isinstance(rows, NamedRows)  # noqa: S101 - the loaders make no others
     part = scorer.assigned(rows)
+    folder, ending = where
     if not Path(folder).is_dir():
         raise StorageError(
             f"a worker doesn't see the folder {folder}; write to one that all workers share."
         )
     batch = assignment_rows(rows.ids, part, scorer.numbers)
     export([batch], Path(folder) / PART.format(rows.number, ending), force=True)
-    return Totals.of(part, *whole)
+    return [Totals.of(part, *whole), *(beside.of(rows.number, part) if beside else ())]
+
+
+def _finished(beside: Beside | None, one: Any) -> Any:
+    return one if beside is None or isinstance(one, Totals) else beside.finish(one)
 
 
 @contextmanager
@@ -197,7 +229,8 @@ def write_assigned(
         return reduce(add, held)
     with parts_beside(path) as folder:
         if apart(cohort, executor):
-            held.append(score_parts(cohort, scorer, folder, path.suffix or ".parquet", executor))
+            where = folder, path.suffix.lower() or ".parquet"
+            held += score_parts(cohort, scorer, where, executor)
         else:
             for number, batch in enumerate(batches()):
                 export([batch], folder / PART.format(number, ".parquet"))

@@ -1,4 +1,4 @@
-"""Tasks: what a worker of a cluster does with the blocks that it holds, alike on every engine."""
+"""Partials: what a worker of a cluster adds up of its blocks, alike on every engine."""
 
 from __future__ import annotations
 
