@@ -56,7 +56,7 @@ def test_a_spark_frame_is_not_pulled():
         def __arrow_c_stream__(self):
             raise AssertionError("pulled")
 
-    message = r"Records of Spark aren't pulled .* comorb.read_spark\(frame, 'folder'\), .*toPandas\(\)"
+    message = r"Records of Spark aren't pulled .* comorb.read_spark\(frame, .*toPandas\(\)"
     with pytest.raises(RecordsError, match=message):
         read_records(DataFrame())
 
