@@ -2,7 +2,8 @@
 
 Rows that belong together are brought together through files, each task reads some of them as
 any cohort is read, and writes a part; the codes and what they count travel, the records don't.
-The records are in the order of a hash of the patient, or of the record where no patient is known.
+The records are in the order of a hash of the patient, or of the record where no patient is known;
+in that of the source where one task reads them all.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Bucket:
     rows: int
 
     def table(self) -> tuple[pa.Table, pa.Array]:
-        """Return the rows, in the order of the chunks, and the number of each in the source."""
+        """Return the rows, in the order of the source, and the number of each in it."""
         tables, numbers = [], []
         for name, before, places in self.pieces:
             try:
@@ -131,7 +131,9 @@ class Bucket:
                 ) from None
             numbers.append(part[ROW].to_numpy() + (before + 1))
             tables.append(part.drop_columns([ROW]))
-        return pa.concat_tables(tables), pa.array(np.concatenate(numbers))
+        number = np.concatenate(numbers)
+        order = np.argsort(number)
+        return pa.concat_tables(tables).take(pa.array(order)), pa.array(number[order])
 
 
 def buckets_of(shuffle: Shuffle, chunks: Sequence[Chunk], columns: int) -> list[Bucket]:
