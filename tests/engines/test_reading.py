@@ -1,4 +1,7 @@
-"""Every engine reads records where they are, from files and from frames of its own, alike."""
+"""Every engine reads records where they are, from files and from frames of its own, alike.
+
+Tasks go by `mapping`, and `places` tells which file holds which row group.
+"""
 
 import numpy as np
 import pyarrow as pa

@@ -13,7 +13,7 @@ from comorb.records.asked import as_asked
 from comorb.records.codes.own_map import CodeMap
 from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
-from comorb.records.reading import preparation_of
+from comorb.records.reading import preparing
 from comorb.records.spreading import spread_cohort
 
 
@@ -47,7 +47,7 @@ def read_spark(  # noqa: PLR0913 - one parameter for each option
         The cohort that `read_records` makes of the same rows, its records in the order of a hash
         of the patient, or of the record. It is opened again by its folder.
     """
-    preparation = preparation_of((), None, layout, unit, system, level, code_map, chronic, scores)
+    preparation = preparing((), None, layout, unit, system, level, code_map, chronic, scores)
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -90,7 +90,7 @@ def read_dask(  # noqa: PLR0913 - one parameter for each option
         The cohort that `read_records` makes of the same rows, its records in the order of a hash
         of the patient, or of the record. It is opened again by its folder.
     """
-    preparation = preparation_of((), None, layout, unit, system, level, code_map, chronic, scores)
+    preparation = preparing((), None, layout, unit, system, level, code_map, chronic, scores)
     try:
         from distributed import get_client
     except ImportError:

@@ -102,9 +102,7 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
     >>> read_records(rows).codes
     ('250', '428')
     """
-    preparation = preparation_of(
-        kinds, table, layout, unit, system, level, code_map, chronic, scores
-    )
+    preparation = preparing(kinds, table, layout, unit, system, level, code_map, chronic, scores)
     preparation = replace(preparation, features=as_asked(features))
     return preparation.featured(preparation.read(source, memory))
 
@@ -131,9 +129,7 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
     Inspection
         The layout, what each column is, the coding system, counts and problems.
     """
-    preparation = preparation_of(
-        kinds, table, layout, unit, system, level, code_map, chronic, scores
-    )
+    preparation = preparing(kinds, table, layout, unit, system, level, code_map, chronic, scores)
     preparation = replace(preparation, features=as_asked(features))
     read = preparation.open(source, memory, LEAST)
     cohort = preparation.featured(read.cohort)
@@ -156,7 +152,7 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
     )
 
 
-def preparation_of(  # noqa: PLR0913 - one parameter for each option
+def preparing(  # noqa: PLR0913 - one parameter for each option
     kinds: str | Sequence[str],
     table: str | None,
     layout: Layout | str | Mapping[str, Layout] | None,
