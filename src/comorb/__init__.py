@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from comorb.records import datasets
     from comorb.records.archive import load_cohort, save_cohort
+    from comorb.records.cluster import read_dask, read_spark
     from comorb.records.cohort import Cohort
     from comorb.records.layouts.description import Layout
     from comorb.records.reading import inspect_records, read_records
@@ -53,7 +54,9 @@ _HOMES = {
     "open_blocks": "comorb.engines",
     "open_engine": "comorb.engines",
     "profile": "comorb.insight.profile.profiling",
+    "read_dask": "comorb.records.cluster",
     "read_records": "comorb.records.reading",
+    "read_spark": "comorb.records.cluster",
     "relate_outcome": "comorb.model.relating.relation",
     "relate_predictors": "comorb.model.relating.relation",
     "relate_regression": "comorb.model.relating.relation",
@@ -83,7 +86,9 @@ __all__ = [
     "open_blocks",
     "open_engine",
     "profile",
+    "read_dask",
     "read_records",
+    "read_spark",
     "relate_outcome",
     "relate_predictors",
     "relate_regression",

@@ -61,7 +61,9 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
     asked = fitted.for_new_records(saved.system, reading, every, features)
     with (
         open_engine(engine or "threads") as executor,
-        open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
+        open_cohort(
+            records, asked, memory=memory, executor=executor if engine else None, tell=tell
+        ) as cohort,
     ):
         tell(Progress("writing", f"Assigning {len(cohort):,} records"))
         place, unknown = align(cohort, saved.codes, saved.left_out, executor)

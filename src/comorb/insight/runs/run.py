@@ -93,7 +93,12 @@ def fit_records(
         open_engine(engine or "threads") as executor,
         place as folder,
         open_cohort(
-            records, request.preparation, memory=memory, outside=outside, folder=folder, tell=tell
+            records,
+            request.preparation,
+            memory=memory,
+            executor=executor if engine else None,
+            folder=folder,
+            tell=tell,
         ) as cohort,
     ):
         journal = None if folder is None else folder / JOURNAL

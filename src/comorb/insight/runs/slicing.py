@@ -85,7 +85,9 @@ def slice_run(
     asked = replace(asked, layout=replace(asked.layout, weight=weight))
     with (
         open_engine(engine or "threads") as executor,
-        open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
+        open_cohort(
+            records, asked, memory=memory, executor=executor if engine else None, tell=tell
+        ) as cohort,
     ):
         tell(Progress("describing", f"Assigning {len(cohort):,} records"))
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
