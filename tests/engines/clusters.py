@@ -26,12 +26,17 @@ def home() -> Path:
     return Path(pyspark.__file__).parent
 
 
+def sources() -> tuple[str, str]:
+    """Return the folders that workers find our modules in."""
+    root = Path(__file__).parents[2]
+    return str(root / "src"), str(root)
+
+
 def environment(folder: Path) -> dict[str, str]:
     """Return what a process of Spark is started with: our sources, and small bounds."""
     (folder / "spark-defaults.conf").write_text(DEFAULTS)
     (folder / "log4j2.properties").write_text("rootLogger.level = off\n")
-    sources = str(Path(__file__).parents[2] / "src"), str(Path(__file__).parents[2])
-    paths = [*sources, os.environ.get("PYTHONPATH", "")]
+    paths = [*sources(), os.environ.get("PYTHONPATH", "")]
     return {
         "SPARK_CONF_DIR": str(folder),
         "SPARK_HOME": str(home()),
