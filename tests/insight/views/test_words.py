@@ -32,6 +32,16 @@ def test_shares_and_counts() -> None:
     assert ENGLISH.count(None) == ENGLISH.percent(None) == "–"
 
 
+def test_numbers_are_rounded_as_on_the_page() -> None:
+    assert (ENGLISH.percent(0.2225, 1), ENGLISH.percent(0.125)) == ("22.3%", "13%")
+    assert (ENGLISH.number(6.25), ENGLISH.number(-0.04)) == ("6.3", "0.0")
+
+
+def test_names_are_listed_as_in_a_sentence() -> None:
+    assert ENGLISH.listed(["age"]) == "age"
+    assert CA.listed(["edat", "sexe", "lloc"]) == "edat, sexe i lloc"
+
+
 def test_days() -> None:
     assert ENGLISH.date("2026-04-01") == "1 April 2026"
     assert ES.date("2026-04-01") == "1 de abril de 2026"

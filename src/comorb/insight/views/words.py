@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from math import isnan
 
@@ -69,7 +71,12 @@ class Words:
         """Return a number with so many decimals."""
         if value is None or isnan(value):
             return self("hidden")
-        return self._written(f"{value:,.{digits}f}")
+        return self._written(f"{_rounded(value, digits):,.{digits}f}")
+
+    def listed(self, names: Sequence[str]) -> str:
+        """Return some names as a sentence lists them."""
+        *most, last = names
+        return self("format.and", a=", ".join(most), b=last) if most else last
 
     def percent(self, share: float | None, digits: int = 0) -> str:
         """Return a share in percent; a small one has a decimal."""
@@ -78,7 +85,9 @@ class Words:
         if 0 < share < 0.0005:
             return f"<{self.percent(0.001)}"
         fine = 1 if 0 < share < 0.0095 else digits
-        return self("format.percent", x=self._written(f"{100 * share:.{fine}f}"))
+        return self(
+            "format.percent", x=self._written(f"{100 * _rounded(share, fine + 2):.{fine}f}")
+        )
 
     def date(self, day: str) -> str:
         """Return a day that is given as 2026-01-31 in words."""
@@ -94,6 +103,11 @@ class Words:
 
 
 ENGLISH = Words()
+
+
+def _rounded(value: float, digits: int) -> Decimal:
+    """Return a number as the page rounds it: what lies between goes away from zero."""
+    return Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0
 
 
 @lru_cache(maxsize=1)
