@@ -13,6 +13,9 @@ ES, CA = Words("es"), Words("ca")
     ("value", "english", "other"),
     [
         (1234.5, "1,234.5", "1.234,5"),
+        (22.25, "22.3", "22,3"),
+        (-0.04, "0.0", "0,0"),
+        (float("inf"),) + ("–",) * 2,
         (12.0, "12.0", "12,0"),
         (None, "–", "–"),
         (float("nan"),) + ("–",) * 2,
@@ -30,11 +33,6 @@ def test_shares_and_counts() -> None:
     assert ENGLISH.percent(0.0001) == "<0.1%"
     assert ES.count(1234567) == "1.234.567"
     assert ENGLISH.count(None) == ENGLISH.percent(None) == "–"
-
-
-def test_numbers_are_rounded_as_on_the_page() -> None:
-    assert (ENGLISH.percent(0.2225, 1), ENGLISH.percent(0.125)) == ("22.3%", "13%")
-    assert (ENGLISH.number(6.25), ENGLISH.number(-0.04)) == ("6.3", "0.0")
 
 
 def test_names_are_listed_as_in_a_sentence() -> None:

@@ -69,10 +69,15 @@ class RunFolder:
 
     def load_assignments(self) -> pa.Table:
         """Read the number of the cluster of each record, and its confidence."""
-        types = {"id": pa.string(), "cluster": pa.int64(), "confidence": pa.float64()}
-        options = pa_csv.ConvertOptions(column_types=types)
-        table = pa_csv.read_csv(self.assignments, convert_options=options)
-        return table.set_column(0, "id", without_apostrophes(table["id"]))
+        return read_assignments(self.assignments)
+
+
+def read_assignments(path: Path) -> pa.Table:
+    """Read a .csv file of assignments."""
+    types = {"id": pa.string(), "cluster": pa.int64(), "confidence": pa.float64()}
+    options = pa_csv.ConvertOptions(column_types=types)
+    table = pa_csv.read_csv(path, convert_options=options)
+    return table.set_column(0, "id", without_apostrophes(table["id"]))
 
 
 def outcome_batch(profile: Profile) -> pa.RecordBatch:

@@ -47,7 +47,7 @@ def findings(profile: Profile, words: Words, starred: Sequence[str] = ()) -> lis
         if figures is None:
             continue
         if name in used and figures.kind == "number":
-            told.append(_use(profile, words, figures))
+            told.append(_use(profile, words, figures) if figures.places else [])
         else:
             told.append([_highest(profile, words, figures)])
     ranked = [(nth, finding) for of_one in told for nth, finding in enumerate(of_one)]
@@ -148,13 +148,23 @@ def _use(profile: Profile, words: Words, mean: _Figures) -> list[Finding]:
         return Finding(_capital(text), name, (profile.numbers[place],))
 
     most = used.apart
-    told = [] if most is None else [tell("most", most)]
+    told = [_close(profile, words, used)] if most is None else [tell("most", most)]
     above = (j for j in used.places if mean.low[j] > mean.estimate[-1])
     over = [j for j in above if shares[j] > burden.share[j]]
     beyond = max(over, key=lambda j: shares[j] - burden.share[j], default=None)
     if beyond is not None and beyond != most:
         told.append(tell("more", beyond))
-    return told or [Finding(words(_key(words, "finding.even", name), what=what), name)]
+    return told
+
+
+def _close(profile: Profile, words: Words, used: _Figures) -> Finding:
+    """Tell which groups use most of an amount, where it can't be said which of them does."""
+    order = sorted(used.places, key=lambda j: -used.estimate[j])
+    near = [j for j in order if used.high[j] >= used.low[order[0]]][:_NAMED]
+    groups = [f"{group(profile, words, j)}: {words.percent(used.estimate[j])}" for j in near]
+    key = _key(words, "finding.close", used.name)
+    text = words(key, what=amount(used.name, words), groups="; ".join(groups))
+    return Finding(text, used.name, tuple(profile.numbers[j] for j in near))
 
 
 def _highest(profile: Profile, words: Words, figures: _Figures) -> Finding:

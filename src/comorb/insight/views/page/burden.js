@@ -51,7 +51,7 @@ export function burden({ profile, state }) {
   );
 }
 
-// Which rates are corrected and which aren't; where a protected figure isn't told, none can be.
+// Which rates are corrected, and which aren't.
 function corrections(profile) {
   const known = RATES.map((name) => [t(`burden.rate.${name}`), figureOf(profile, name)]).filter(([, figure]) => figure);
   const named = (corrected) => known.filter(([, figure]) => figure.corrected === corrected).map(([name]) => name).join(", ");
