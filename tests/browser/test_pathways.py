@@ -126,7 +126,7 @@ def test_rules_notes_new_files_and_answers(
     page.keyboard.press("n")
     page.set_input_files("#file", later)
     answer = page.locator("#arrive .answer")
-    expect(answer).to_contain_text("records were put into the clusters")
+    expect(answer).to_contain_text("records of later were put into the clusters")
     expect(answer).to_contain_text("describe these records")
     page.locator("#arrive").evaluate("part => part.scrollIntoView()")
     picture(page, f"pathways-arrivals-{size}")

@@ -83,6 +83,7 @@ function follow(run) {
   const bar = h("progress", { max: 1, "aria-label": t("progress.title") });
   const stage = h("p", { role: "status" }, t(`state.${run.state}`));
   const left = h("p", { class: "quiet" });
+  const began = Date.now();
   const cancel = h("button", { type: "button", click: doing(() => call("POST", `/api/v1/runs/${run.id}/cancel`)) }, t("cancel"));
   const again = async () => {
     const { data, k, rules, title, parent, within, merge, split } = run;
@@ -101,7 +102,7 @@ function follow(run) {
       bar.value = told.done ?? 0;
       stage.textContent = t(`progress.${told.stage ?? "reading"}`, { records: told.records ? count(told.records) : "" });
       if (told.left) left.textContent = t("progress.left", { seconds: count(Math.ceil(told.left)) });
-      else if (left.textContent) left.textContent = t("progress.longer");
+      else if (left.textContent) left.textContent = t("progress.longer", { n: count(Math.round((Date.now() - began) / 1000)) });
     } else if (told.state === "queued") {
       stage.textContent = told.before ? t("state.before", { n: count(told.before) }) : t("state.queued");
     } else {
