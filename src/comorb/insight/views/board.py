@@ -138,12 +138,18 @@ class Board:
     def measures_of(self, place: int) -> list[tuple[str, str, str]]:
         """Return what becomes of a cluster: name, its own figure, and that of all records."""
         mine = [one for one in self.measures if self.starred or one.outcome.name not in _WHO]
-        mine = list({one.texts: one for one in reversed(mine) if self._says(one)}.values())[::-1]
-        means = [one for one in mine if one.outcome.kind == "share" or one.value == 0]
-        shown = mine if len(mine) <= FIGURES else means
+        once = list({one.texts: one for one in mine[::-1] if self._says(one)}.values())
+        told = [one for one in mine if one in once]
+        means = [one for one in told if one.outcome.kind == "share" or one.value == 0]
+        shown = told if len(told) <= FIGURES else means
+        names = dict.fromkeys(one.outcome.name for one in shown)
+        kept: list[Measure] = []
+        for of_one in ([one for one in shown if one.outcome.name == name] for name in names):
+            if len(kept) + len(of_one) <= FIGURES:  # no outcome is cut in the middle
+                kept += of_one
         return [
             (one.name, one.texts[place], self._plain(one, self.profile.k))
-            for one in shown[:FIGURES]
+            for one in kept or shown[:FIGURES]
         ]
 
     def _says(self, measure: Measure) -> bool:
