@@ -38,6 +38,10 @@ def test_the_map_and_the_tree_on_every_screen(page, made, picture, width, height
     page.locator("nav a", has_text=re.compile("^Tree$")).click()
     assert page.url.endswith("#tree")
     found = int(re.search(r"\d+", page.locator("#tree output").inner_text())[0])
+    names = page.locator(".card h3 > span:last-child").all_inner_texts()
+    assert page.locator(".groups strong").all_inner_texts() == names
+    scroll, line = (page.locator(one).bounding_box() for one in ("#tree .scroll", ".splits .cut"))
+    assert scroll["x"] < line["x"] < scroll["x"] + scroll["width"]
     cut = page.locator("#cut")
     cut.focus()
     page.keyboard.press("Home")
@@ -46,7 +50,7 @@ def test_the_map_and_the_tree_on_every_screen(page, made, picture, width, height
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".groups li")).to_have_count(3)
-    tree = page.locator(".splits").bounding_box()
+    page.keyboard.press("Home")
     page.locator(".splits").scroll_into_view_if_needed()
     tree = page.locator(".splits").bounding_box()
     page.mouse.move(tree["x"] + 87, tree["y"] + 60)

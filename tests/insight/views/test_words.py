@@ -35,6 +35,11 @@ def test_shares_and_counts() -> None:
     assert ENGLISH.count(None) == ENGLISH.percent(None) == "–"
 
 
+def test_names_are_listed_as_in_a_sentence() -> None:
+    assert ENGLISH.listed(["age"]) == "age"
+    assert CA.listed(["edat", "sexe", "lloc"]) == "edat, sexe i lloc"
+
+
 def test_days() -> None:
     assert ENGLISH.date("2026-04-01") == "1 April 2026"
     assert ES.date("2026-04-01") == "1 de abril de 2026"

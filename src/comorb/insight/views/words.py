@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal, localcontext
@@ -71,6 +72,11 @@ class Words:
         if value is None or not isfinite(value):
             return self("hidden")
         return self._written(_rounded(Decimal(repr(float(value))), digits))
+
+    def listed(self, names: Sequence[str]) -> str:
+        """Return some names as a sentence lists them."""
+        *most, last = names
+        return self("format.and", a=", ".join(most), b=last) if most else last
 
     def percent(self, share: float | None, digits: int = 0) -> str:
         """Return a share in percent; a small one has a decimal."""

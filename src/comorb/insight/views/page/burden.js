@@ -41,19 +41,26 @@ export function burden({ profile, state }) {
   state.watch("board", draw);
   state.watch("use", draw);
   draw();
-  const corrected = RATES.filter((name) => figureOf(profile, name)?.corrected).map((name) => t(`burden.rate.${name}`));
   return section(
     "burden",
     findings(profile),
     h("div", { class: "controls" }, useChooser(profile, state), sortChooser(columns, state)),
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("burden.title") }, table),
-    corrected.length ? h("p", { class: "quiet" }, t("burden.corrected", { names: corrected.join(", ") })) : null,
+    h("p", { class: "quiet" }, ...corrections(profile)),
     used ? amounts(profile) : null,
   );
 }
 
+// Which rates are corrected, and which aren't.
+function corrections(profile) {
+  const known = RATES.map((name) => [t(`burden.rate.${name}`), figureOf(profile, name)]).filter(([, figure]) => figure);
+  const named = (corrected) => known.filter(([, figure]) => figure.corrected === corrected).map(([name]) => name).join(", ");
+  const said = [["burden.corrected", named(true)], ["burden.uncorrected", named(false)]].filter(([, names]) => names);
+  return [...said.map(([key, names]) => `${t(key, { names })} `), t("burden.totals")];
+}
+
 // The sentences that a board's pack says too; those of one cluster light it up.
-function findings(profile) {
+export function findings(profile) {
   const items = profile.findings.map(({ text, clusters }) => {
     const place = clusters.length === 1 ? profile.clusters.findIndex((one) => one.number === clusters[0]) : -1;
     return h("li", place < 0 ? { class: "quiet" } : { "data-cluster": place, vars: { "--c": `var(--cluster-${place})` } }, text);
