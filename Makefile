@@ -14,7 +14,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 PYTHONS := python3.11 python3.12 python3.13 python3.14
 FAST := tests/model tests/records tests/insight tests/cli tests/web tests/test_package.py tests/test_sklearn.py tests/test_storage.py
 
-.PHONY: demo test programs matrix dist docs lock sbom lint coverage bench torture clean
+.PHONY: demo test cluster-test programs matrix dist docs lock sbom lint coverage bench torture clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
@@ -23,6 +23,10 @@ demo: $(READY)
 test: $(DEV) programs
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The contract of the engines, also on Spark with a master and two workers, and on Spark Connect there.
+cluster-test: $(DEV) programs
+	COMORB_CLUSTERS=yes $(BIN)/python -m pytest tests/engines
 
 # The tests start a PostgreSQL server, a browser and Spark; as root what is missing is installed.
 programs:

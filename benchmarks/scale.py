@@ -2,7 +2,7 @@
 
 ``python -m benchmarks scale`` compares engines in one run; ``python -m benchmarks.scale large
 50000000`` writes a simulated region to a temporary folder and makes the whole run on it;
-``assign 10000000`` scores one.
+``assign 10000000`` scores one; ``cluster 10000000 spark://HOST:7077`` fits one on an engine.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.table import Figure, best_of, show
 from comorb.engines import open_blocks, open_engine
+from comorb.engines.on_spark import SparkEngine
 from comorb.model.blocks import Blocks, from_csr
 from comorb.model.em import expect
 from comorb.model.mixture import Mixture
@@ -100,10 +101,40 @@ def engines(path: Path) -> list[Figure]:
         alone, part = seconds(blocks, one), seconds(half(blocks), one)
         figures += scaling("processes", blocks, alone, part, both)
     figures.append(overhead("processes", both, file, million))
-    for name in ("dask", "local[2,4]") if _has_spark() else ("dask",):
-        with open_engine(name) as engine:
-            figures.append(overhead(name, seconds(blocks, engine), file, million))
-    return figures
+    with open_engine("dask") as engine:
+        figures.append(overhead("dask", seconds(blocks, engine), file, million))
+    return figures + (spark_figures(path, file) if _has_spark() else [])
+
+
+def spark_figures(path: Path, file: float) -> list[Figure]:
+    """Compare a pass on Spark with two threads, and with one of MLlib's k-means on cached rows."""
+    from pyspark.ml.clustering import KMeans
+    from pyspark.ml.linalg import Vectors, VectorUDT
+    from pyspark.sql import functions as f
+
+    blocks = open_blocks(path)
+    million, d = blocks.n_rows / 1e6, blocks.n_columns
+    with open_engine("local[2,4]") as engine:
+        assert isinstance(engine, SparkEngine)
+        taken = seconds(blocks, engine)
+        before = engine.received
+        expect(mixture(d), blocks, engine)
+        print(f"{engine.received - before:,} bytes came back from a pass on Spark")
+        sparse = f.udf(lambda ones: Vectors.sparse(d, ones, [1.0] * len(ones)), VectorUDT())
+        frame = engine.session.read.parquet(str(path))
+        rows = frame.select(sparse("`comorb.codes`").alias("features")).cache()
+        rows.count()
+        spent = []
+        for passes in (1, 6):
+            peer = KMeans(k=CLUSTERS, maxIter=passes, tol=0.0, seed=0, initMode="random")
+            began = time.perf_counter()
+            peer.fit(rows)
+            spent.append(time.perf_counter() - began)
+    one = (spent[1] - spent[0]) / 5
+    return [
+        overhead("local[2,4]", taken, file, million),
+        Figure("a pass on Spark to one of MLlib KMeans", taken / one, 1, False),
+    ]
 
 
 def scaling(name: str, blocks: Blocks, alone: float, part: float, both: float) -> list[Figure]:
@@ -182,6 +213,37 @@ def assign(n: int, memory: str = "1GB") -> None:
         print(f"{n:,} records: {time.perf_counter() - began:.1f} s, peak {_peak():.2f} GB")
 
 
+def cluster(n: int, engine: str = "spark") -> None:
+    """Fit n records here and on an engine; print what comes back of each pass, and both hashes."""
+    from hashlib import sha256
+
+    from comorb import BernoulliMixture
+    from comorb.engines import FileJournal
+
+    class Watched(FileJournal):
+        def begin(self) -> None:
+            super().begin()
+            self.began, self.before = time.perf_counter(), getattr(executor, "received", 0)
+
+        def keep(self, key: bytes, result: object) -> None:
+            super().keep(key, result)
+            spent = time.perf_counter() - self.began
+            came = getattr(executor, "received", 0) - self.before
+            print(
+                f"{name}: pass {self.passes}, {spent:.1f} s, {came:,} bytes came back", flush=True
+            )
+
+    with tempfile.TemporaryDirectory(prefix="comorb-bench-") as folder:
+        path = cohort_of(Path(folder), n)
+        for name in ("threads", engine):
+            with open_engine(name) as executor:
+                model = BernoulliMixture(CLUSTERS).fit_blocks(
+                    open_blocks(path, Watched()), executor
+                )
+            bits = sha256(model.weights_.tobytes() + model.means_.tobytes()).hexdigest()
+            print(f"{name}: {bits[:16]}, peak {_peak():.2f} GB")
+
+
 def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
@@ -203,7 +265,7 @@ def main(n: int = RECORDS) -> None:
 
 
 if __name__ == "__main__":
-    parts = {"large": large, "assign": assign}
+    parts = {"large": large, "assign": assign, "cluster": cluster}
     if (part := parts.get("".join(sys.argv[1:2]))) is not None:
         part(*map(int, sys.argv[2:3]), *sys.argv[3:4])
     else:

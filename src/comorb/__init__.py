@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from comorb.insight.profile.compare import compare
     from comorb.insight.profile.profile import Profile
     from comorb.insight.profile.profiling import profile
+    from comorb.insight.runs.spark_scoring import spark_scorer
     from comorb.insight.runs.stability import stability
     from comorb.insight.views import charts
     from comorb.insight.views.report import report
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     )
     from comorb.records import datasets
     from comorb.records.archive import load_cohort, save_cohort
+    from comorb.records.cluster import read_dask, read_spark
     from comorb.records.cohort import Cohort
     from comorb.records.layouts.description import Layout
     from comorb.records.reading import inspect_records, read_records
@@ -52,13 +54,16 @@ _HOMES = {
     "open_blocks": "comorb.engines",
     "open_engine": "comorb.engines",
     "profile": "comorb.insight.profile.profiling",
+    "read_dask": "comorb.records.cluster",
     "read_records": "comorb.records.reading",
+    "read_spark": "comorb.records.cluster",
     "relate_outcome": "comorb.model.relating.relation",
     "relate_predictors": "comorb.model.relating.relation",
     "relate_regression": "comorb.model.relating.relation",
     "relate_survival": "comorb.model.relating.relation",
     "report": "comorb.insight.views.report",
     "save_cohort": "comorb.records.archive",
+    "spark_scorer": "comorb.insight.runs.spark_scoring",
     "stability": "comorb.insight.runs.stability",
     "write_cohort": "comorb.records.streaming",
 }
@@ -81,13 +86,16 @@ __all__ = [
     "open_blocks",
     "open_engine",
     "profile",
+    "read_dask",
     "read_records",
+    "read_spark",
     "relate_outcome",
     "relate_predictors",
     "relate_regression",
     "relate_survival",
     "report",
     "save_cohort",
+    "spark_scorer",
     "stability",
     "write_cohort",
 ]

@@ -317,6 +317,18 @@ def fingerprint_of(
     nothing. Four other mixes of it are each added up over all records modulo 2⁶⁴, and the sums go
     through SHA-256. O(ones).
     """
+    return fingerprint_from(fingerprint_sums(parts, codes, features))
+
+
+def fingerprint_from(sums: Keys) -> str:
+    """Return the `fingerprint` of records by their sums."""
+    return hashlib.sha256(sums.astype("<u8").tobytes()).hexdigest()
+
+
+def fingerprint_sums(
+    parts: Iterable[Rows], codes: Sequence[str], features: Sequence[Feature] = ()
+) -> Keys:
+    """Return the five sums of a `fingerprint`; those of parts add up to those of all."""
     keys = _text_keys(codes)
     total = np.zeros(5, dtype=np.uint64)
     for part in parts:
@@ -331,7 +343,7 @@ def fingerprint_of(
             rows = mixed(rows + np.uint64(place))
             counted.append(rows.sum(dtype=np.uint64))
         total = total + np.array(counted, dtype=np.uint64)
-    return hashlib.sha256(total.astype("<u8").tobytes()).hexdigest()
+    return total
 
 
 def _text_keys(texts: Sequence[str]) -> Keys:

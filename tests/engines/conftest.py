@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 
 import numpy as np
@@ -17,6 +18,7 @@ from comorb.records.archive import save_cohort
 from comorb.records.cohort import Cohort
 from comorb.records.datasets.simulate import record_like
 from comorb.records.ledger import Ledger
+from tests.engines import clusters
 
 ROWS, CODES, CLUSTERS = 30_000, 60, 4
 GROUP = 3_000
@@ -76,12 +78,31 @@ def serial():
     yield None
 
 
-@pytest.fixture(scope="session", params=["serial", "threads", "processes", "dask", "local[2,4]"])
-def engine(request):
-    if request.param.startswith("local"):
+ENGINES = ["serial", "threads", "processes", "dask", "local[2,4]"]
+if os.environ.get(clusters.CLUSTERS):
+    ENGINES += ["standalone", "connect"]
+
+
+@pytest.fixture(scope="session")
+def spark_folder(tmp_path_factory):
+    """Return the folder of Spark's own files, with small bounds where clusters are tried."""
+    folder = tmp_path_factory.mktemp("spark")
+    if os.environ.get(clusters.CLUSTERS):
+        os.environ |= clusters.environment(folder)
+    return folder
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request, spark_folder):
+    name, wanted = request.param, ExitStack()
+    if name not in ("serial", "threads", "processes", "dask"):
         pytest.importorskip("pyspark", reason="SPARK IS NOT TESTED: pyspark is not installed")
         if shutil.which("java") is None:
             pytest.skip("SPARK IS NOT TESTED: there is no java on the path")
-    made = {"serial": serial, "processes": processes}.get(request.param)
-    with made() if made else open_engine(request.param) as opened:
-        yield opened
+    with wanted:
+        if name in ("standalone", "connect"):
+            name = wanted.enter_context(clusters.standalone(spark_folder))
+        if request.param == "connect":
+            name = wanted.enter_context(clusters.connect(spark_folder, name))
+        made = {"serial": serial, "processes": processes}.get(name)
+        yield wanted.enter_context(made() if made else open_engine(name))

@@ -1,14 +1,18 @@
-"""Every engine, on_dask and on_spark too, gives the same bits: labels and parameters."""
+"""Every engine (on_dask, on_spark, their partials) gives the same bits: labels and parameters."""
 
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 import pytest
 
 from comorb.engines import open_blocks
 from comorb.errors import EngineError
-from comorb.model.blocks import from_csr, map_blocks, map_reduce
+from comorb.model import thinning
+from comorb.model.blocks import Pass, from_csr, map_blocks, map_reduce, total
 from comorb.model.choose import hard_labels
+from comorb.model.em import expect
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.moments import prevalence
 from comorb.model.thinning import thinned
@@ -42,10 +46,11 @@ def test_weights_in_a_file_give_the_bits_of_memory(engine, weighted, tmp_path):
     assert same_bits(model.fit_blocks(open_blocks(path), engine), inside)
 
 
-def test_the_same_rows_stand_for_all(engine, file, cohort):
+def test_the_same_rows_stand_for_all(engine, file, cohort, monkeypatch):
     matrix = cohort.matrix
     inside = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
     shares = prevalence(inside)
+    monkeypatch.setattr(thinning, "ROWS_A_SHARD", 10_000)
     one, two = thinned(inside, shares, 5000, None), thinned(open_blocks(file), shares, 5000, engine)
     assert 3000 < two.n_rows < 7000
     assert [
@@ -54,13 +59,37 @@ def test_the_same_rows_stand_for_all(engine, file, cohort):
 
 
 def first(rows):
-    return [rows.indices[0]]
+    return [int(rows.indices[0])]
 
 
-def test_partials_come_in_the_order_of_the_blocks(engine, file):
+def test_blocks_come_in_their_order_and_sums_in_any(engine, file):
     blocks = open_blocks(file)
-    expected = [load().indices[0] for load in blocks.loaders]
-    assert map_reduce(first, blocks, engine) == expected
+    expected = [int(load().indices[0]) for load in blocks.loaders]
+    assert list(chain(*map_blocks(first, blocks, engine))) == expected
+    assert sorted(map_reduce(first, blocks, engine)) == sorted(expected)
+
+
+def shares(rows):
+    ones = np.bincount(rows.indices % 3, minlength=3)
+    return [np.array([one]) for one in ones]
+
+
+def test_each_shard_is_added_up_and_finished_by_itself(engine, file):
+    blocks = open_blocks(file)
+    ones = np.concatenate([load().indices for load in blocks.loaders])
+    found = total(Pass(shares, partial(np.multiply, 2), 3), blocks, engine)
+    assert [one.tolist() for one in found] == [[2 * n] for n in np.bincount(ones % 3).tolist()]
+
+
+def test_what_comes_back_does_not_grow_with_the_records(engine, file, fitted):
+    if not hasattr(engine, "received"):
+        pytest.skip("counts no bytes")
+    came = []
+    for some in (open_blocks(file).loaders[:3], open_blocks(file).loaders * 5):
+        before = engine.received
+        expect(fitted.mixture_, replace(open_blocks(file), loaders=some), engine)
+        came.append(engine.received - before)
+    assert 0 < came[1] < 1.05 * came[0]
 
 
 def fails(rows):

@@ -14,6 +14,16 @@ Every = Annotated[
     bool, typer.Option("--all", help="Also assign records that the model's rules would leave out.")
 ]
 
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="A .csv or .parquet file, or a folder for .parquet parts.",
+    ),
+]
+
 
 def assign(  # noqa: PLR0913 - one parameter for each option
     model: Annotated[
@@ -23,10 +33,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
         ),
     ],
     records: options.Records,
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FILE", help="A .csv or .parquet file."),
-    ] = Path("assignments.csv"),
+    output: Output = Path("assignments.csv"),
     every: Every = False,
     beside: options.With = None,
     kinds: options.Kinds = None,

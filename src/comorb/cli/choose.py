@@ -86,11 +86,13 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     ks = None if clusters is None else _range(clusters)
     least = options.least_count(protected, min_cell)
     _check(lca, blrt, output)
-    outside, tables = engine is not None, None
+    tables = None
     with (
         shown_progress(quiet) as tell,
         open_engine(engine or "threads") as executor,
-        open_cohort(records, preparation, memory=memory, outside=outside, tell=tell) as cohort,
+        open_cohort(
+            records, preparation, memory=memory, executor=executor if engine else None, tell=tell
+        ) as cohort,
     ):
         choice = choose_number(cohort, ks, executor, tell)
         found = splits(choice, cohort.codes, cohort.names, cohort.system)

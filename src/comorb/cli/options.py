@@ -41,7 +41,7 @@ Records = Annotated[
         metavar="RECORDS",
         show_default=False,
         help="A CSV, Parquet, NDJSON, DuckDB or SQLite file, a folder, a glob of Parquet files, "
-        "or a postgresql:// URL.",
+        "a postgresql:// URL, or, with the engine Spark, table:NAME.",
     ),
 ]
 Clusters = Annotated[

@@ -45,7 +45,7 @@ def stability(  # noqa: PLR0913 - one parameter for each option
         shown_progress(quiet) as tell,
         open_engine(engine or "threads") as executor,
         open_cohort(
-            records, preparation, memory=memory, outside=engine is not None, tell=tell
+            records, preparation, memory=memory, executor=executor if engine else None, tell=tell
         ) as cohort,
     ):
         profile, measured = measure_stability(cohort, request, executor, tell)

@@ -1,7 +1,8 @@
 """The block file: records in row groups of a Parquet file, each a block that is read and dropped.
 
 A row is a record: its id, the sorted numbers of its codes, its weight, the values of its features
-and its covariates. What the numbers mean is in the metadata of the file, as JSON.
+and its covariates. What the numbers mean is in the metadata of the file, as JSON. What workers
+wrote is a folder of such files, with that JSON in a manifest beside them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from comorb.engines.places import places_of
 from comorb.errors import StorageError
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Journal, Rows, rounded
@@ -27,6 +29,7 @@ from comorb.model.prepared import prepared, prepared_for
 
 VERSION, VERSION_WITH_FEATURES = 1, 2
 HEADER, SEAL = b"comorb.cohort", b"comorb.seal"
+MANIFEST = "cohort.json"  # of a folder of files: its seal, and its header
 ID, CODES, WEIGHT = "comorb.id", "comorb.codes", "comorb.weight"
 FEATURE = "comorb.feature."  # and the feature's name: numbers, null where one is missing
 ROWS_A_GROUP = 1 << 17
@@ -131,12 +134,17 @@ def describe(path: str | Path) -> dict[str, Any]:
     comorb. A file of an earlier version has no seal.
     """
     path = Path(path)
-    if not path.is_file():
+    if not path.is_file() and not (path / MANIFEST).is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        file = pq.read_metadata(path)
-        found, schema = file.metadata or {}, file.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        schema = None
+        if path.is_dir():
+            seal, text = (path / MANIFEST).read_bytes().split(b"\n", 1)
+            found = {HEADER: text, SEAL: seal}
+        else:
+            file = pq.read_metadata(path)
+            found, schema = file.metadata or {}, file.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError, ValueError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
         ) from None
@@ -149,9 +157,10 @@ def describe(path: str | Path) -> dict[str, Any]:
             raise ValueError("what it says of itself was altered")
         header = _checked(json.loads(found[HEADER]))
         own = {ID, CODES, *(FEATURE + feature.name for feature in features_of(header))}
-        same = header.get("columns", schema.names) == schema.names
-        same = same and header.get("types", _types(schema)) == _types(schema)
-        if not same or not own <= set(schema.names):
+        columns = header["columns"] if schema is None else schema.names
+        types = header["types"] if schema is None else _types(schema)
+        same = (header.get("columns", columns), header.get("types", types)) == (columns, types)
+        if not same or not own <= set(columns):
             raise ValueError("its columns are not those that it says")
         return header
     except StorageError:
@@ -163,6 +172,15 @@ def describe(path: str | Path) -> dict[str, Any]:
         ) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+
+
+def manifest(header: dict[str, Any], schema: pa.Schema) -> bytes:
+    """Return the manifest of a folder of files: a seal, and what they hold and are called.
+
+    ``parts`` of the header are the files, each with the rows of its row groups.
+    """
+    sealed = metadata(header, schema)
+    return sealed[SEAL] + b"\n" + sealed[HEADER]
 
 
 def _types(schema: pa.Schema) -> list[str]:
@@ -264,45 +282,42 @@ def open_blocks(
     23154
     """
     header = describe(path)
-    file = pq.read_metadata(path)
-    if file.num_rows != header["records"]:
-        raise StorageError(f"{Path(path).name} is damaged: it doesn't hold the records it says.")
-    where, d = str(Path(path).resolve()), len(header["codes"])
-    groups, total = range(file.num_row_groups), None
-    if WEIGHT in file.schema.names:
-        parts = (read_group(where, i, [WEIGHT])[WEIGHT] for i in groups)
+    groups, total = places_of(path, header), None
+    rows, d = header["records"], len(header["codes"])
+    columns = header.get("columns") or pq.read_schema(path).names
+    if WEIGHT in columns:
+        parts = (read_group(*place, [WEIGHT])[WEIGHT] for place in groups)
         total = fsum(weight for part in parts for weight in part.to_numpy().tolist())
-    weight = float(total or file.num_rows)
+    weight = float(total or rows)
     features = features_of(header)
     wanted = {variable.feature.name for variable in variables or ()}
     if variables is not None:
         features = tuple(feature for feature in features if feature.name in wanted)
-    known, reach = _known(where, groups, features, variables, total)
+    known, reach = _known(groups, features, variables, total, weight)
     read = features if known else ()
-    loaders = tuple(RowGroup(where, i, d, total, read, known) for i in groups)
-    return Blocks(loaders, file.num_rows, d, weight, journal, known, reach)
+    loaders = tuple(RowGroup(*place, d, total, read, known) for place in groups)
+    return Blocks(loaders, rows, d, weight, journal, known, reach)
 
 
 def _known(
-    path: str,
-    groups: range,
+    groups: list[tuple[str, int]],
     features: tuple[Feature, ...],
     variables: tuple[Variable, ...] | None,
     total: float | None,
+    weight: float,
 ) -> tuple[tuple[Variable, ...], float]:
     """Return the variables of a file's features, and the reach of their numbers."""
     if variables is None and not features:
         return (), 1.0
     weights = None
     if total is not None:
-        parts = [read_group(path, i, [WEIGHT])[WEIGHT].to_numpy() for i in groups]
+        parts = [read_group(*place, [WEIGHT])[WEIGHT].to_numpy() for place in groups]
         weights = rounded(np.concatenate(parts), total)
-    weight = total if total is not None else float(pq.read_metadata(path).num_rows)
     found: list[Variable] = []
     reach = 1.0
     for feature in features:
         name = FEATURE + feature.name
-        column = [_numbers(read_group(path, i, [name]), feature) for i in groups]
+        column = [_numbers(read_group(*place, [name]), feature) for place in groups]
         table = FeatureTable((feature,), np.concatenate(column)[:, None])
         if variables is None:
             seen = prepared(table, weights, weight)
@@ -315,7 +330,14 @@ def _known(
 
 
 def identity(path: str | Path) -> str:
-    """Return a digest of a block file's footer: its codes, and the sizes and places of all."""
+    """Return a digest of a block file's footer: its codes, and the sizes and places of all.
+
+    That of a folder is one of its manifest, whatever its files are called.
+    """
+    if Path(path).is_dir():
+        header = describe(path)
+        parts = [{**part, "file": ""} for part in header["parts"]]
+        return sha256(json.dumps(header | {"parts": parts}).encode()).hexdigest()
     with Path(path).open("rb") as file:
         file.seek(-8, 2)
         length = int.from_bytes(file.read(4), "little")

@@ -1,12 +1,12 @@
-"""The journal: every E-step of a fit in a file, so that an interrupted fit can go on.
+"""The journal: every pass of a fit in a file, so that an interrupted fit can go on.
 
-EM follows from its E-steps to the last bit, and a model names its E-step by the digest of its
-parameters. To go on is to run the same fit again: what the journal holds is not made again.
+A fit follows from its passes to the last bit, and a pass is named by the digest of what is added
+up. To go on is to run the same fit again: what the journal holds is not made again.
 
 The file is a line of text and then entries, each written and flushed whole::
 
-    comorb journal 1 <identity of the data>
-    key (32 bytes)  length (8)  float64 numbers  SHA-256 of key and numbers (32)
+    comorb journal 2 <identity of the data>
+    key (32 bytes)  length (8)  what the pass came to, noted  SHA-256 of all that (32)
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ import os
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
+from comorb.engines.packing import noted, recalled
 from comorb.errors import StorageError
-from comorb.model.arrays import Floats
 
-_TITLE = "comorb journal 1 "
+_TITLE = "comorb journal 2 "
 _DIGEST = 32
 _LENGTH = 8
 
 
 class FileJournal:
-    """The E-steps of a fit on disk; an entry that an interruption cut off is left out.
+    """The passes of a fit on disk; an entry that an interruption cut off is left out.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ class FileJournal:
     passes : int
         Passes over the rows that were really made, with those under way.
     recalled : int
-        Passes that need not be made, as their E-step was known.
+        Passes that need not be made, as what they came to was known.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class FileJournal:
         self.passes = 0
         self.recalled = 0
         self._tell = tell
-        self._known: dict[bytes, Floats] = {}
+        self._known: dict[bytes, bytes] = {}
         self._path = None if path is None else Path(path)
         if self._path is None:
             return
@@ -70,19 +69,20 @@ class FileJournal:
         if self._tell is not None:
             self._tell(self.passes + self.recalled)
 
-    def recall(self, key: bytes) -> Floats | None:
-        """Return the E-step of a model, or None when it was not made yet."""
-        sums = self._known.get(key)
-        self.recalled += sums is not None
-        return sums
+    def recall(self, key: bytes) -> Any:
+        """Return what a pass came to, or None when it was not made yet."""
+        known = self._known.get(key)
+        if known is None:
+            return None
+        self.recalled += 1
+        return recalled(known)
 
-    def keep(self, key: bytes, sums: Floats) -> None:
-        """Keep the E-step of a model, on the disk too where there is a file."""
-        self._known[key] = sums
+    def keep(self, key: bytes, result: Any) -> None:
+        """Keep what a pass came to, on the disk too where there is a file."""
+        content = self._known[key] = noted(result)
         if self._path is None:
             return
-        numbers = np.ascontiguousarray(sums, "<f8").tobytes()
-        entry = key + len(numbers).to_bytes(_LENGTH, "little") + numbers
+        entry = key + len(content).to_bytes(_LENGTH, "little") + content
         try:
             with self._path.open("ab") as file:
                 file.write(entry + sha256(entry).digest())
@@ -109,6 +109,5 @@ class FileJournal:
             seal = sha256(content[place : end - _DIGEST]).digest()
             if end > len(content) or seal != content[end - _DIGEST : end]:
                 return place
-            numbers = np.frombuffer(content[start : end - _DIGEST], "<f8").astype(np.float64)
-            self._known[content[place : place + _DIGEST]] = numbers
+            self._known[content[place : place + _DIGEST]] = content[start : end - _DIGEST]
             place = end

@@ -1,4 +1,4 @@
-"""Dask: the row groups live on its workers, and each pass sends the model and fetches the sums."""
+"""Dask: the row groups live on its workers, which add up what they hold; the sum comes back."""
 
 from __future__ import annotations
 
@@ -8,62 +8,125 @@ from contextlib import ExitStack, contextmanager
 from operator import call
 from typing import Any, TypeVar
 
+from comorb.engines import partials
 from comorb.engines.blockfile import RowGroup
 from comorb.errors import EngineError, not_installed
-from comorb.model.blocks import Engine, Loader, Rows
+from comorb.model.blocks import Engine, Loader, Pass, Rows
 
+A = TypeVar("A")
 T = TypeVar("T")
 
-_WINDOW = 64
+_WINDOW = 16
 _TIMEOUT = "10s"
 
 
 class DaskEngine(Engine):
     """Maps the row groups of a file on the workers of a Dask cluster.
 
-    A worker reads a row group once and keeps it; when the worker dies, another one reads it
-    again. Blocks that are in the memory of this process are mapped here. ``client`` is a
-    connection to a cluster whose workers see the file.
+    A worker reads the row groups of a task once and keeps them; when the worker dies, another one
+    reads them again. Blocks that are in the memory of this process are mapped here. ``client`` is
+    a connection to a cluster whose workers see the file.
     """
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._blocks: dict[Loader, Any] = {}
+        self._held: dict[tuple[Loader, ...], Any] = {}
+        self._same = False
 
     def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
-        if not all(isinstance(load, RowGroup) for load in loaders):
+        if not partials.in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
-        submit = self._client.submit
-        try:
-            for load in loaders:
-                if load not in self._blocks:
-                    self._blocks[load] = submit(load, pure=False)
-            sent = submit(_same, function, pure=False)
-            asked = [submit(call, sent, self._blocks[load], pure=False) for load in loaders]
+        with _told():
+            asked = self._asked(partials.each, function, loaders)
             for start in range(0, len(asked), _WINDOW):
                 part = asked[start : start + _WINDOW]
-                yield from self._client.gather(part)
+                for results in self._client.gather(part):
+                    yield from results
                 asked[start : start + _WINDOW] = [None] * len(part)
-        except _lost() as error:
-            raise EngineError(
-                f"the Dask scheduler is lost or gave up ({type(error).__name__}). Start it again "
-                "and run the same command: it goes on from the last whole pass."
-            ) from None
+
+    def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
+        """Return what each shard of a pass comes to, added up by the workers."""
+        if not partials.in_file(loaders):
+            return partials.finished(job, partials.summed(job, (load() for load in loaders)))
+        with _told():
+            sums = self._asked(partials.summed, job, loaders)
+            while len(sums) > 1:
+                parts = (sums[at : at + partials.FAN] for at in range(0, len(sums), partials.FAN))
+                sums = [self._submit(partials.added, *part, priority=1) for part in parts]
+            found: list[Any] = self._submit(partials.finished, job, sums[0]).result()
+            return found
+
+    def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
+        """Return ``function`` of each item, in their order."""
+        with _told():
+            self._check()
+            return list(self._client.gather([self._submit(function, item) for item in items]))
+
+    def each_part(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
+        """Return ``function`` of the number and the pandas frame of each part of a DataFrame."""
+        with _told():
+            self._check()
+            parts = self._client.compute(frame.to_delayed())
+            asked = [self._submit(function, number, part) for number, part in enumerate(parts)]
+            parts.clear()
+            return list(self._client.gather(asked))
+
+    def _asked(self, work: Callable[..., T], about: Any, loaders: Sequence[Loader]) -> list[Any]:
+        """Return futures of some work on the blocks of each task."""
+        self._check()
+        sent = self._submit(_same, about)
+        return [
+            self._submit(work, sent, self._blocks(group)) for group in partials.grouped(loaders)
+        ]
+
+    def _blocks(self, group: tuple[Loader, ...]) -> Any:
+        """Return the future of the blocks of a task; plain row groups stay on the workers."""
+        if group in self._held:
+            return self._held[group]
+        read = self._submit(_read, group)
+        if all(type(load) is RowGroup for load in group):
+            self._held[group] = read
+        return read
+
+    def _submit(self, *words: Any, priority: int = 0) -> Any:
+        return self._client.submit(*words, pure=False, priority=priority)
+
+    def _check(self) -> None:
+        """Refuse workers whose comorb is another."""
+        if self._same:
+            return
+        found = self._client.get_versions(packages=["comorb"])["workers"].values()
+        for worker in found:
+            if problem := partials.other_version(worker["packages"].get("comorb")):
+                raise EngineError(f"Dask: {problem}")
+        self._same = True
 
 
-def _lost() -> tuple[type[BaseException], ...]:
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell a cluster that is lost."""
     from distributed.client import FutureCancelledError
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
 
     lost = (CommClosedError, FutureCancelledError, KilledWorker)
-    return (*lost, asyncio.CancelledError, TimeoutError, ConnectionError)
+    try:
+        yield
+    except (*lost, asyncio.CancelledError, TimeoutError, ConnectionError) as error:
+        raise EngineError(
+            f"the Dask scheduler is lost or gave up ({type(error).__name__}). Start it again "
+            "and run the same command: it goes on from the last whole pass."
+        ) from None
 
 
-def _same(function: T) -> T:
-    return function
+def _read(group: tuple[Loader, ...]) -> list[Rows]:
+    return list(map(call, group))
+
+
+def _same(about: T) -> T:
+    return about
 
 
 @contextmanager

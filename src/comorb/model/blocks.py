@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
+import pickle
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial, reduce
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from itertools import islice
 from math import fsum
-from operator import iadd
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
-from comorb.errors import ComorbWarning, InputError
+from comorb import __version__
+from comorb.errors import InputError
 from comorb.model.arrays import Floats, Indices, Ints
 from comorb.model.exact import exact_sum as exact_sum
 from comorb.model.exact import rounded as rounded
@@ -67,11 +67,23 @@ class Journal(Protocol):
     def begin(self) -> None:
         """Hear that a pass begins."""
 
-    def recall(self, key: bytes) -> Floats | None:
-        """Return the E-step of a model, by the model's key, or None when it was not made yet."""
+    def recall(self, key: bytes) -> Any:
+        """Return what a pass came to, by the pass's key, or None when it was not made yet."""
 
-    def keep(self, key: bytes, sums: Floats) -> None:
-        """Keep the E-step of a model."""
+    def keep(self, key: bytes, result: Any) -> None:
+        """Keep what a pass came to."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is added up over the rows: ``function`` of a block is a statistic for each shard.
+
+    Each shard is added up by itself, wherever, and ``finish`` of the sum is what comes back.
+    """
+
+    function: Callable[[Rows], Sequence[Any]]
+    finish: Callable[[Any], Any]
+    shards: int = 1
 
 
 class Engine(Executor):
@@ -80,6 +92,18 @@ class Engine(Executor):
     def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
         raise NotImplementedError
+
+    def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
+        """Return ``function`` of each item, in their order."""
+        raise NotImplementedError
+
+    def each_part(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
+        """Return ``function`` of the number and the rows of each part of a frame of its own."""
+        raise NotImplementedError
+
+    def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
+        """Return what each shard of a pass comes to; clusters add up where the blocks are."""
+        return [job.finish(sums) for sums in folded(self.spread(job.function, loaders))]
 
 
 @dataclass(frozen=True)
@@ -223,65 +247,8 @@ def taken(
     )
 
 
-def moved_ones(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints, Indices]:
-    """Return CSR rows whose ones are in new columns, ``place`` of the old; those at −1 are gone.
-
-    Each row is sorted as long as ``place`` ascends where it isn't −1.
-    """
-    new = place[indices]
-    ends = np.concatenate(([0], np.cumsum(new >= 0)))
-    return ends[indptr], new[new >= 0]
-
-
-def placed(place: Indices, width: int, rows: Rows) -> Rows:
-    """Return rows with their ones in the columns that ``place`` gives, sorted in each row."""
-    indptr, indices = moved_ones(rows.indptr, rows.indices, place)
-    known = place[place >= 0]
-    if (np.diff(known) < 0).any():
-        matrix = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, width))
-        matrix.sort_indices()
-        indices = matrix.indices.astype(np.int32)
-    return Rows(indptr, indices, rows.weights, rows.values)
-
-
-class Coded(Protocol):
-    """Records whose columns have codes: a cohort."""
-
-    @property
-    def codes(self) -> Sequence[str]:
-        """The code of each column."""
-
-    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
-        """Return the rows in blocks, their features as the variables of a model see them."""
-
-
-def known_codes(records: Coded, codes: Sequence[str], variables: tuple[Variable, ...]) -> Blocks:
-    """Return records with the codes that a model knows, in its columns; others are told of."""
-    blocks = records.blocks(variables)
-    if not codes:
-        raise InputError(
-            "the model was fitted to a matrix without names, so that the codes of a cohort can't "
-            "be told; give the matrix of the cohort, or fit to a cohort or a frame"
-        )
-    if list(codes) == list(records.codes):
-        return blocks
-    column = {code: place for place, code in enumerate(codes)}
-    place = np.array([column.get(code, -1) for code in records.codes], dtype=np.int32)
-    if not (place >= 0).any():
-        raise InputError(
-            f"the model knows none of the {place.size:,} codes of the cohort; read the records in "
-            "the coding system and at the level of those that it was fitted to"
-        )
-    if strange := int((place < 0).sum()):
-        said = f"the model doesn't know {strange:,} of the {place.size:,} codes of the cohort"
-        warnings.warn(f"{said}; they tell it nothing", ComorbWarning, stacklevel=5)
-    move = partial(placed, place, len(codes))
-    loaders = tuple(partial(_apply, move, load) for load in blocks.loaders)
-    return replace(blocks, loaders=loaders, n_columns=len(codes))
-
-
-def _identity(rows: Rows) -> Rows:
-    return rows
+def _identity(same: T) -> T:
+    return same
 
 
 def map_tasks(
@@ -311,20 +278,21 @@ def map_blocks(
         return
     alone = isinstance(executor, ThreadPoolExecutor) and len(blocks.loaders) == 1
     if executor is None or alone:
-        yield from (_apply(function, load) for load in blocks.loaders)
+        yield from (applied(function, load) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()
     loaders = iter(blocks.loaders)
     for load in islice(loaders, getattr(executor, "window", 8)):
-        waiting.append(executor.submit(_apply, function, load))
+        waiting.append(executor.submit(applied, function, load))
     while waiting:
         result = waiting.popleft().result()
         for load in islice(loaders, 1):
-            waiting.append(executor.submit(_apply, function, load))
+            waiting.append(executor.submit(applied, function, load))
         yield result
 
 
-def _apply(function: Callable[[Rows], T], load: Loader) -> T:
+def applied(function: Callable[[Rows], T], load: Loader) -> T:
+    """Return a function of a block, unless the work was broken off."""
     go_on()
     return function(load())
 
@@ -332,5 +300,42 @@ def _apply(function: Callable[[Rows], T], load: Loader) -> T:
 def map_reduce(
     function: Callable[[Rows], S], blocks: Blocks, executor: Executor | None = None
 ) -> S:
-    """Return Σ_b function(block b), added in block order, into the first where it allows that."""
-    return reduce(iadd, map_blocks(function, blocks, executor))
+    """Return Σ_b function(block b); sums are exact, so that their order doesn't matter."""
+    found: S = total(Pass(partial(_alone, function), _identity), blocks, executor)[0]
+    return found
+
+
+def total(job: Pass, blocks: Blocks, executor: Executor | None = None) -> list[Any]:
+    """Return what each shard of a pass over the rows comes to.
+
+    One that the journal of the blocks holds is not made again. All of a fit follows from its
+    passes, so an interrupted fit that is run again gives the bits of an uninterrupted one.
+    """
+    journal, key = blocks.journal, b""
+    if journal is not None:
+        key = sha256(pickle.dumps((__version__, job, blocks.variables), 5)).digest()
+        if (known := journal.recall(key)) is not None:
+            return list(known)
+    if isinstance(executor, Engine):
+        if journal is not None:
+            journal.begin()
+        found = executor.total(job, blocks.loaders)
+    else:
+        found = [job.finish(sums) for sums in folded(map_blocks(job.function, blocks, executor))]
+    if journal is not None:
+        journal.keep(key, found)
+    return found
+
+
+def folded(partials: Iterable[Sequence[Any]]) -> list[Any]:
+    """Return the sum of each shard, added into the first partial where it allows that."""
+    rest = iter(partials)
+    sums = list(next(rest))
+    for parts in rest:
+        for shard, part in enumerate(parts):
+            sums[shard] += part
+    return sums
+
+
+def _alone(function: Callable[[Rows], T], rows: Rows) -> tuple[T]:
+    return (function(rows),)

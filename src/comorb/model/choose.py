@@ -19,10 +19,10 @@ from comorb.model.blocks import (
     map_blocks,
     map_reduce,
     map_tasks,
-    moved_ones,
     taken,
 )
 from comorb.model.choice import RELIABLE, Choice, Merge, Row, reason, recommended
+from comorb.model.columns import moved_ones
 from comorb.model.descent import (
     FIRST_STRENGTH,
     Stage,
@@ -300,8 +300,9 @@ def final(choice: Choice, model: Mixture, blocks: Blocks, executor: Executor | N
     rows = tuple(
         replace(row, smallest=smallest) if row.k == choice.best else row for row in choice.rows
     )
+    merged = choice.levels[choice.best]
     models_of = {**choice.models, choice.best: model}
-    found = replace(choice, rows=rows, models=models_of)
+    found = replace(choice, rows=rows, models=models_of, merged=merged)
     return found.judged(overlaps.tolist(), model.weights.tolist())
 
 
@@ -316,8 +317,11 @@ def _crossed(model: Mixture, others: tuple[Mixture, ...], rows: Rows) -> Floats:
 
 def hard_labels(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Ints:
     """Return the most probable cluster of each row, (n,)."""
-    parts = map_blocks(model.posterior, blocks, executor)
-    return np.concatenate([posterior.argmax(axis=1) for posterior, _ in parts])
+    return np.concatenate(list(map_blocks(partial(_hard, model), blocks, executor)))
+
+
+def _hard(model: Mixture, rows: Rows) -> Ints:
+    return np.asarray(model.posterior(rows)[0].argmax(axis=1))
 
 
 def _bound(blocks: Blocks) -> int:

@@ -114,29 +114,16 @@ class EMResult:
 
 
 def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Expected:
-    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step.
-
-    One that the journal of the blocks holds is not made again. All of EM follows from its
-    E-steps, so an interrupted fit that is run again gives the bits of an uninterrupted one.
-    """
-    journal = blocks.journal
-    known = None if journal is None else journal.recall(model.key)
-    if known is not None:
-        sums = known[:-2].reshape(-1, model.n_components)
-        return Expected(sums, float(known[-2]), float(known[-1]), model.variables)
+    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step."""
     if model.variables != blocks.variables:
         raise InputError(
             f"expected rows with the {len(model.variables)} features that the model has, got "
             f"{len(blocks.variables)} or other ones; prepare them with prepared_for"
         )
     if model.variables:
-        found = _expect_features(model, blocks, executor)
-    else:
-        base, logits = model.tables()
-        found = map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
-    if journal is not None:
-        journal.keep(model.key, np.append(found.sums, [found.coarse, found.fine]))
-    return found
+        return _expect_features(model, blocks, executor)
+    base, logits = model.tables()
+    return map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
 
 
 def _expect(base: Floats, logits: Floats, snap: float, rows: Rows) -> Expected:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from math import ldexp
+from operator import add
+from typing import Self
 
 import numpy as np
 
@@ -46,6 +48,12 @@ class GroupSums:
             )
             for place, (upper, lower) in enumerate(zip(*halves, strict=True)):
                 sums[place] += (int(upper) << _HALF) + int(lower)
+
+    def __iadd__(self, other: Self) -> Self:
+        for exponent, sums in other._sums.items():
+            own = self._sums.setdefault(exponent, [0] * self.groups)
+            own[:] = map(add, own, sums)
+        return self
 
     def totals(self) -> Floats:
         """Return the sum of each group, rounded once."""

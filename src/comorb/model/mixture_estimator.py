@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints
-from comorb.model.blocks import Blocks, Rows, known_codes, map_blocks
+from comorb.model.blocks import Blocks, Rows, map_blocks
+from comorb.model.columns import known_codes
 from comorb.model.fitting import MixtureFit
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence

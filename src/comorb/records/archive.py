@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from comorb.engines import blockfile
+from comorb.engines.places import places_of
 from comorb.errors import StorageError
 from comorb.model.blocks import Blocks, Rows
 from comorb.model.features import Feature, FeatureTable
@@ -147,6 +149,7 @@ class CohortFile:
     features: tuple[Feature, ...] = ()
     asked: tuple[Asked, ...] = ()
     patient: str | None = None
+    header: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: str | Path) -> CohortFile:
@@ -172,6 +175,7 @@ class CohortFile:
             blockfile.features_of(header),
             tuple(Asked(**one) for one in header.get("asked", ())),
             header.get("patient"),
+            header,
         )
 
     def __len__(self) -> int:
@@ -183,7 +187,8 @@ class CohortFile:
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block."""
-        return blockfile.read_group(self.path, block, [blockfile.ID])[blockfile.ID].combine_chunks()
+        place = self.places[block]
+        return blockfile.read_group(*place, [blockfile.ID])[blockfile.ID].combine_chunks()
 
     def step(self, most: int) -> int:
         """Return the least step between records with which at most ``most`` are read."""
@@ -193,15 +198,20 @@ class CohortFile:
         """Return evenly spread records, ``most`` at most, and the step between them."""
         return self.load(self.step(most)), self.step(most)
 
+    def schema(self) -> pa.Schema:
+        """Return the columns of the rows, and their types."""
+        return pq.read_schema(self.places[0][0])
+
     def digest(self) -> str:
         """Return a hash of what a model learns from, as that of `Cohort.digest`."""
-        return fingerprint_of(map(self._rows, range(self._groups)), self.codes, self.features)
+        known = self.header.get("digest")
+        return known or fingerprint_of(map(self._rows, self.places), self.codes, self.features)
 
     def load(self, step: int = 1) -> Cohort:
         """Read every ``step``-th record into memory."""
         parts, start = [], 0
-        for number in range(self._groups):
-            part = blockfile.read_group(self.path, number)
+        for place in self.places:
+            part = blockfile.read_group(*place)
             places = np.arange(-start % step, len(part), step)
             parts.append(part if step == 1 else part.take(places))
             start += len(part)
@@ -219,7 +229,7 @@ class CohortFile:
 
     def part(self, block: int, start: int, size: int) -> Cohort:
         """Return the records of a block."""
-        table = blockfile.read_group(self.path, block)
+        table = blockfile.read_group(*self.places[block])
         notes = (NO_UNIQUE_ID,) if NO_UNIQUE_ID in self.ledger.notes else ()
         ledger = part_ledger(len(table), len(self.codes), notes)
         return self._cohort(table, *blockfile.ones_of(table), ledger)
@@ -253,18 +263,20 @@ class CohortFile:
     def _features(self, table: pa.Table) -> FeatureTable | None:
         return blockfile.features_in(table, self.features) if self.features else None
 
-    @property
-    def _groups(self) -> int:
-        return int(pq.read_metadata(self.path).num_row_groups)
+    @cached_property
+    def places(self) -> list[tuple[str, int]]:
+        """The file and the number there of each row group."""
+        return places_of(self.path, dict(self.header))
 
-    def _rows(self, number: int) -> Rows:
-        table = blockfile.read_group(self.path, number)
-        weights = (
-            table[blockfile.WEIGHT].to_numpy()
-            if blockfile.WEIGHT in table.column_names
-            else np.empty(0)
-        )
-        ones = blockfile.ones_of(table)
-        if not self.features:
-            return Rows(*ones, weights)
-        return Rows(*ones, weights, blockfile.features_in(table, self.features).values)
+    def _rows(self, place: tuple[str, int]) -> Rows:
+        return rows_in(blockfile.read_group(*place), self.features)
+
+
+def rows_in(table: pa.Table, features: tuple[Feature, ...]) -> Rows:
+    """Return the rows of a cohort file, their features as people write them."""
+    weighted = blockfile.WEIGHT in table.column_names
+    weights = table[blockfile.WEIGHT].to_numpy() if weighted else np.empty(0)
+    if not features:
+        return Rows(*blockfile.ones_of(table), weights)
+    values = blockfile.features_in(table, features).values
+    return Rows(*blockfile.ones_of(table), weights, values)

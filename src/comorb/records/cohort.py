@@ -18,7 +18,8 @@ from scipy.sparse import csr_array
 
 from comorb.errors import EmptyCohortError, InputError, RecordsError
 from comorb.model.arrays import Floats, Indices, Ints, Mask
-from comorb.model.blocks import AnyInts, Blocks, from_csr, moved_ones
+from comorb.model.blocks import AnyInts, Blocks, from_csr
+from comorb.model.columns import moved_ones
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared_for

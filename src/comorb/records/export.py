@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -36,6 +37,25 @@ def export(batches: Iterable[pa.RecordBatch], path: str | Path, force: bool = Fa
     with write_whole(path) as sink, _WRITERS[path.suffix.lower()](sink, first.schema) as writer:
         for batch in chain([first], rest):
             writer.write_batch(_without_formulas(batch) if path.suffix.lower() == ".csv" else batch)
+
+
+def join_parts(parts: Sequence[Path], path: str | Path, force: bool = False) -> None:
+    """Write one file of several that `export` wrote, all of one schema and ending, in their order.
+
+    Texts are copied as they are, under one header.
+    """
+    path = Path(path)
+    if path.suffix.lower() == ".parquet":
+        files = map(pq.ParquetFile, parts)
+        export(chain.from_iterable(file.iter_batches() for file in files), path, force)
+        return
+    check_export(path, force)
+    with write_whole(path) as sink:
+        for place, part in enumerate(parts):
+            with part.open("rb") as file:
+                header = file.readline()
+                sink.write(b"" if place else header)
+                shutil.copyfileobj(file, sink, 1 << 20)
 
 
 def without_apostrophes(texts: pa.ChunkedArray) -> pa.ChunkedArray:

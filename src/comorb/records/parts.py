@@ -7,6 +7,7 @@ disk when memory is short. Each part holds whole records and goes the way of any
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.model.arrays import Mask
 from comorb.records.codes.coding import Coding
+from comorb.records.codes.vocabulary import Raw
 from comorb.records.cohort import Cohort
 from comorb.records.joining import open_joining
 from comorb.records.layouts.assembly import Encode, encoder
@@ -27,6 +29,7 @@ from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.preparation import Preparation
 from comorb.records.sources.duck import OpenedSource, quoted
 from comorb.records.sources.frames import register_table
+from comorb.records.sources.merging import summed
 from comorb.records.sources.opening import open_source
 
 PART_ROWS = 1 << 18
@@ -56,16 +59,34 @@ def open_parts(
     with open_source(records, share) as opened:
         read = preparation.plan(opened, kind)
         with open_joining(records, opened, read, besides, preparation.level, share) as joining:
-            plan, begun = _with_id(opened, read)
-            begun = begun.noted(*plan.notes, *opened.notes, *plan.doubts(opened))
-            raws = plan.reader.count(opened, plan)
-            vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
-            if vocabulary.undecided and (by_date := dated(opened, plan)):
-                plan, raws = by_date, by_date.reader.count(opened, by_date)
-                vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
-            encode = encoder(raws, vocabulary)
-            parts = _cohorts(opened, plan, begun, encode, preparation.coding)
+            parts = _cohorts(opened, *plan_parts(opened, read, preparation), preparation.coding)
             yield (joining.join(part) for part in parts)
+
+
+def plan_parts(
+    opened: OpenedSource, read: Plan, preparation: Preparation
+) -> tuple[Plan, Ledger, Encode]:
+    """Return how parts of a source are read: the plan, what is known of all, and their codes."""
+    plan, begun = _with_id(opened, read)
+    begun = begun.noted(*plan.notes, *opened.notes, *plan.doubts(opened))
+    raws = _count(opened, plan)
+    vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
+    if vocabulary.undecided and (by_date := dated(opened, plan)):
+        plan, raws = by_date, _count(opened, by_date)
+        vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
+    return plan, begun, encoder(raws, vocabulary)
+
+
+def _count(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
+    """Return how often each raw code is mentioned."""
+    question = f"codes {plan.layout.codes} by {plan.layout.version} in {plan.table.sql}"
+    return source.whole(question, lambda: plan.reader.count(source, plan), _counted_in_both)
+
+
+def _counted_in_both(one: dict[Raw, int], two: dict[Raw, int]) -> dict[Raw, int]:
+    total = Counter(one)
+    total.update(two)
+    return dict(sorted(total.items(), key=lambda pair: (pair[0][0] or "", pair[0][1])))
 
 
 def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
@@ -74,14 +95,16 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     if column is None:
         return _numbered(source, plan)
     name = quoted(column)
-    ((total, known),) = source.rows(table, f"SELECT count(*), count({name}) FROM {table.sql}")
+    ((total, known),) = source.ask_whole(
+        table, f"SELECT count(*), count({name}) FROM {table.sql}", summed
+    )
     if not total:
         raise RecordsError(f"{table.label} holds no rows; export it again.")
     if not known and plan.reader.by_code:
         raise plan.without_ids()
     if not _apart(plan):
         distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
-        ((different,),) = source.rows(table, f"{distinct} IS NOT NULL")
+        ((different,),) = source.ask_whole(table, f"{distinct} IS NOT NULL", summed)
         if different < known and column == plan.layout.patient:
             return _numbered(source, plan)
         if different < known:
@@ -101,8 +124,7 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
 
 
 def _numbered(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
-    sql = f"SELECT row_number() OVER () AS {quoted(_ROW)}, * FROM {plan.table.sql}"
-    table = source.view(plan.table.label, sql, plan.table.text)
+    table = source.view(plan.table.label, source.numbered(plan.table, _ROW), plan.table.text)
     layout = replace(plan.layout, record=_ROW)
     return replace(plan, table=table, layout=layout), Ledger(notes=(NO_UNIQUE_ID,))
 
@@ -148,6 +170,25 @@ def _cohorts(
         yield replace(cohort, ledger=ledger)
     if empty:
         plan.check_usable(assembly)
+
+
+def read_portion(
+    source: OpenedSource, plan: Plan, encode: Encode, coding: Coding
+) -> tuple[Part, RecordsError | None] | None:
+    """Return the cohort of all rows of a portion, and why it is of no use; None without rows."""
+    order = f" ORDER BY {quoted(plan.id_column or '')}" if _apart(plan) else ""
+    table = plan.table
+    batches = list(source.batches(table, f"SELECT * FROM {table.sql}{order}"))
+    if not batches:
+        return None
+    held = register_table(source, table.label, pa.Table.from_batches(batches))
+    part = replace(plan, table=held)
+    assembly = part.reader.read(source, part, encode)
+    try:
+        part.check_usable(assembly)
+    except RecordsError as error:
+        return part.cohort(assembly, coding, Part), error
+    return part.cohort(assembly, coding, Part), None
 
 
 def _share(memory: str | None, among: int) -> str | None:

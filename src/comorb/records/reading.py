@@ -102,7 +102,7 @@ def read_records(  # noqa: PLR0913 - one parameter for each option
     >>> read_records(rows).codes
     ('250', '428')
     """
-    preparation = _preparation(kinds, table, layout, unit, system, level, code_map, chronic, scores)
+    preparation = preparing(kinds, table, layout, unit, system, level, code_map, chronic, scores)
     preparation = replace(preparation, features=as_asked(features))
     return preparation.featured(preparation.read(source, memory))
 
@@ -129,7 +129,7 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
     Inspection
         The layout, what each column is, the coding system, counts and problems.
     """
-    preparation = _preparation(kinds, table, layout, unit, system, level, code_map, chronic, scores)
+    preparation = preparing(kinds, table, layout, unit, system, level, code_map, chronic, scores)
     preparation = replace(preparation, features=as_asked(features))
     read = preparation.open(source, memory, LEAST)
     cohort = preparation.featured(read.cohort)
@@ -152,7 +152,7 @@ def inspect_records(  # noqa: PLR0913 - one parameter for each option
     )
 
 
-def _preparation(  # noqa: PLR0913 - one parameter for each option
+def preparing(  # noqa: PLR0913 - one parameter for each option
     kinds: str | Sequence[str],
     table: str | None,
     layout: Layout | str | Mapping[str, Layout] | None,
@@ -163,6 +163,7 @@ def _preparation(  # noqa: PLR0913 - one parameter for each option
     chronic: bool,
     scores: str | Sequence[str],
 ) -> Preparation:
+    """Return how records are read that these options describe."""
     layouts = dict(layout) if isinstance(layout, Mapping) else {}
     own = layouts.pop(MAIN, Layout()) if isinstance(layout, Mapping) else layout
     return Preparation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from comorb.engines.blockfile import CODES, feature_columns, ones_of, read_group
 from comorb.errors import EmptyCohortError, RecordsError
-from comorb.model.blocks import moved_ones
+from comorb.model.arrays import Ints, Mask
+from comorb.model.columns import moved_ones
 from comorb.model.features import Feature
 from comorb.records.archive import (
     CohortFile,
@@ -46,7 +47,7 @@ def write_cohort(
     path = Path(path)
     preparation = preparation or Preparation()
     draft = path.with_name(f"{path.name}.draft")
-    whole = _Whole(preparation)
+    whole = CohortSum(preparation)
     try:
         with open_parts(source, preparation, memory) as parts:
             tables = (whole.table(preparation.select(part)) for part in parts)
@@ -66,7 +67,7 @@ def select_cohort(source: CohortFile, path: str | Path, preparation: Preparation
     """
     path = Path(path)
     draft = path.with_name(f"{path.name}.draft")
-    whole = _Whole(preparation, source.ledger)
+    whole = CohortSum(preparation, source.ledger)
     blocks = range(len(source.blocks(()).loaders))
     parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
     try:
@@ -76,7 +77,34 @@ def select_cohort(source: CohortFile, path: str | Path, preparation: Preparation
         draft.unlink(missing_ok=True)
 
 
-class _Whole:
+@dataclass(frozen=True)
+class Summary:
+    """What a part adds to the whole: the cohort of none of its records, its ledger, and figures."""
+
+    cohort: Cohort
+    ledger: Ledger
+    schema: pa.Schema
+    counts: Ints
+    asked: tuple[AnyAsked, ...]
+    held: tuple[Holding, ...]
+
+
+def summary_of(part: Cohort, schema: pa.Schema, preparation: Preparation) -> Summary:
+    """Return what a part, whose rows have a schema in the file, adds to the whole."""
+    asked = preparation.asked(part)
+    held = tuple(holding(one, part.covariates) for one in asked)
+    none = part._take(np.zeros(len(part), dtype=bool), "")
+    return Summary(none, part.ledger, schema, part.counts(), asked, held)
+
+
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with the columns and types of a schema, null where they have none."""
+    for name in set(schema.names) - set(table.column_names):
+        table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
+    return table.select(schema.names).cast(schema)
+
+
+class CohortSum:
     """What the parts add up to: the ledger, and how many records have each code.
 
     At the end, ``kept`` are the codes that stay, and ``header`` are the metadata of the file.
@@ -92,19 +120,20 @@ class _Whole:
 
     def table(self, part: Cohort) -> pa.Table:
         """Count a part and return its rows, with the columns and types of the first part."""
-        self.last = part
-        self.ledger = self.ledger + part.ledger
         table = as_table(part)
+        return fitted(table, self.add(summary_of(part, table.schema, self.preparation)))
+
+    def add(self, part: Summary) -> pa.Schema:
+        """Count a part and return the columns and types of the first one."""
+        self.last = part.cohort
+        self.ledger = self.ledger + part.ledger
         if self.schema is None:
-            self.schema, self.counts = table.schema, np.zeros_like(part.counts())
-            self.asked = self.preparation.asked(part)
+            self.schema, self.counts = part.schema, np.zeros_like(part.counts)
+            self.asked = part.asked
             self.held = [Holding()] * len(self.asked)
-        self.counts += part.counts()
-        found = [holding(one, part.covariates) for one in self.asked]
-        self.held = [one + more for one, more in zip(self.held, found, strict=True)]
-        for name in set(self.schema.names) - set(table.column_names):
-            table = table.append_column(name, pa.nulls(len(part), self.schema.field(name).type))
-        return table.select(self.schema.names).cast(self.schema)
+        self.counts += part.counts
+        self.held = [one + more for one, more in zip(self.held, part.held, strict=True)]
+        return self.schema
 
     def finish(self) -> dict[str, Any]:
         """Decide which codes stay and what features are, and return what the metadata say."""
@@ -145,13 +174,17 @@ class _Whole:
         return replace(self.before, lines=(*self.before.lines, *lines), notes=tuple(notes))
 
 
-def _finished(draft: Path, whole: _Whole) -> Iterator[pa.Table]:
+def _finished(draft: Path, whole: CohortSum) -> Iterator[pa.Table]:
     """Yield the rows of a block file without the codes that don't stay, and with the features."""
     for number in range(pq.read_metadata(draft).num_row_groups):
-        table = read_group(draft, number)
-        ones = moved_ones(*ones_of(table), new_places(whole.kept))
-        lists = pa.LargeListArray.from_arrays(*map(pa.array, ones))
-        columns = dict(zip(table.column_names, table.columns, strict=True)) | {CODES: lists}
-        if whole.features:
-            columns |= feature_columns(feature_table(whole.features, table, len(table)))
-        yield pa.table(columns)
+        yield finished(read_group(draft, number), whole.kept, whole.features)
+
+
+def finished(table: pa.Table, kept: Mask, features: tuple[Feature, ...]) -> pa.Table:
+    """Return rows of a block file without the codes that aren't kept, and with the features."""
+    ones = moved_ones(*ones_of(table), new_places(kept))
+    lists = pa.LargeListArray.from_arrays(*map(pa.array, ones))
+    columns = dict(zip(table.column_names, table.columns, strict=True)) | {CODES: lists}
+    if features:
+        columns |= feature_columns(feature_table(features, table, len(table)))
+    return pa.table(columns)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from comorb.insight.profile.assignment import Assignment
 from comorb.insight.profile.gathering import Gathering, gathered
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
+from comorb.insight.runs.assigning import Gatherer
+from comorb.model.blocks import folded
 from comorb.records.archive import CohortFile, save_cohort
 from comorb.records.cohort import Cohort
 from tests.insight.conftest import MODEL, SECRET, make_cohort
@@ -46,6 +51,70 @@ def test_blocks_of_a_file_tell_what_the_whole_does(
         start += size
     assert told(parts) == told(gathered(cohort, labels, 2, SECRET))
     assert [one.by for one in parts.slices()] == ["age", "sex"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sites", [5, 40])
+@pytest.mark.parametrize("days", [200, 900, 3000])
+def test_what_is_gathered_apart_tells_what_the_whole_does(
+    labels: np.ndarray, weighted: bool, sites: int, days: int
+) -> None:
+    rng, n = np.random.default_rng(days + sites), 600
+    ages = rng.integers(0, 99, n) + (days == 900) * rng.integers(0, 2, n) * 0.25
+    table = pa.table(
+        {
+            "age": pa.array(ages, mask=rng.random(n) < 0.1),
+            "sex": rng.choice(["f", "m"], n),
+            "site": rng.integers(0, sites, n),
+            "date": pa.array(18_000 + rng.integers(0, days, n), pa.int32()).cast(pa.date32()),
+            "los": rng.integers(0, 30, n),
+            "died": rng.choice(["yes", "no"], n),
+            "patient": rng.integers(0, 80, n).astype(str),
+        }
+    )
+    cohort = replace(make_cohort(weighted=weighted), covariates=table, patient="patient")
+    whole = gathered(cohort, labels, 2, SECRET)
+    gatherer = Gatherer(cohort, 2, SECRET, None)
+    found: list[list[Any]] = []
+    for start in (400, 0, 200):
+        part = assigned(labels[start : start + 200])
+        one_block = replace(gatherer, cohort=Only(cohort.part(0, start, 200)))
+        sent = pickle.dumps(one_block.of(0, part))
+        assert SECRET not in sent
+        found.append(pickle.loads(sent))
+    back, *people = map(gatherer.finish, folded(found))
+    first = Gathering(2, SECRET, narrow=True)
+    first += back
+    assert repr(SECRET)[2:-1] not in repr(gatherer)
+    assert weighted or sum(table.num_rows for table in first._tables) < n + (days == 3000)
+    first.sums.counted = tuple(np.sum(some, axis=0) for some in zip(*people, strict=True))
+    if not weighted:
+        assert told(first) == told(whole)
+    one, two = first.burden(()), whole.burden(())
+    assert one.patients.tolist() == two.patients.tolist()
+    assert one.totals.tobytes() == two.totals.tobytes()
+    for name in ("records", "patients", "known", "rate_known", "rate_counts", "largest"):
+        assert getattr(one.cells, name).tobytes() == getattr(two.cells, name).tobytes()
+    for some, every in zip(first.slices(), whole.slices(), strict=True):
+        assert (some.by, some.labels, some.notes) == (every.by, every.labels, every.notes)
+        assert some.counts.tobytes() == every.counts.tobytes()
+        assert some.cells.counts.tobytes() == every.cells.counts.tobytes()
+        assert some.cells.strata_keys.tobytes() == every.cells.strata_keys.tobytes()
+
+
+class Only:
+    """A cohort that is one block."""
+
+    def __init__(self, cohort: Cohort) -> None:
+        self.cohort = cohort
+
+    def part(self, block: int, start: int, size: int) -> Cohort:
+        return self.cohort
+
+
+def assigned(labels: np.ndarray) -> Assignment:
+    nothing = np.zeros(labels.size)
+    return Assignment(labels, nothing, nothing, nothing, np.zeros(2), np.zeros((2, 2)))
 
 
 def test_a_part_of_a_cohort_is_those_rows(cohort: Cohort) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from comorb.errors import RecordsError
 from comorb.insight.runs.alignment import Unknown, align
-from comorb.model.blocks import placed
+from comorb.model.columns import placed
 from comorb.records.archive import CohortFile, save_cohort
 from comorb.records.reading import read_records
 

@@ -45,7 +45,7 @@ def test_memory_and_file_offer_the_same(visits):
 
 
 def test_a_file_in_a_temporary_place_goes_when_it_is_no_longer_needed(visits):
-    with open_cohort(visits, RULES, outside=True) as cohort:
+    with open_cohort(visits, RULES, memory="1GB") as cohort:
         path = cohort.path
         assert path.exists()
     assert not path.exists()
@@ -58,7 +58,7 @@ def test_a_cohort_in_memory_is_chosen_from():
 
 def test_a_cohort_file_is_taken_as_it_stands_or_with_rules(cohort_file):
     whole = load_cohort(cohort_file)
-    with open_cohort(cohort_file) as inside, open_cohort(cohort_file, outside=True) as outside:
+    with open_cohort(cohort_file) as inside, open_cohort(cohort_file, memory="1GB") as outside:
         assert len(inside) == len(outside) == len(whole)
         assert inside.codes == outside.codes == whole.codes
     with open_cohort(cohort_file, Preparation(having=("250",))) as some:

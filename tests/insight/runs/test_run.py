@@ -16,7 +16,7 @@ import pytest
 from comorb.engines import FileJournal
 from comorb.errors import InputError, RecordsError, StorageError
 from comorb.insight.profile.keys import HOME
-from comorb.insight.runs import cohorts
+from comorb.insight.runs import assigning, cohorts
 from comorb.insight.runs import run as module
 from comorb.insight.runs.cohorts import open_cohort
 from comorb.insight.runs.folder import RunFolder, load_profile
@@ -179,7 +179,7 @@ def test_a_full_disk_leaves_no_results(visits, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
         yield
 
-    monkeypatch.setattr(module, "assigned_blocks", full)
+    monkeypatch.setattr(assigning, "assigned_blocks", full)
     with pytest.raises(StorageError, match="No space left on device"):
         fit_records(visits, tmp_path / "run", ASKED, memory="1GB")
     assert [file.name for file in tmp_path.iterdir()] == [".run.unfinished"]

@@ -56,7 +56,7 @@ def test_a_spark_frame_is_not_pulled():
         def __arrow_c_stream__(self):
             raise AssertionError("pulled")
 
-    message = r"Records of Spark aren't pulled .* frame.write.parquet\('folder'\) .*toPandas\(\)"
+    message = r"Records of Spark aren't pulled .* comorb.read_spark\(frame, .*toPandas\(\)"
     with pytest.raises(RecordsError, match=message):
         read_records(DataFrame())
 
@@ -65,7 +65,7 @@ def test_a_dask_frame_is_not_pulled():
     class DataFrame:
         __module__ = "dask.dataframe.dask_expr._collection"
 
-    with pytest.raises(RecordsError, match=r"Records of Dask aren't pulled .*to_parquet\('fol"):
+    with pytest.raises(RecordsError, match=r"Records of Dask aren't pulled .*comorb.read_dask\(fr"):
         read_records(DataFrame())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +75,47 @@ class Burden:
         return np.where(patients > 0, visits / np.where(patients > 0, patients, 1), np.nan)
 
 
+class People:
+    """Who was seen in which cluster, each patient by a number and no more than once."""
+
+    def __init__(self, k: int, people: Keys | None = None, clusters: Ints | None = None) -> None:
+        self.k = k
+        self.people = [] if people is None else [people]
+        self.clusters = [] if clusters is None else [clusters]
+
+    def __iadd__(self, other: Self) -> Self:
+        self.people += other.people
+        self.clusters += other.clusters
+        return self
+
+    def split(self, parts: int) -> list[People]:
+        """Return parts of whom are different people, each pair of them once."""
+        if not self.people:
+            return [People(self.k) for _ in range(parts)]
+        people, clusters = np.concatenate(self.people), np.concatenate(self.clusters)
+        order = np.lexsort((clusters, people))
+        people, clusters = people[order], clusters[order]
+        new = np.r_[True, (np.diff(people) != 0) | (np.diff(clusters) != 0)][: people.size]
+        place = np.where(new, mixed(people) % np.uint64(parts), parts)
+        own = [place == part for part in range(parts)]
+        return [People(self.k, people[one], clusters[one]) for one in own]
+
+    def counted(self, secret: bytes | None) -> tuple[Floats, Keys]:
+        """Return how many different patients each cluster has, and all, and their keys."""
+        if not self.people:
+            return np.empty(0), np.empty(0, np.uint64)
+        people, clusters = np.concatenate(self.people), np.concatenate(self.clusters)
+        own = people != 0
+        people, clusters = people[own], clusters[own]
+        counts, keys = np.zeros(self.k + 1), np.zeros(self.k + 1, np.uint64)
+        salt = keys_of(["patients"], secret)[0] if secret is not None else np.uint64(0)
+        for place in range(self.k + 1):
+            different = np.unique(people if place == self.k else people[clusters == place])
+            counts[place] = different.size
+            keys[place] = mixed(different ^ salt).sum(dtype=np.uint64)
+        return counts, keys
+
+
 class BurdenSums:
     """What is added up of the records, block by block; the same bits in any order of them."""
 
@@ -95,8 +137,8 @@ class BurdenSums:
         self.mass, self.squares = GroupSums(k), GroupSums(k)
         self.totals = [(GroupSums(k), GroupSums(k)) for _ in self.columns]
         self.rate_mass = [(GroupSums(k), GroupSums(k), GroupSums(k)) for _ in self.rates]
-        self.pairs: list[Keys] = []
-        self.clusters: list[Ints] = []
+        self.people = People(k)
+        self.counted: tuple[Floats, Keys] | None = None  # the people, where that is known already
         self.keys = BurdenCells(
             records=np.zeros(width, np.uint64),
             patients=np.zeros(0, np.uint64),
@@ -127,8 +169,26 @@ class BurdenSums:
             ):
                 sums.add(terms, labels)
         if self.patient is not None and self.patient in table.column_names:
-            self.pairs.append(_hashed(table[self.patient]))
-            self.clusters.append(labels.astype(np.int32))
+            self.people += People(self.k, _hashed(table[self.patient]), labels.astype(np.int32))
+
+    def __iadd__(self, other: Self) -> Self:
+        self.people += other.people
+        self.records += other.records
+        self.known += other.known
+        self.negative += other.negative
+        self.yes += other.yes
+        self.said += other.said
+        np.maximum(self.largest, other.largest, out=self.largest)
+        for name in ("records", "known", "rate_known", "rate_counts"):
+            keys = getattr(self.keys, name)
+            np.add(keys, getattr(other.keys, name), out=keys)
+        for own, more in zip(self._exact(), other._exact(), strict=True):
+            own += more
+        return self
+
+    def _exact(self) -> list[GroupSums]:
+        several = (*self.totals, *self.rate_mass)
+        return [self.mass, self.squares, *(one for some in several for one in some)]
 
     def _add_column(
         self,
@@ -167,7 +227,7 @@ class BurdenSums:
         whole = totals[:, -1:]
         shares = np.divide(totals, whole, out=np.zeros_like(totals), where=whole != 0)
         rate, low, high = self._rates()
-        patients, patient_keys = self._patients(secret)
+        patients, patient_keys = self.counted or self.people.counted(secret)
         held, said = self.known[:, -1] > 0, self.said[:, -1] > 0
         own = self.keys
         cells = BurdenCells(
@@ -207,21 +267,6 @@ class BurdenSums:
             figures[:, place] = np.clip(share, 0, 1), *wilson(np.clip(share, 0, 1), n)
         rate, low, high = np.round(figures, 6)
         return rate, low, high
-
-    def _patients(self, secret: bytes | None) -> tuple[Floats, Keys]:
-        """Return how many different patients each cluster has, and all, and their keys."""
-        if not self.pairs:
-            return np.empty(0), np.empty(0, np.uint64)
-        people, clusters = np.concatenate(self.pairs), np.concatenate(self.clusters)
-        own = people != 0
-        people, clusters = people[own], clusters[own]
-        counts, keys = np.zeros(self.k + 1), np.zeros(self.k + 1, np.uint64)
-        salt = keys_of(["patients"], secret)[0] if secret is not None else np.uint64(0)
-        for place in range(self.k + 1):
-            different = np.unique(people if place == self.k else people[clusters == place])
-            counts[place] = different.size
-            keys[place] = mixed(different ^ salt).sum(dtype=np.uint64)
-        return counts, keys
 
     def _notes(self) -> list[str]:
         notes = []

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -67,13 +68,16 @@ class Cut:
     ordered: bool  # whether they have an order, so that a trend can be tested
 
 
-def cut(table: pa.Table, by: By, most: int = MOST) -> Cut:
-    """Return the slices of records by one of their covariates; what can't be is an InputError."""
+def cut(table: pa.Table, by: By, most: int = MOST, records: Ints | None = None) -> Cut:
+    """Return the slices of records by one of their covariates; what can't be is an InputError.
+
+    ``records`` are how many each row of the table stands for; one, where nothing is said.
+    """
     column = table[_column(table.column_names, by)]
     if by.name in TIMES and by.name not in table.column_names:
         made = _times(column, by, most)
     elif _is_number(column.type):
-        made = _numbers(pc.cast(column, pa.float64()).to_numpy().astype(np.float64), by)
+        made = _numbers(pc.cast(column, pa.float64()).to_numpy().astype(np.float64), by, records)
     else:
         made = _texts(column, by, most)
     held = np.unique(made.places[made.places >= 0])
@@ -84,19 +88,45 @@ def cut(table: pa.Table, by: By, most: int = MOST) -> Cut:
     return Cut(str(by), places, tuple(made.labels[i] for i in held), made.ordered)
 
 
-def default_slices(table: pa.Table) -> tuple[By, ...]:
+def default_slices(table: pa.Table, ends: tuple[Any, Any] | None = None) -> tuple[By, ...]:
     """Return what records are sliced by when nothing is said: those of the columns that are there.
+
+    ``ends`` are the first and the last date, where the table's own aren't.
 
     >>> default_slices(pa.table({"sex": ["f", "m"], "los": [3, 4]}))
     (By(name='sex', cuts=(), quantiles=0),)
     """
     names = [name for name in ("age", "sex", "site") if name in table.column_names]
     if "date" in table.column_names and pa.types.is_temporal(table["date"].type):
-        ends = pc.min_max(table["date"]).as_py()
-        if ends["min"] is not None:
-            days = (ends["max"] - ends["min"]).days
+        first, last = ends or date_ends(table["date"])
+        if first is not None:
+            days = (last - first).days
             names.append("year" if days > 1500 else "quarter" if days > 300 else "month")
     return tuple(map(By, names))
+
+
+def date_ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
+    """Return the first and the last date of a column, None where it has none."""
+    ends = pc.min_max(column).as_py()
+    return ends["min"], ends["max"]
+
+
+def coarse(table: pa.Table) -> pa.Table:
+    """Return a table with one age for each band of ages, and one date for each month.
+
+    It is sliced as the table itself, unless cuts of one's own are asked for.
+    """
+    for place, name in enumerate(table.column_names):
+        column = table[name]
+        if name == "age" and _is_number(column.type):
+            ages = pc.cast(column, pa.float64()).to_numpy().astype(np.float64)
+            known = np.isfinite(ages)
+            bands = np.searchsorted(AGES, np.where(known, ages, 0), "right")
+            some = np.array([AGES[0] - 1, *AGES])[bands] + np.where(ages == np.round(ages), 0, 0.5)
+            table = table.set_column(place, name, pa.array(some, mask=~known))
+        elif name == "date" and pa.types.is_temporal(column.type):
+            table = table.set_column(place, name, pc.floor_temporal(column, unit="month"))
+    return table
 
 
 def _column(names: Sequence[str], by: By) -> str:
@@ -134,12 +164,13 @@ def _times(column: pa.ChunkedArray, by: By, most: int) -> Cut:
     )
 
 
-def _numbers(values: Floats, by: By) -> Cut:
+def _numbers(values: Floats, by: By, records: Ints | None) -> Cut:
     known = np.isfinite(values)
     cuts = by.cuts
     if by.quantiles:
         shares = np.arange(1, by.quantiles) / by.quantiles
-        some = values[known] if known.any() else np.zeros(1)
+        every = values if records is None else np.repeat(values, records)
+        some = every[np.isfinite(every)] if known.any() else np.zeros(1)
         cuts = tuple(np.unique(np.quantile(some, shares, method="nearest")).tolist())
     elif not cuts:
         different = np.unique(values[known])
@@ -149,7 +180,7 @@ def _numbers(values: Floats, by: By) -> Cut:
             places = np.where(known, np.searchsorted(different, values), -1)
             return Cut(str(by), places, tuple(f"{one:g}" for one in different), True)
         else:
-            return _numbers(values, By(by.name, quantiles=4))
+            return _numbers(values, By(by.name, quantiles=4), records)
     places = np.where(known, np.searchsorted(cuts, np.where(known, values, 0), "right"), -1)
     every = np.append(values[known], cuts)
     return Cut(str(by), places, _bands(cuts, bool(np.all(every == np.round(every)))), True)

@@ -51,7 +51,7 @@ class Slices:
     cells: SliceCells | None = None
 
 
-def slice_records(
+def slice_records(  # noqa: PLR0913 - what goes with the data is given by name
     table: pa.Table,
     labels: Ints,
     k: int,
@@ -59,27 +59,31 @@ def slice_records(
     *,
     weights: Floats | None = None,
     keys: Keys | None = None,
+    records: Ints | None = None,
     cuts: Cut | None = None,
 ) -> Slices:
     """Return the shares of clusters within slices, with intervals, a test and standardised shares.
 
     The test is Cochran and Armitage's of a trend where slices have an order, and else χ² of equal
     shares, both with Kish's effective numbers. Shares are standardised directly, to the mix of age
-    and sex of all records. ``cuts`` are slices that were cut already.
+    and sex of all records. ``records`` are how many each row stands for, where it isn't one; then
+    there are no weights. ``cuts`` are slices that were cut already.
     """
-    cuts = cuts or cut(table, by)
-    w = np.ones(labels.size) if weights is None else weights
+    cuts = cuts or cut(table, by, records=records)
+    n = np.ones(labels.size) if records is None else records.astype(np.float64)
+    w = n if weights is None else weights
     s = len(cuts.labels)
     own = cuts.places >= 0
     cell = cuts.places[own] * k + labels[own]
-    counts = _with_whole(_counts(cell, s * k).reshape(s, k))
-    mass, squares = (_sums(terms[own], cell, s * k).reshape(s, k) for terms in (w, w * w))
+    counts = _with_whole(_counts(cell, s * k, n[own]).reshape(s, k))
+    squared = n if weights is None else w * w
+    mass, squares = (_sums(terms[own], cell, s * k).reshape(s, k) for terms in (w, squared))
     whole = mass.sum(axis=1)
     share = mass / np.maximum(whole, 1e-300)[:, None]
     effective = whole**2 / np.maximum(squares.sum(axis=1), 1e-300)
     low, high = wilson(share, effective[:, None])
     z, p = trend(share, effective, cuts.ordered)
-    missing = int((~own).sum())
+    missing = int(n[~own].sum())
     notes = [f"{missing:,} records have no {by.name} and are in no slice"] if missing else []
     made = Slices(
         by=cuts.by,
@@ -102,7 +106,7 @@ def slice_records(
         empty = np.zeros((s, 0, k + 1))
         cells = SliceCells(sums, empty.astype(np.uint64), empty, empty[:, :, :k], np.zeros(0))
         made = replace(made, cells=cells)
-    return _standardised(made, table, cuts, labels, k, w, keys)
+    return _standardised(made, table, cuts, labels, k, (n, w), keys)
 
 
 def trend(share: Floats, n: Floats, ordered: bool) -> tuple[Floats, Floats]:
@@ -147,9 +151,16 @@ def standardise(strata_share: Floats, present: Floats, mix: Floats) -> tuple[Flo
 
 
 def _standardised(
-    made: Slices, table: pa.Table, cuts: Cut, labels: Ints, k: int, w: Floats, keys: Keys | None
+    made: Slices,
+    table: pa.Table,
+    cuts: Cut,
+    labels: Ints,
+    k: int,
+    mass_of: tuple[Floats, Floats],
+    keys: Keys | None,
 ) -> Slices:
     """Return slices with their shares at the whole's mix of age and sex, where these are known."""
+    n, w = mass_of
     name = made.by.partition(":")[0]
     mixed = [one for one in ("age", "sex") if one in table.column_names and one != name]
     groups, mix_names, width = np.zeros(labels.size, dtype=np.int64), [], 1
@@ -169,7 +180,7 @@ def _standardised(
     s = len(cuts.labels)
     cell = (cuts.places[own] * width + groups[own]) * k + labels[own]
     shape = (s, width, k)
-    counts = _counts(cell, s * width * k).reshape(shape)
+    counts = _counts(cell, s * width * k, n[own]).reshape(shape)
     mass = _sums(w[own], cell, s * width * k).reshape(shape)
     each = mass.sum(axis=2)
     share = mass / np.maximum(each, 1e-300)[:, :, None]
@@ -208,8 +219,8 @@ def _key_sums(keys: Keys, cell: Ints, size: int) -> Keys:
     return sums
 
 
-def _counts(cell: Ints, size: int) -> Floats:
-    return np.bincount(cell, minlength=size).astype(np.float64)
+def _counts(cell: Ints, size: int, records: Floats) -> Floats:
+    return np.bincount(cell, records, size).astype(np.float64)
 
 
 def _with_whole(parts: Floats) -> Floats:
@@ -222,12 +233,12 @@ def _with_keys(parts: Keys) -> Keys:
     return np.concatenate([parts, whole], axis=-1)
 
 
-def default_cuts(table: pa.Table, names: Sequence[By]) -> list[By]:
+def default_cuts(table: pa.Table, names: Sequence[By], records: Ints | None = None) -> list[By]:
     """Return those of the slices that can be made; sites and others of many values can't."""
     made = []
     for by in names:
         try:
-            cut(table, by)
+            cut(table, by, records=records)
         except InputError:
             continue
         made.append(by)

@@ -20,11 +20,16 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.rough import rough
 from comorb.insight.profile.rules import REVIEW
 from comorb.insight.runs.alignment import Unknown, align
-from comorb.insight.runs.assign import assigned_blocks, assignment_rows, temperature_of
 from comorb.insight.runs.cohorts import open_cohort
 from comorb.insight.runs.drift import POINTS, Drift, density, drift
 from comorb.insight.runs.folder import load_profile, load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
+from comorb.insight.runs.scoring import (
+    Scorer,
+    assigned_blocks,
+    assignment_rows,
+    temperature_of,
+)
 from comorb.model.arrays import Floats, Indices, Keys, Mask
 from comorb.records.cohort import Cohort
 from comorb.records.export import export
@@ -108,8 +113,8 @@ def receive(
             )
         tell(Progress("writing", f"Assigning {len(cohort):,} records"))
         place, unknown = align(cohort, saved.codes, saved.left_out, executor)
-        tau = temperature_of(saved)
-        parts = list(assigned_blocks(cohort, saved.mixture, tau, executor, place))
+        scorer = Scorer(saved.mixture, temperature_of(saved), saved.numbers, place)
+        parts = list(assigned_blocks(cohort, scorer, executor))
         if asked.worklist is not None:
             export(_rows(saved, parts), asked.worklist, force=True)
         assigned = joined([part for _, part in parts])

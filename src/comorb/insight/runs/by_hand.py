@@ -22,9 +22,9 @@ from comorb.insight.profile.assignment import Assignment, assign
 from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from comorb.insight.runs.assign import assignment_rows, temperature_of
 from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names, kept_notes
+from comorb.insight.runs.scoring import assignment_rows, temperature_of
 from comorb.model.arrays import Floats
 from comorb.model.fitting import MixtureFit
 from comorb.model.mixture import Mixture

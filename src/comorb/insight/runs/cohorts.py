@@ -6,8 +6,10 @@ A run asks little of a cohort, so that the one function does the job wherever th
 from __future__ import annotations
 
 import json
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +26,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
 from comorb.records.sources.spill import temporary_folder
+from comorb.records.spreading import spread_cohort
 from comorb.records.streaming import write_cohort
 
 COHORT, JOURNAL, STAMP = "cohort.parquet", "journal", "records.json"
@@ -80,14 +83,15 @@ def open_cohort(
     preparation: Preparation | None = None,
     *,
     memory: str | None = None,
-    outside: bool = False,
+    executor: Executor | None = None,
     folder: Path | None = None,
     tell: Tell = silent,
 ) -> Iterator[AnyCohort]:
-    """Yield the cohort that records become; with ``memory`` or ``outside`` it is in a file.
+    """Yield the cohort that records become; with ``memory`` it is in a file.
 
-    That file is kept in ``folder``, and found again, or else in a temporary place. A cohort file is
-    taken as it stands when the preparation has no rules.
+    With an ``executor`` its workers read the records and write it. What is written is kept in
+    ``folder``, and found again, or else in a temporary place. A cohort file is taken as it stands
+    when the preparation has no rules.
     """
     preparation = preparation or Preparation()
     if isinstance(records, Cohort):
@@ -100,7 +104,7 @@ def open_cohort(
             "A cohort is read already, and nothing can be joined to it; give the records that it "
             "was made of."
         )
-    stands, inside = is_cohort_file(records), not (memory or outside)
+    stands, inside = is_cohort_file(records), not (memory or executor)
     if stands and preparation == Preparation():
         yield load_cohort(records) if inside else CohortFile.open(records)
     elif inside:
@@ -114,8 +118,11 @@ def open_cohort(
         kept = temporary_folder() if folder is None else nullcontext(str(folder))
         with kept as place:
             path = Path(place) / COHORT
-            if not path.exists():
-                write_cohort(records, path, preparation, memory)
+            if not is_cohort_file(path):
+                if executor is None:
+                    write_cohort(records, path, preparation, memory)
+                else:
+                    spread_cohort(records, path, preparation, executor, memory)
             yield CohortFile.open(path)
 
 
@@ -143,7 +150,8 @@ def workshop(directory: Path, records: Any, preparation: Preparation) -> Iterato
     try:
         yield folder
     except BaseException:
-        if not any((folder / name).exists() for name in (COHORT, JOURNAL)):
+        begun = (folder / JOURNAL).exists() or any(folder.glob(f"{COHORT}.draft*"))
+        if not (begun or is_cohort_file(folder / COHORT)):
             shutil.rmtree(folder)
         raise
     shutil.rmtree(folder)
@@ -152,10 +160,14 @@ def workshop(directory: Path, records: Any, preparation: Preparation) -> Iterato
 def stamps(records: Any) -> list[list[Any]]:
     """Return the name, size and time of every file of a source; other sources by name alone.
 
-    Those of several sources come with their kinds.
+    Those of several sources come with their kinds. A frame is never the same again.
     """
     if isinstance(records, Mapping):
         return [[kind, *stamp] for kind in records for stamp in stamps(records[kind])]
+    if isinstance(records, list | tuple):
+        return [stamp for one in records for stamp in stamps(one)]
+    if not isinstance(records, str | Path):
+        return [[type(records).__name__, secrets.token_hex(8)]]
     path = Path(records)
     if "://" in str(records):
         return [[str(records)]]

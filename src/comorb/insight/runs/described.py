@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from comorb.engines.blockfile import RowGroup, read_group
 from comorb.errors import InputError
@@ -202,8 +201,7 @@ def _schema(cohort: AnyCohort) -> pa.Schema:
     if isinstance(cohort, Cohort):
         return cohort.covariates.schema
     assert isinstance(cohort, CohortFile)  # noqa: S101 - there are no others
-    schema = pq.read_schema(cohort.path)
-    return pa.schema([field for field in schema if not field.name.startswith("comorb.")])
+    return pa.schema([one for one in cohort.schema() if not one.name.startswith("comorb.")])
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -227,5 +225,5 @@ def _columns(cohort: AnyCohort, name: str) -> Iterator[pa.ChunkedArray]:
         yield cohort.covariates[name]
         return
     assert isinstance(cohort, CohortFile)  # noqa: S101 - there are no others
-    for number in range(len(cohort.blocks().loaders)):
-        yield read_group(cohort.path, number, [name])[name]
+    for place in cohort.places:
+        yield read_group(*place, [name])[name]

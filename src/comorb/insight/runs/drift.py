@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import erfc
 
 from comorb.model.arrays import Floats, Indices
-from comorb.model.blocks import Blocks, Rows, map_reduce, placed, rounded
+from comorb.model.blocks import Blocks, Rows, map_reduce, rounded
+from comorb.model.columns import placed
 from comorb.model.mixture import Mixture
 from comorb.storage import SavedModel
 

@@ -59,21 +59,25 @@ class RunFolder:
 
     def save_profile(self, profile: Profile, protected: int = 0) -> None:
         """Write a full profile and its report, protected below a count where one is given."""
-        text = profile.to_json()
-        storage.write_text(text, self.profile)
+        storage.write_text(profile.to_json(), self.profile)
         if (keys := cells.encode(profile)) is not None:
             storage.write_text(keys, self.keys)
         if profile.outcomes:
             export([outcome_batch(profile)], self.outcomes, force=True)
-        page = report(profile.protected(protected)) if protected else report(profile, text)
-        storage.write_text(page, self.report)
+        shown = profile.protected(protected) if protected else profile
+        storage.write_text(report(shown), self.report)
 
     def load_assignments(self) -> pa.Table:
         """Read the number of the cluster of each record, and its confidence."""
-        types = {"id": pa.string(), "cluster": pa.int64(), "confidence": pa.float64()}
-        options = pa_csv.ConvertOptions(column_types=types)
-        table = pa_csv.read_csv(self.assignments, convert_options=options)
-        return table.set_column(0, "id", without_apostrophes(table["id"]))
+        return read_assignments(self.assignments)
+
+
+def read_assignments(path: Path) -> pa.Table:
+    """Read a .csv file of assignments."""
+    types = {"id": pa.string(), "cluster": pa.int64(), "confidence": pa.float64()}
+    options = pa_csv.ConvertOptions(column_types=types)
+    table = pa_csv.read_csv(path, convert_options=options)
+    return table.set_column(0, "id", without_apostrophes(table["id"]))
 
 
 def outcome_batch(profile: Profile) -> pa.RecordBatch:

@@ -18,9 +18,9 @@ from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.noise import parts_of, protected_counts
 from comorb.insight.profile.places import MapLayout, lay_out
 from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.assign import temperature_of
 from comorb.insight.runs.cohorts import AnyCohort
 from comorb.insight.runs.folder import RunFolder, load_profile
+from comorb.insight.runs.scoring import temperature_of
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.blocks import map_blocks
 from comorb.records.cohort import Cohort

@@ -14,7 +14,6 @@ import numpy as np
 from comorb.engines import open_engine
 from comorb.errors import InputError
 from comorb.insight.runs.alignment import align
-from comorb.insight.runs.assign import temperature_of
 from comorb.insight.runs.cohorts import AnyCohort, open_cohort
 from comorb.insight.runs.described import (
     Column,
@@ -26,8 +25,10 @@ from comorb.insight.runs.described import (
 )
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
+from comorb.insight.runs.scoring import temperature_of
 from comorb.model.arrays import Floats, Indices
-from comorb.model.blocks import Blocks, Rows, map_reduce, placed
+from comorb.model.blocks import Blocks, Rows, map_reduce
+from comorb.model.columns import placed
 from comorb.model.mixture import Mixture
 from comorb.model.relating import outcome, predictors, regression, survival
 from comorb.model.relating.classification import Classification, Part, Reach, classify, reach_of
@@ -123,7 +124,9 @@ def relate_records(  # noqa: PLR0913 - what is told beside the data is told by n
     asked = fitted.for_new_records(saved.system, reading, every, features)
     with (
         open_engine(engine or "threads") as executor,
-        open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
+        open_cohort(
+            records, asked, memory=memory, executor=executor if engine else None, tell=tell
+        ) as cohort,
     ):
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
         tell(Progress("describing", f"Relating {len(cohort):,} records to the clusters"))

@@ -8,30 +8,29 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from comorb.engines import FileJournal, open_engine
 from comorb.engines.blockfile import RowGroup, identity
 from comorb.errors import InputError, StorageError
-from comorb.insight.profile.assignment import Assignment, assign, joined
+from comorb.insight.profile.assignment import Assignment, assign
 from comorb.insight.profile.checking import Check, check_model
 from comorb.insight.profile.gathering import Gathering
 from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from comorb.insight.runs.assign import assigned_blocks, assignment_rows
+from comorb.insight.runs.assigning import Assigning
 from comorb.insight.runs.cohorts import JOURNAL, AnyCohort, open_cohort, workshop
 from comorb.insight.runs.drift import density_facts
 from comorb.insight.runs.folder import RunFolder
 from comorb.insight.runs.lineage import arrange, kept_names, kept_notes
 from comorb.insight.runs.progress import Pace, Progress, Tell, silent
+from comorb.insight.runs.scoring import Scorer
 from comorb.insight.runs.stability import Stability, stability
 from comorb.insight.runs.tree import tree_document
 from comorb.model.choose import Choice, choose
@@ -95,7 +94,12 @@ def fit_records(
         open_engine(engine or "threads") as executor,
         place as folder,
         open_cohort(
-            records, request.preparation, memory=memory, outside=outside, folder=folder, tell=tell
+            records,
+            request.preparation,
+            memory=memory,
+            executor=executor if engine else None,
+            folder=folder,
+            tell=tell,
         ) as cohort,
     ):
         journal = None if folder is None else folder / JOURNAL
@@ -128,22 +132,11 @@ def run(
     with RunFolder.write(directory, force) as folder:
         sample, step = cohort.sample(DESCRIBED)
         tell(Progress("describing", "Assigning the records"))
-        sampled: list[Assignment] = []
         secret, _ = _secret(request)
         gathering = Gathering(clusters.mixture.n_components, secret, request.outcomes)
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            start = 0
-            tau = clusters.check.caveats.temperature
-            blocks = assigned_blocks(cohort, clusters.mixture, tau, executor)
-            for number, (ids, part) in enumerate(blocks):
-                gathering.add(cohort.part(number, start, len(ids)), part.labels)
-                sampled.append(part.every(step, -start % step))
-                start += len(ids)
-                yield assignment_rows(ids, part, clusters.numbers)
-
-        folder.save_assignments(rows())
-        made, _ = make_profile(clusters, sample, joined(sampled), request, tell, gathering)
+        scorer = Scorer(clusters.mixture, clusters.check.caveats.temperature, clusters.numbers)
+        assigned = Assigning(cohort, scorer, folder, gathering).run(executor, sample, step)
+        made, _ = make_profile(clusters, sample, assigned, request, tell, gathering)
         tell(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
         save_model(_saved(cohort, clusters, made, request, digest), folder.model)

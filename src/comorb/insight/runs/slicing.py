@@ -17,13 +17,13 @@ from comorb.insight.profile.keys import own_secret
 from comorb.insight.profile.protected_parts import protect_slices
 from comorb.insight.profile.slices import Slices
 from comorb.insight.runs.alignment import align
-from comorb.insight.runs.assign import assigned_blocks, temperature_of
 from comorb.insight.runs.cohorts import AnyCohort, open_cohort
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
+from comorb.insight.runs.scoring import Scorer, assigned_blocks, temperature_of
 from comorb.insight.runs.strata import DRAWS, Strata, fit_strata
 from comorb.model.arrays import Indices
-from comorb.model.blocks import moved_ones
+from comorb.model.columns import moved_ones
 from comorb.records.cohort import Cohort, as_matrix
 from comorb.records.layouts.names import role_of
 from comorb.records.ledger import Ledger
@@ -85,7 +85,9 @@ def slice_run(
     asked = replace(asked, layout=replace(asked.layout, weight=weight))
     with (
         open_engine(engine or "threads") as executor,
-        open_cohort(records, asked, memory=memory, outside=engine is not None, tell=tell) as cohort,
+        open_cohort(
+            records, asked, memory=memory, executor=executor if engine else None, tell=tell
+        ) as cohort,
     ):
         tell(Progress("describing", f"Assigning {len(cohort):,} records"))
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
@@ -94,9 +96,8 @@ def slice_run(
         columns = {*SLICED, *named, *(role for name in named if (role := role_of(name)))}
         gathering = Gathering(saved.mixture.n_components, secret, (), sorted(columns))
         start = 0
-        for number, (ids, part) in enumerate(
-            assigned_blocks(cohort, saved.mixture, temperature_of(saved), executor, place)
-        ):
+        scorer = Scorer(saved.mixture, temperature_of(saved), saved.numbers, place)
+        for number, (ids, part) in enumerate(assigned_blocks(cohort, scorer, executor)):
             gathering.add(cohort.part(number, start, len(ids)), part.labels)
             start += len(ids)
         slices = gathering.slices(request.by)

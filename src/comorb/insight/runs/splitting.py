@@ -20,8 +20,8 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.insight.profile.protected_parts import protect_slices
 from comorb.insight.profile.slices import Slices, slice_records
-from comorb.insight.runs.assign import temperature_of
 from comorb.insight.runs.folder import RunFolder, load_profile
+from comorb.insight.runs.scoring import temperature_of
 from comorb.model.arrays import Floats, Ints
 from comorb.records.cohort import Cohort
 from comorb.storage import load_model

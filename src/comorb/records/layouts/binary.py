@@ -19,9 +19,10 @@ from comorb.records.layouts.neighbours import Cells
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.rows import Mentions, row_reader
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
+from comorb.records.sources.merging import every, histograms
 from comorb.records.values import is_missing, yes_no
 
-_AT_ONCE = 200
+_AT_ONCE = 1000
 _LEAST = 10  # rows that hold a level beside yes and no, at least, in a large table
 
 
@@ -142,7 +143,7 @@ def _all_in(source: OpenedSource, plan: Plan, seen: Collection[str | None]) -> b
     known = ", ".join(literal(text) for text in seen if text)
     for _, texts in _some(plan):
         picks = ", ".join(f"bool_and({text} IN ({known}))" for text in texts)
-        (flags,) = source.rows(plan.table, f"SELECT {picks} FROM {plan.table.sql}")
+        (flags,) = source.ask_whole(plan.table, f"SELECT {picks} FROM {plan.table.sql}", every)
         if not all(flags):
             return False
     return True
@@ -153,7 +154,9 @@ def _texts(source: OpenedSource, plan: Plan) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for some, texts in _some(plan):
         picks = ", ".join(f"histogram({text})" for text in texts)
-        (counts,) = source.rows(plan.table, f"SELECT {picks} FROM {plan.table.sql}")
+        (counts,) = source.ask_whole(
+            plan.table, f"SELECT {picks} FROM {plan.table.sql}", histograms
+        )
         found |= {name: dict(held or {}) for name, held in zip(some, counts, strict=True)}
     return found
 

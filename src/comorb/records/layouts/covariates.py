@@ -23,6 +23,7 @@ from comorb.model.arrays import Floats
 from comorb.records.layouts.description import COVARIATES, Layout
 from comorb.records.layouts.names import is_amount, is_coded
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
+from comorb.records.sources.merging import every, summed_by_first
 from comorb.records.values import (
     MARKS,
     TIME,
@@ -108,15 +109,15 @@ def counted(source: OpenedSource, table: SourceTable, column: str) -> dict[str, 
     """Return the distinct texts of a column without the time of day, and how often each occurs."""
     text = f"regexp_replace({quoted(column)}, {literal(TIME)}, '')"
     sql = f"SELECT {text} AS text, count(*) FROM {table.sql} WHERE text IS NOT NULL GROUP BY 1"
-    return dict(source.rows(table, sql))
+    return dict(source.ask_whole(table, sql, summed_by_first))
 
 
 def are_numbers(source: OpenedSource, table: SourceTable, column: str) -> bool:
     """Tell whether every text of a column that isn't missing is a number."""
     text, marks = quoted(column), ", ".join(map(literal, sorted(MARKS)))
     rule = f"{text} IS NULL OR upper({text}) IN ({marks}) OR regexp_matches({text}, '{NUMBER}')"
-    ((every,),) = source.rows(table, f"SELECT bool_and({rule}) FROM {table.sql}")
-    return every is not False
+    ((numbers,),) = source.ask_whole(table, f"SELECT bool_and({rule}) FROM {table.sql}", every)
+    return numbers is not False
 
 
 def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[str, Meanings]:
@@ -135,12 +136,17 @@ def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[st
     free = [name for name in (*texts, *numbers) if name not in _READ]
     kinds: dict[str, set[type]] = {name: set() for name in free}
     wanted = ", ".join(map(quoted, (*texts, *numbers)))
-    for batch in source.batches(view, f"SELECT {wanted} FROM {view.sql}"):
-        for name, total in counts.items():
-            total.update(_distinct(pa.chunked_array([batch.column(name)])))
-        for name, seen in kinds.items():
-            column = _without_marks(pa.chunked_array([batch.column(name)]))
-            seen |= {_narrowest(name, column)} if column.null_count < len(column) else set()
+
+    def look() -> tuple[dict[str, Counter[str]], dict[str, set[type]]]:
+        for batch in source.batches(view, f"SELECT {wanted} FROM {view.sql}"):
+            for name, total in counts.items():
+                total.update(_distinct(pa.chunked_array([batch.column(name)])))
+            for name, seen in kinds.items():
+                column = _without_marks(pa.chunked_array([batch.column(name)]))
+                seen |= {_narrowest(name, column)} if column.null_count < len(column) else set()
+        return counts, kinds
+
+    counts, kinds = source.whole(f"types of {wanted} in {view.sql}", look, _seen_in_both)
     widest = {
         name: next((kind for kind in (str, float, int, date) if kind in seen), str)
         for name, seen in kinds.items()
@@ -151,6 +157,12 @@ def settled(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[st
 
     known = read_roles(texts, layout, count, lambda name: widest[name] in (int, float))
     return {name: Meanings(kind) for name, kind in widest.items()} | known
+
+
+def _seen_in_both(one: Any, two: Any) -> Any:
+    """Return the texts and the types of columns in two parts of a table."""
+    counts = {name: one[0][name] + two[0][name] for name in one[0]}
+    return counts, {name: one[1][name] | two[1][name] for name in one[1]}
 
 
 def meanings_of(table: pa.Table, layout: Layout) -> dict[str, Meanings]:
@@ -208,9 +220,10 @@ def unite(
             f"min({quoted(n)}) AS {quoted(f'low {n}')}, max({quoted(n)}) AS {quoted(f'high {n}')}"
             for n in free
         )
-        (same,) = source.rows(
+        (same,) = source.ask_whole(
             table,
             f"SELECT {tests} FROM (SELECT {ends} FROM {table.sql} GROUP BY {quoted(key)})",
+            every,
         )
         varying = [name for name, flag in zip(free, same, strict=True) if flag is False]
     whole = pa.Table.from_batches(list(source.batches(table, grouped)))

@@ -31,7 +31,7 @@ def dated(source: OpenedSource, plan: Plan) -> Plan | None:
     if not known:
         return None
     editions = {"text": list(known), "edition": [f"{key}{PROBABLY}" for key in known.values()]}
-    source.connection.register("edition_days", pa.table(editions))
+    source.register("edition_days", pa.table(editions))
     view = source.view(
         table.label,
         f"SELECT numbered.* EXCLUDE ({quoted(_TEXT)}, {quoted(_ROW)}), "

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
 from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
+from comorb.records.sources.merging import either
 from comorb.records.values import Meanings
 
 
@@ -30,7 +31,7 @@ def several_days(source: OpenedSource, table: SourceTable, key: str) -> bool:
         f"SELECT 1 FROM {table.sql} WHERE {quoted(key)} IS NOT NULL GROUP BY {quoted(key)} "
         "HAVING min(date) < max(date) LIMIT 1"
     )
-    return bool(source.rows(table, sql))
+    return bool(source.ask_whole(table, sql, either))
 
 
 def undated(label: str, column: str | None) -> RecordsError:

@@ -34,6 +34,7 @@ from comorb.records.layouts.first import several_days, stay_text, undated
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
+from comorb.records.sources.merging import summed, summed_by_first, summed_by_two
 from comorb.records.values import TIME
 
 _OWN = (" record", " code", " version")
@@ -84,7 +85,8 @@ def _repeating_id(source: OpenedSource, table: SourceTable, columns: Columns) ->
     if columns.repeating_id or not columns.unique_ids:
         return columns.repeating_id
     picks = ", ".join(f"count(DISTINCT {quoted(name)})" for name in columns.unique_ids)
-    ((rows, *different),) = source.rows(table, f"SELECT count(*), {picks} FROM {table.sql}")
+    sql = f"SELECT count(*), {picks} FROM {table.sql}"
+    ((rows, *different),) = source.ask_whole(table, sql, None)
     pairs = zip(different, columns.unique_ids, strict=True)
     return max((pair for pair in pairs if pair[0] < 0.8 * rows), default=(0, None))[1]
 
@@ -95,7 +97,8 @@ def _of_diagnoses(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
     if columns.kind_column:
         name, is_diagnosis = columns.kind_column
         text = as_text(name, table.columns[name])
-        counts = dict(source.rows(table, f"SELECT {text}, count(*) FROM {table.sql} GROUP BY 1"))
+        sql = f"SELECT {text}, count(*) FROM {table.sql} GROUP BY 1"
+        counts = dict(source.ask_whole(table, sql, summed_by_first))
         kept = [value for value in counts if value is not None and is_diagnosis(value)]
         if 0 < len(kept) < len(counts):
             rule = f"{text} IN ({', '.join(map(literal, kept))})"
@@ -119,7 +122,7 @@ def _one_a_row(source: OpenedSource, plan: Plan, code: str) -> Plan:
         else quoted(name)
         for name, kind in table.columns.items()
     )
-    ((rows,),) = source.rows(table, f"SELECT count(*) FROM {table.sql}")
+    ((rows,),) = source.ask_whole(table, f"SELECT count(*) FROM {table.sql}", summed)
     split = source.view(table.label, f"SELECT {picks} FROM {table.sql}", table.text)
     note = f"cells of column {code!r} hold several codes: {rows:,} rows were read as one a code"
     return replace(plan, table=split, notes=(*plan.notes, note))
@@ -132,14 +135,14 @@ def titles_of(
     if description is None:
         return {}
     picks = [f"trim({as_text(name, table.columns[name])})" for name in (code, description)]
-    return dict(
-        source.rows(
-            table,
-            f"SELECT code, title FROM (SELECT {picks[0]} AS code, {picks[1]} AS title, "
-            f"count(*) AS rows FROM {table.sql} WHERE code <> '' AND title <> '' GROUP BY ALL) "
-            "QUALIFY row_number() OVER (PARTITION BY code ORDER BY rows DESC, title) = 1",
-        )
+    found = source.ask_whole(
+        table,
+        f"SELECT {picks[0]} AS code, {picks[1]} AS title, count(*) FROM {table.sql} "
+        "WHERE code <> '' AND title <> '' GROUP BY ALL",
+        summed_by_two,
     )
+    found.sort(key=lambda row: row[1], reverse=True)
+    return {code: title for code, title, _ in sorted(found, key=lambda row: row[2])}
 
 
 def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
@@ -245,7 +248,7 @@ def _pairs(
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yield blocks of (record, raw code), of the codes that are usable."""
     usable = (vocabulary.places[codes.numbers] >= 0).any(axis=1)
-    source.connection.register("known", codes.written.filter(pa.array(usable)))
+    source.register("known", codes.written.filter(pa.array(usable)))
     for batch in source.batches(
         base,
         "SELECT CAST(ids.rowid AS INTEGER) AS record, known.number AS number "
@@ -278,7 +281,7 @@ def _covariates(
     picks, joins = {name: f"base.{quoted(name)}" for name in names}, ""
     for place, name in enumerate(texts):
         if name in meanings and meanings[name].of is not None:
-            source.connection.register(f"meanings_{place}", meanings_table(meanings[name]))
+            source.register(f"meanings_{place}", meanings_table(meanings[name]))
             picks[name] = f"meanings_{place}.value"
             joins += (
                 f" LEFT JOIN meanings_{place} ON meanings_{place}.text = "
@@ -300,7 +303,7 @@ def _problems(
 ) -> tuple[Problem, ...]:
     """Return where the first malformed codes stand."""
     malformed = vocabulary.malformed[codes.numbers]
-    source.connection.register("malformed", codes.written.filter(pa.array(malformed)))
+    source.register("malformed", codes.written.filter(pa.array(malformed)))
     rows = source.rows(
         base,
         f'SELECT place FROM (SELECT row_number() OVER () AS place, " code" FROM {base.sql}) '

@@ -19,6 +19,7 @@ from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.layouts.visits import with_visits
 from comorb.records.sources.databases import is_query
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
+from comorb.records.sources.merging import first
 from comorb.records.sources.ndjson import flatten
 
 # The more special ones come last, and are asked first whether a table is theirs.
@@ -48,7 +49,7 @@ def plan_reading(
         raise RecordsError(f"Expected a unit of 'visit' or 'patient'; got {unit!r}.")
     if layout.kind is not None and layout.kind not in READERS:
         raise RecordsError(f"Expected a layout out of {', '.join(READERS)}; got {layout.kind!r}.")
-    chosen = _choose(source, table)
+    chosen = choose_table(source, table)
     plan = None
     if list(chosen.columns) == ["json"]:
         columns = _columns(source, chosen, layout)
@@ -77,7 +78,7 @@ def open_columns(
     source: OpenedSource, table: SourceTable | str | None, layout: Layout
 ) -> tuple[SourceTable, Columns]:
     """Return a table of rows and columns, or what was asked for as one, and its columns."""
-    chosen = table if isinstance(table, SourceTable) else _choose(source, table)
+    chosen = table if isinstance(table, SourceTable) else choose_table(source, table)
     if list(chosen.columns) == ["json"]:
         chosen = flatten(source, chosen)
     chosen = flat_columns(source, chosen, layout)
@@ -104,7 +105,7 @@ def _first_plan(
     return next((plan for plan in plans if plan is not None), None)
 
 
-def _choose(source: OpenedSource, asked: str | None) -> SourceTable:
+def choose_table(source: OpenedSource, asked: str | None) -> SourceTable:
     """Return the table that was asked for, or the one that must be meant."""
     names = list(source.openers)
     if asked is not None:
@@ -143,7 +144,8 @@ def _columns(source: OpenedSource, table: SourceTable, given: Layout) -> Columns
         names = list(table.columns)
         rows = min(_SAMPLE_ROWS, 50 + 500_000 // len(names))
         picks = ", ".join(f"{as_text(n, table.columns[n])} AS {quoted(n)}" for n in names)
-        batches = list(source.batches(table, f"SELECT {picks} FROM {table.sql} LIMIT {rows}"))
+        sql = f"SELECT {picks} FROM {table.sql} LIMIT {rows}"
+        batches = source.whole(sql, lambda: list(source.batches(table, sql)), first)
         if not batches:
             raise RecordsError(f"{table.label} holds no rows; export it again.")
         whole = pa.Table.from_batches(batches)

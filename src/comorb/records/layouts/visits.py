@@ -15,6 +15,7 @@ from comorb.records.layouts.covariates import are_numbers, counted
 from comorb.records.layouts.names import is_additive, plain
 from comorb.records.layouts.plan import Plan
 from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
+from comorb.records.sources.merging import either, largest
 from comorb.records.values import TIME, read_dates, yes_no
 
 WITHIN = 30  # days after a discharge in which a new visit is a readmission
@@ -122,9 +123,16 @@ def _by_patient(source: OpenedSource, plan: Plan, day: str | None) -> Plan:
         f"AND {key} IS NOT NULL GROUP BY {key}"
     )
     replaced, added, notes = _figures(plan, columns, flags, day)
+    ((latest,),) = source.ask_whole(
+        table,
+        f"SELECT max({end or 'NULL::DATE'}) FROM ({numbered}) WHERE {patient} IS NOT NULL "
+        f"AND {key} IS NOT NULL",
+        largest,
+    )
+    latest_day = "NULL::DATE" if latest is None else f"DATE {literal(str(latest))}"
     dated = (
         "SELECT *, lead(day) OVER w - ended AS next, day - lag(ended) OVER w AS past, "
-        f"max(ended) OVER () AS latest FROM ({visits}) "
+        f"{latest_day} AS latest FROM ({visits}) "
         "WINDOW w AS (PARTITION BY patient ORDER BY day, key)"
     )
     at_risk = f"NOT coalesce(flag_died, false) AND (next IS NOT NULL OR latest - ended >= {WITHIN})"
@@ -190,7 +198,7 @@ def _several(source: OpenedSource, plan: Plan) -> bool:
         f"SELECT 1 FROM {plan.table.sql} WHERE {patient} IS NOT NULL GROUP BY {patient} "
         f"HAVING {count} > 1 LIMIT 1"
     )
-    return bool(source.rows(plan.table, sql))
+    return bool(source.ask_whole(plan.table, sql, either))
 
 
 def _additive(source: OpenedSource, plan: Plan) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from comorb.records.sources.endings import table_name
 from comorb.records.sources.limits import check_columns, check_rows, in_force
 
 T = TypeVar("T")
+Merge = Callable[[Any, Any], Any]
 
 _CONFIG = {
     "autoinstall_known_extensions": "false",
@@ -150,6 +151,26 @@ class OpenedSource:
         """Run a statement on a table and return the rows that it gives."""
         return guarded(table.label, lambda: self.connection.execute(sql).fetchall())
 
+    def whole(self, question: str, find: Callable[[], T], merge: Merge | None) -> T:
+        """Return what ``find`` finds in all rows; ``merge`` makes one answer of those of two parts.
+
+        Where this is a part of a source, the answer is that of all parts. Without a ``merge`` the
+        parts can't tell, and the question is refused there.
+        """
+        return find()
+
+    def ask_whole(self, table: SourceTable, sql: str, merge: Merge | None) -> list[tuple[Any, ...]]:
+        """Return the rows that a query gives of a table that is whole."""
+        return self.whole(sql, lambda: self.rows(table, sql), merge)
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Let queries read an Arrow table by a name."""
+        self.connection.register(name, table)
+
+    def numbered(self, table: SourceTable, column: str) -> str:
+        """Return the SQL of a table with the numbers of its rows in a column."""
+        return f"SELECT row_number() OVER () AS {quoted(column)}, * FROM {table.sql}"
+
     def batches(self, table: SourceTable, sql: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a query on a table in batches, in order; the next is on its way."""
         rows = max(1024, min(most, _CELLS // max(1, len(table.columns))))
@@ -182,9 +203,13 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def connect(spill: str, memory: str | None) -> duckdb.DuckDBPyConnection:
+def connect(
+    spill: str, memory: str | None, threads: int | None = None
+) -> duckdb.DuckDBPyConnection:
     """Return a connection that installs nothing and spills to a folder when memory is short."""
     config: dict[str, Any] = {**_CONFIG, "temp_directory": spill}
+    if threads is not None:
+        config["threads"] = threads
     if in_force().expanded:
         config["max_temp_directory_size"] = f"{in_force().expanded}B"
     if memory is not None:

@@ -20,15 +20,13 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
     home, kind = type(frame).__module__.partition(".")[0], type(frame).__name__
     if home == "pyspark":
         raise RecordsError(
-            "Records of Spark aren't pulled into this process: write them with "
-            "frame.write.parquet('folder') and give that folder, or give frame.toPandas() if "
-            "they fit in memory."
+            "Records of Spark aren't pulled into this process: read them with "
+            "comorb.read_spark(frame, 'folder'), or give frame.toPandas() if they fit in memory."
         )
     if home == "dask":
         raise RecordsError(
-            "Records of Dask aren't pulled into this process: write them with "
-            "frame.to_parquet('folder') and give that folder, or give frame.compute() if they "
-            "fit in memory."
+            "Records of Dask aren't pulled into this process: read them with "
+            "comorb.read_dask(frame, 'folder'), or give frame.compute() if they fit in memory."
         )
     if home == "pandas":
         return register_table(source, source.label, _from_pandas(source.label, frame))
@@ -51,6 +49,14 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
     if home == "polars":
         return register_table(source, source.label, guarded(source.label, reader.read_all))
     return copy_reader(source, source.label, reader)
+
+
+def frame_rows(label: str, frame: Any) -> pa.Table:
+    """Return a pandas frame, or an Arrow table, as a table that DuckDB takes over."""
+    table = frame if isinstance(frame, pa.Table) else _from_pandas(label, frame)
+    refuse_twice(label, table.column_names)
+    _refuse_types(label, table.schema)
+    return table
 
 
 def register_table(source: OpenedSource, label: str, table: pa.Table) -> SourceTable:

@@ -34,15 +34,24 @@ Fields = dict[int, Any]
 
 def note_checksums(source: OpenedSource, label: str, files: Sequence[Path]) -> None:
     """Refuse files that aren't as they were written; note those in which that can't be seen."""
+    source.note(bare_note(label, bare_files(source, label, files), len(files)))
+
+
+def bare_files(source: OpenedSource, label: str, files: Sequence[Path]) -> int:
+    """Refuse files that aren't as they were written; return in how many that can't be seen."""
     bare = rows = size = 0
     for file in files:
         walked = guarded(file.name, partial(_walk, source, file))
         bare, rows, size = bare + (not walked.summed), rows + walked.rows, size + walked.size
         check_rows(label, rows)
         check_expanded(label, size)
-    if bare:
-        which = "it has" if len(files) == 1 else f"{bare:,} of its {len(files):,} files have"
-        source.note(f"{label} may be damaged unseen: {which} no checksums")
+    return bare
+
+
+def bare_note(label: str, bare: int, files: int) -> str:
+    """Return what is said of files that have no checksums, nothing if they all have."""
+    which = "it has" if files == 1 else f"{bare:,} of its {files:,} files have"
+    return f"{label} may be damaged unseen: {which} no checksums" if bare else ""
 
 
 @dataclass(frozen=True)

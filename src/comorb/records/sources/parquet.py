@@ -31,11 +31,16 @@ def is_partition(folder: str) -> bool:
 
 
 def open_parquet(
-    source: OpenedSource, label: str, files: Sequence[Path], root: Path | None = None
+    source: OpenedSource,
+    label: str,
+    files: Sequence[Path],
+    root: Path | None = None,
+    span: tuple[int, int] | None = None,
 ) -> SourceTable:
     """Open Parquet files as one table; folders below the root that name a column give it.
 
-    Files that differ are united by the names of their columns, with a note.
+    Files that differ are united by the names of their columns, with a note. ``span`` are the
+    first row, and the one after the last, of a file that isn't opened whole.
     """
     schemas = [schema_of(file) for file in files]
     for file, schema in zip(files, schemas, strict=True):
@@ -47,7 +52,13 @@ def open_parquet(
     if any(schema != schemas[0] for schema in schemas):
         options += ", union_by_name = true"
         source.note(*_differences(label, schemas))
-    return source.view(label, f"SELECT * FROM read_parquet([{names}], {options})")
+    if span is None:
+        return source.view(label, f"SELECT * FROM read_parquet([{names}], {options})")
+    sql = f"FROM read_parquet([{names}], {options}, file_row_number = true) WHERE file_row_number"
+    start, stop = span
+    return source.view(
+        label, f"SELECT * EXCLUDE (file_row_number) {sql} BETWEEN {start} AND {stop - 1}"
+    )
 
 
 def _differences(label: str, schemas: list[pa.Schema]) -> list[str]:

@@ -1,0 +1,26 @@
+"""Places: in which file of a cohort each row group is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from comorb.errors import StorageError
+
+
+def places_of(path: str | Path, header: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return the file and the number there of each row group of a cohort."""
+    path = Path(path).resolve()
+    try:
+        if path.is_dir():
+            sizes = {str(path / part["file"]): part["groups"] for part in header["parts"]}
+        else:
+            file = pq.read_metadata(path)
+            sizes = {str(path): [file.row_group(i).num_rows for i in range(file.num_row_groups)]}
+        if sum(map(sum, sizes.values())) != header["records"]:
+            raise ValueError("it doesn't hold the records it says")
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+    return [(file, number) for file, groups in sizes.items() for number in range(len(groups))]

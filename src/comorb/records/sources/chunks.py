@@ -1,0 +1,267 @@
+"""Chunks: a source that many workers read, each some of its files or parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from comorb import __version__
+from comorb.engines.mapping import each
+from comorb.errors import ComorbError, EngineError, RecordsError
+from comorb.model.blocks import Engine
+from comorb.records.sources.duck import OpenedSource, SourceTable, connect, lock, quoted
+from comorb.records.sources.endings import table_name
+from comorb.records.sources.folders import TableFiles, files_of, tables_in
+from comorb.records.sources.frames import frame_rows
+from comorb.records.sources.pages import bare_files, bare_note
+from comorb.records.sources.parquet import open_parquet, schema_of
+from comorb.records.sources.shuffle import Chunk, Shuffle
+from comorb.records.sources.spill import temporary_folder
+from comorb.records.sources.stamps import stamp_of
+from comorb.records.sources.textfile import open_text
+from comorb.storage import write_text
+
+HEAD = 1000
+_ROWS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Written:
+    """A chunk that was written, what was doubtful about it, and whether it had no checksums."""
+
+    chunk: Chunk
+    notes: tuple[str, ...] = ()
+    bare: int = 0
+
+
+@dataclass(frozen=True)
+class FileChunk:
+    """Some rows of a file, and the columns of all files with their types."""
+
+    file: Path
+    label: str
+    columns: tuple[tuple[str, str], ...]
+    root: Path | None = None
+    span: tuple[int, int] | None = None
+    stamp: tuple[int, int, int] | None = None
+
+    def write(self, shuffle: Shuffle, number: int) -> Written:
+        """Write the rows to where they belong."""
+        if stamp_of(self.file) != self.stamp:
+            raise RecordsError(f"{self.file.name} changed while it was read; read it again.")
+        with _opened(self.label, [self.file]) as source:
+            bare = 0
+            if self.span is None:
+                table = open_text(source, self.file)
+            else:
+                first = self.span[0] == 0
+                bare = bare_files(source, self.label, [self.file]) if first else 0
+                table = open_parquet(source, self.label, [self.file], self.root, self.span)
+            batches = source.batches(table, f"SELECT {self._picks(table)} FROM {table.sql}")
+            return Written(shuffle.write(number, batches), tuple(source.notes), bare)
+
+    def _picks(self, table: SourceTable) -> str:
+        """Return the columns of all files, of their types, null where this file has none."""
+        other = table.columns.keys() - dict(self.columns).keys()
+        if other and self.span is None:
+            raise RecordsError(
+                f"{self.file.name} has the column {min(other)!r}, which the first file hasn't; "
+                "write the same columns to all files."
+            )
+        return ", ".join(
+            f"CAST({quoted(name) if name in table.columns else 'NULL'} AS {kind}) AS {quoted(name)}"
+            for name, kind in self.columns
+        )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A source of many parts: its label, its first rows, and what writes all of them."""
+
+    label: str
+    head: pa.Table
+    notes: tuple[str, ...]
+    write: Callable[[Shuffle, Executor | None], list[Written]]
+    files: int = 0
+
+    def shuffled(
+        self, shuffle: Shuffle, executor: Executor | None
+    ) -> tuple[list[Chunk], tuple[str, ...]]:
+        """Let workers bring the rows together; return their chunks, and what is to be noted."""
+        written = self.write(shuffle, executor)
+        notes = dict.fromkeys((*self.notes, *(note for one in written for note in one.notes)))
+        bare = bare_note(self.label, sum(one.bare for one in written), self.files)
+        return [one.chunk for one in written if one.chunk.rows], (*notes, *([bare] if bare else []))
+
+
+def spread_source(source: Any, table: str | None, executor: Executor | None) -> Spread | None:
+    """Return a source that workers can read in parts, None for one that they can't."""
+    home = type(source).__module__.partition(".")[0]
+    if home in ("pyspark", "dask"):
+        return _spread_frame(source, home, executor)
+    if isinstance(source, str) and source.startswith("table:"):
+        name = source.removeprefix("table:")
+        frame = getattr(executor, "frame", None)
+        if frame is None:
+            raise EngineError(f"{source} is a table of Spark; name the engine, as --engine spark.")
+        return replace(_spread_frame(frame(name), "pyspark", executor), label=name)
+    if isinstance(source, list | tuple):
+        files = [file for one in source for file in files_of(Path(one))]
+        label = f"{Path(source[0]).name} and others" if len(source) > 1 else Path(source[0]).name
+        return _spread_files(label, TableFiles(label, _kind(files), tuple(files)), "")
+    if not isinstance(source, str | Path) or "://" in str(source):
+        return None
+    path = Path(source)
+    files = files_of(path)
+    if len(files) > 1 and any(mark in path.name for mark in "*?[") and _kind(files) == "text":
+        return _spread_files(path.name, TableFiles(path.stem, "text", tuple(files)), "")
+    tables = tables_in(path, files)
+    if table is not None:
+        wanted = (table.lower(), table_name(table).lower())
+        tables = [one for one in tables if one.name.lower() in wanted]
+    elif len(tables) > 1:
+        return None
+    if len(tables) != 1 or tables[0].kind not in ("parquet", "text"):
+        return None
+    return _spread_files(path.name, tables[0], tables[0].files[0].name if len(tables) > 1 else "")
+
+
+def _kind(files: Sequence[Path]) -> str:
+    """Return what all files are, or refuse those that are of several kinds."""
+    from comorb.records.sources.kinds import kind_of
+
+    kinds = sorted({kind_of(file) for file in files})
+    if kinds not in (["parquet"], ["text"]):
+        raise RecordsError(
+            f"Several files are read as one table when all are Parquet or all are text; got "
+            f"{' and '.join(kinds)}."
+        )
+    return kinds[0]
+
+
+def _spread_files(label: str, table: TableFiles, own: str) -> Spread:
+    label = own or label
+    of_text = table.kind == "text"
+    with _opened(label, table.files) as source:
+        if of_text:
+            found = open_text(source, table.files[0])
+            notes: tuple[str, ...] = ()
+        else:
+            found = open_parquet(source, label, table.files, table.root)
+            notes = tuple(source.notes)
+        head = pa.Table.from_batches(
+            list(source.batches(found, f"SELECT * FROM {found.sql} LIMIT {HEAD}", HEAD))
+        )
+    columns = tuple(found.columns.items())
+    chunks = [
+        FileChunk(file, label, columns, table.root, span, stamp_of(file))
+        for file in table.files
+        for span in ([None] if of_text else _spans(file))
+    ]
+
+    def write(shuffle: Shuffle, executor: Executor | None) -> list[Written]:
+        return told(each(partial(_write, shuffle), list(enumerate(chunks)), executor))
+
+    return Spread(label, head, notes, write, 0 if of_text else len(table.files))
+
+
+def _spans(file: Path) -> Iterator[tuple[int, int]]:
+    """Yield the rows of a Parquet file that one task reads: whole row groups."""
+    schema_of(file)
+    metadata = pq.read_metadata(file)
+    start = stop = 0
+    for number in range(metadata.num_row_groups):
+        stop += metadata.row_group(number).num_rows
+        if stop - start >= _ROWS or (number == metadata.num_row_groups - 1 and stop > start):
+            yield start, stop
+            start = stop
+
+
+def _write(shuffle: Shuffle, item: tuple[int, FileChunk]) -> Written | ComorbError:
+    """Write a chunk, or find the one that a task before wrote, which says so in a note."""
+    number, chunk = item
+    key = sha256(repr((__version__, chunk, shuffle)).encode()).hexdigest()
+    note = Path(shuffle.folder, f"{number:06d}-{key[:32]}.json")
+    try:
+        if note.is_file():
+            plain = json.loads(note.read_text(encoding="utf-8"))
+            rows = Chunk(plain["file"], plain["rows"], tuple(map(tuple, plain["batches"])))
+            return Written(rows, tuple(plain["notes"]), plain["bare"])
+        written = chunk.write(shuffle, number)
+        own = asdict(written.chunk) | {"notes": written.notes, "bare": written.bare}
+        write_text(json.dumps(own), note)
+        return written
+    except ComorbError as error:
+        return error
+
+
+def _spread_frame(frame: Any, home: str, executor: Executor | None) -> Spread:
+    label = f"the {type(frame).__name__}"
+    what = "Spark" if home == "pyspark" else "Dask"
+    if not isinstance(executor, Engine) or what.lower() not in type(executor).__module__:
+        raise EngineError(f"Records of {what} are read where they are; name the engine {what}.")
+    head = frame.limit(HEAD).toArrow() if home == "pyspark" else frame.head(HEAD, npartitions=-1)
+    rows = frame_rows(label, head)
+    if not len(rows):
+        raise RecordsError(f"{label} holds no rows; export it again.")
+    kinds = [pa.string() if pa.types.is_null(one.type) else one.type for one in rows.schema]
+    schema = pa.schema(list(zip(rows.column_names, kinds, strict=True)))
+
+    def write(shuffle: Shuffle, executor: Executor | None) -> list[Written]:
+        assert isinstance(executor, Engine)  # noqa: S101 - checked above
+        return told(executor.each_part(partial(_write_part, shuffle, label, schema), frame))
+
+    return Spread(label, rows.cast(schema), (), write)
+
+
+def _write_part(
+    shuffle: Shuffle, label: str, schema: pa.Schema, number: int, rows: Any
+) -> Written | ComorbError:
+    """Write the rows of a part of a frame: batches of Spark, or a pandas frame of Dask."""
+    try:
+        if hasattr(rows, "columns"):
+            batches: Any = frame_rows(label, rows).cast(schema).to_batches()
+        else:
+            batches = (batch for one in rows for batch in _cast(one, schema))
+        return Written(shuffle.write(number, batches))
+    except ComorbError as error:
+        return error
+    except pa.ArrowException as error:
+        return RecordsError(
+            f"{label}: a part has columns of other types than the first ({type(error).__name__}); "
+            "give each column one type."
+        )
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> list[pa.RecordBatch]:
+    if batch.schema == schema:
+        return [batch]
+    return list(pa.Table.from_batches([batch]).cast(schema).to_batches())
+
+
+def told(results: list[Any]) -> list[Any]:
+    """Return what tasks returned, or raise what one of them couldn't do."""
+    for one in results:
+        if isinstance(one, ComorbError):
+            raise one
+    return results
+
+
+@contextmanager
+def _opened(label: str, files: Sequence[Path]) -> Iterator[OpenedSource]:
+    with ExitStack() as stack:
+        spill = stack.enter_context(temporary_folder())
+        connection = stack.enter_context(connect(spill, None, threads=1))
+        folder = Path(spill).resolve() / "copies"
+        lock(connection, list(files), folder)
+        yield OpenedSource(label, connection, folder=folder)

@@ -1,0 +1,165 @@
+"""Shuffle: rows that belong together are brought together, through files that workers write.
+
+The rows of a chunk go to one Arrow file, a batch for each slot, and a slot is a hash of the key.
+A file whose name nobody was told, as its worker was lost, is never read.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from comorb.errors import EngineError, StorageError
+from comorb.model.arrays import Ints
+from comorb.records.sources.duck import quoted
+
+SLOTS = 256
+BUCKET = 1 << 20  # rows that one task reads, at most
+ROW = "comorb.row"
+_AT_ONCE = 1 << 19
+_CELLS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What became of a chunk of a source: its file, and the slot and rows of each batch in it."""
+
+    file: str
+    rows: int
+    batches: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """How the rows of chunks are told apart, and the folder to which they are written.
+
+    ``keys`` are the columns of which the first that isn't null decides; without any, rows stay
+    where they are.
+    """
+
+    folder: str
+    keys: tuple[str, ...]
+    version: str = duckdb.__version__
+
+    def write(self, number: int, batches: Iterable[pa.RecordBatch]) -> Chunk:
+        """Write the rows of a chunk."""
+        if self.version != duckdb.__version__:
+            raise EngineError(
+                f"a worker has DuckDB {duckdb.__version__} and this process {self.version}, which "
+                "number records in other ways; install the same one everywhere."
+            )
+        name, rows, held = f"{number:06d}-{secrets.token_hex(8)}.arrow", 0, []
+        sink: pa.RecordBatchFileWriter | None = None
+        try:
+            for table in _large(batches):
+                slots = self._slots(table)
+                order = np.argsort(slots, kind="stable")
+                places = pa.array(np.arange(rows, rows + len(table))[order])
+                sorted_rows = table.take(pa.array(order)).append_column(ROW, places)
+                if sink is None:
+                    options = pa.ipc.IpcWriteOptions(compression="lz4")
+                    path, schema = Path(self.folder, name), sorted_rows.schema
+                    sink = pa.ipc.new_file(str(path), schema, options=options)
+                ends = np.flatnonzero(np.diff(slots[order], prepend=-1, append=-1))
+                for start, stop in pairwise(ends.tolist()):
+                    part = sorted_rows.slice(start, stop - start).combine_chunks()
+                    sink.write_table(part)
+                    held.append((int(slots[order[start]]), stop - start))
+                rows += len(table)
+            if sink is not None:
+                sink.close()
+        except OSError as error:
+            raise StorageError(
+                f"{self.folder} can't be written: {error.strerror or error}. Make room, or choose "
+                "another place that all workers see."
+            ) from None
+        return Chunk(name, rows, tuple(held))
+
+    def _slots(self, table: pa.Table) -> Ints:
+        """Return the slot of each row; rows without a key are spread."""
+        if not self.keys:
+            return np.zeros(len(table), dtype=np.int64)
+        known = ", ".join(
+            f"CASE WHEN {quoted(name)} IS NOT NULL THEN hash(CAST({quoted(name)} AS VARCHAR)) END"
+            for name in self.keys
+        )
+        with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+            connection.register("rows", table.select(list(self.keys)))
+            sql = f"SELECT coalesce({known}, 0) % {SLOTS} AS slot FROM rows"
+            found = connection.sql(sql).to_arrow_table()["slot"]
+        return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield batches as tables of many rows."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) >= min(_AT_ONCE, _CELLS // max(1, batch.num_columns)):
+            yield pa.Table.from_batches(held)
+            held = []
+    if sum(map(len, held)):
+        yield pa.Table.from_batches(held)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Rows that one task reads: batches of files, and the number of the row before each file."""
+
+    folder: str
+    pieces: tuple[tuple[str, int, tuple[int, ...]], ...]
+    rows: int
+
+    def table(self) -> tuple[pa.Table, pa.Array]:
+        """Return the rows, in the order of the source, and the number of each in it."""
+        tables, numbers = [], []
+        for name, before, places in self.pieces:
+            try:
+                with pa.memory_map(str(Path(self.folder, name))) as file:
+                    reader = pa.ipc.open_file(file)
+                    part = pa.Table.from_batches(map(reader.get_batch, places), reader.schema)
+            except (pa.ArrowException, OSError):
+                raise StorageError(
+                    f"{name}: rows that were brought together are damaged or gone; run again."
+                ) from None
+            numbers.append(part[ROW].to_numpy() + (before + 1))
+            tables.append(part.drop_columns([ROW]))
+        number = np.concatenate(numbers)
+        order = np.argsort(number)
+        return pa.concat_tables(tables).take(pa.array(order)), pa.array(number[order])
+
+
+def buckets_of(shuffle: Shuffle, chunks: Sequence[Chunk], columns: int) -> list[Bucket]:
+    """Return what tasks read: all rows of some slots each, or of some batches without a key."""
+    most = min(BUCKET, _CELLS // max(1, columns))
+    before = np.concatenate([[0], np.cumsum([chunk.rows for chunk in chunks])]).tolist()
+    rows: dict[tuple[int, ...], int] = {}
+    pieces: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    for number, chunk in enumerate(chunks):
+        for place, (slot, count) in enumerate(chunk.batches):
+            key: tuple[int, ...] = (slot,) if shuffle.keys else (number, place)
+            rows[key] = rows.get(key, 0) + count
+            pieces.setdefault(key, []).append((number, place))
+    groups: list[list[tuple[int, ...]]] = []
+    held = most
+    for key in sorted(rows):
+        if held + rows[key] > most:
+            groups.append([])
+            held = 0
+        groups[-1].append(key)
+        held += rows[key]
+    found = []
+    for group in groups:
+        by_chunk: dict[int, list[int]] = {}
+        for number, place in sorted(piece for key in group for piece in pieces[key]):
+            by_chunk.setdefault(number, []).append(place)
+        own = tuple((chunks[n].file, before[n], tuple(p)) for n, p in by_chunk.items())
+        found.append(Bucket(shuffle.folder, own, sum(rows[key] for key in group)))
+    return found

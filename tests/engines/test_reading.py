@@ -1,0 +1,86 @@
+"""Every engine reads records where they are, from files and from frames of its own, alike.
+
+Tasks go by `mapping`, and `places` tells which file holds which row group.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from comorb import read_dask, read_spark
+from comorb.engines import open_blocks
+from comorb.errors import EngineError
+from comorb.model.estimator import BernoulliMixture
+from comorb.records.archive import CohortFile
+from comorb.records.datasets import region
+from comorb.records.preparation import Preparation
+from comorb.records.reading import read_records
+from comorb.records.spreading import spread_cohort
+
+FILES = 5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("region") / "claims"
+    folder.mkdir()
+    table = pa.Table.from_batches(region(2000, "long"))
+    for number in range(FILES):
+        rows = table.take(np.arange(number, len(table), FILES))
+        pq.write_table(rows, folder / f"part-{number}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    return Preparation(having=("585",), drop_rare=5).cohort(folder)
+
+
+@pytest.fixture(scope="module")
+def every(folder):
+    return read_records(folder)
+
+
+def fits_as(whole, path):
+    """Tell whether a fit from a folder of parts has the bits of one in memory."""
+    inside = BernoulliMixture(3).fit(whole.matrix)
+    outside = BernoulliMixture(3).fit_blocks(open_blocks(path))
+    return inside.means_.tobytes() == outside.means_.tobytes()
+
+
+def test_files_are_read_by_the_workers(engine, folder, whole, tmp_path):
+    spread_cohort(folder, tmp_path / "c", Preparation(having=("585",), drop_rare=5), engine)
+    read = CohortFile.open(tmp_path / "c")
+    assert (read.digest(), read.codes) == (whole.digest(), whole.codes)
+    assert read.ledger.notes == whole.ledger.notes
+    assert fits_as(whole, tmp_path / "c")
+
+
+def test_frames_are_read_where_they_are(engine, folder, every, tmp_path):
+    kind = type(engine).__name__
+    if kind == "DaskEngine":
+        import dask.dataframe as dd
+
+        read = read_dask(dd.read_parquet(folder), tmp_path / "c")
+    elif kind == "SparkEngine":
+        frame = engine.session.read.parquet(str(folder))
+        read = read_spark(frame, tmp_path / "c")
+        frame.createOrReplaceTempView("claims")
+        named = read_spark("claims", tmp_path / "named")
+        assert named.digest() == every.digest()
+        with pytest.raises(EngineError, match="Spark has no table 'claim'"):
+            read_spark("claim", tmp_path / "none")
+    else:
+        pytest.skip("this engine has no frames")
+    assert (read.digest(), read.codes) == (every.digest(), every.codes)
+    assert read.ledger.chain("rows") == every.ledger.chain("rows")
+    assert sorted(read.load().ids.to_pylist()) == sorted(every.ids.to_pylist())
+
+
+def test_frames_without_their_engine_are_refused(folder, tmp_path):
+    dd = pytest.importorskip("dask.dataframe")
+    with pytest.raises(EngineError, match="Records of Dask are read where they are; name the eng"):
+        spread_cohort(dd.read_parquet(folder), tmp_path / "c")
+    with pytest.raises(EngineError, match=r"table:claims is a table of Spark; name the engine"):
+        spread_cohort("table:claims", tmp_path / "c")
