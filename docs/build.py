@@ -285,6 +285,7 @@ def main() -> None:
         target = SITE / name
         target.parent.mkdir(exist_ok=True)
         target.write_text(filled(template, parts), encoding="utf-8")
+    shutil.copy(SITE / next(iter(pages)), SITE / "index.html")
     if wrong := check(pages, texts):
         raise SystemExit("\n".join(wrong))
     print(f"{len(pages)} pages in {SITE}")
