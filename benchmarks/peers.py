@@ -27,7 +27,6 @@ CASES = (
     ("1,000 rows, 30 items, 4 classes", lambda seed: paper(1000, d=30, k=4, seed=seed), 2),
     ("1,000 rows, 99 items, 12 classes", lambda seed: paper(1000, d=99, k=12, seed=seed), 1),
     ("3,000 records, 696 codes, 5 groups", lambda seed: record_like(3000, 5, seed=seed), 1),
-    ("23,154 records, 696 codes, 8 groups", lambda seed: record_like(23_154, 8, seed=seed), 1),
 )
 
 
