@@ -19,7 +19,9 @@ FAST := tests/model tests/records tests/insight tests/cli tests/web tests/test_p
 demo: $(READY)
 	$(BIN)/comorb demo
 
+# Bytecode is made first, as the tests start many processes and may not be allowed to keep it.
 test: $(DEV) programs
+	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The contract of the engines, also on Spark with a master and two workers, and on Spark Connect there.

@@ -1,6 +1,7 @@
 """The map of patients and the tree of splits, and what else the hand meets, on three screens."""
 
 import json
+import random
 import re
 
 import pytest
@@ -37,6 +38,10 @@ def test_the_map_and_the_tree_on_every_screen(page, made, picture, width, height
     page.locator("nav a", has_text=re.compile("^Tree$")).click()
     assert page.url.endswith("#tree")
     found = int(re.search(r"\d+", page.locator("#tree output").inner_text())[0])
+    names = page.locator(".card h3 > span:last-child").all_inner_texts()
+    assert page.locator(".groups strong").all_inner_texts() == names
+    scroll, line = (page.locator(one).bounding_box() for one in ("#tree .scroll", ".splits .cut"))
+    assert scroll["x"] < line["x"] < scroll["x"] + scroll["width"]
     cut = page.locator("#cut")
     cut.focus()
     page.keyboard.press("Home")
@@ -45,7 +50,7 @@ def test_the_map_and_the_tree_on_every_screen(page, made, picture, width, height
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".groups li")).to_have_count(3)
-    tree = page.locator(".splits").bounding_box()
+    page.keyboard.press("Home")
     page.locator(".splits").scroll_into_view_if_needed()
     tree = page.locator(".splits").bounding_box()
     page.mouse.move(tree["x"] + 87, tree["y"] + 60)
@@ -107,6 +112,25 @@ def test_a_region_becomes_a_run_and_a_cluster_is_split(page, made, server):
     page.locator("dialog .primary").click()
     expect(page.locator(".card")).to_have_count(4)
     expect(page.locator(".rules")).to_contain_text("cluster 1 split into 2 by hand")
+
+
+def test_where_there_is_one_group_finer_ones_are_shown_anyway(page, server, tmp_path):
+    deal = random.Random(3)
+    codes = [str(number) for number in (*range(410, 418), *range(420, 430))]
+    rows = (";".join(code for code in codes if deal.random() < 0.5) for _ in range(600))
+    file = tmp_path / "one.csv"
+    file.write_text("id,codes\n" + "".join(f"{i},{row}\n" for i, row in enumerate(rows)))
+    page.goto(server.base)
+    page.set_input_files("#file", file)
+    page.wait_for_url("**/data/*")
+    page.get_by_role("button", name="Find the clusters").click()
+    page.wait_for_selector("#tree")
+    expect(page.locator(".findings")).to_have_text("All records are one group.")
+    first = page.url
+    page.get_by_role("button", name="Show finer groups anyway").click()
+    page.wait_for_url(lambda url: "/runs/" in url and url != first)
+    page.wait_for_selector(".board")
+    assert page.locator(".board tbody tr").count() > 1
 
 
 def test_a_run_is_shared_with_a_link_and_deleted_with_a_way_back(page, made, server):

@@ -78,6 +78,27 @@ def test_codes_by_words_patterns_and_lists_are_kept_and_used_again(page, server,
     expect(page.locator("[role=option]").first).to_contain_text("2 entries")
 
 
+def test_words_that_were_typed_and_not_chosen_are_not_passed_over(page, server, records):
+    page.goto(server.base)
+    page.set_input_files("#file", records)
+    page.wait_for_url("**/data/*")
+    page.get_by_label("Choose:").check()
+    box = page.get_by_role("combobox", name="With any of these")
+    box.fill("disease")
+    page.get_by_role("button", name="Find the clusters").click()
+    expect(page.locator(".wrong-line:visible")).to_contain_text("may be several diagnoses")
+    expect(box).to_be_focused()
+    box.fill("heart failure")
+    page.keyboard.press("Tab")
+    expect(page.locator(".code-chip")).to_contain_text("Heart failure")
+    expect(page.locator(".wrong-line:visible")).to_have_count(0)
+    expect(page.locator(".go .size")).to_contain_text("2,539 of 4,000 records")
+    box.fill("diabetes")
+    page.get_by_role("button", name="Find the clusters").click()
+    page.wait_for_url("**/runs/*")
+    expect(page.locator(".tools .rules")).to_contain_text("Diabetes (250)")
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_rules_notes_new_files_and_answers(
     new_page, server, local, run, later, picture, axe, size, tmp_path
@@ -105,7 +126,7 @@ def test_rules_notes_new_files_and_answers(
     page.keyboard.press("n")
     page.set_input_files("#file", later)
     answer = page.locator("#arrive .answer")
-    expect(answer).to_contain_text("records were put into the clusters")
+    expect(answer).to_contain_text("records of later were put into the clusters")
     expect(answer).to_contain_text("describe these records")
     page.locator("#arrive").evaluate("part => part.scrollIntoView()")
     picture(page, f"pathways-arrivals-{size}")

@@ -1,18 +1,21 @@
 """An interrupted fit goes on, and ends with the same bits."""
 
-import os
-from functools import partial
+import json
+import zlib
 
 import numpy as np
 import pytest
 
 from comorb.engines import FileJournal, open_blocks
 from comorb.engines.blockfile import identity
-from comorb.engines.packing import packed, recalled
+from comorb.engines.packing import noted, recalled
 from comorb.errors import StorageError
 from comorb.model import start
-from comorb.model.blocks import map_blocks
+from comorb.model.blocks import Rows
+from comorb.model.em import Expected
 from comorb.model.estimator import BernoulliMixture
+from comorb.model.features import Feature
+from comorb.model.kinds.number import Number
 from tests.engines.conftest import CLUSTERS
 from tests.engines.test_contract import same_bits
 
@@ -73,11 +76,40 @@ def test_a_journal_of_other_records_is_refused(file, tmp_path):
         FileJournal(tmp_path / "journal", identity(file))
 
 
-def test_a_journal_runs_no_code(tmp_path):
-    for harm in (os.system, partial, map_blocks):
-        with pytest.raises(StorageError, match="something else than a result was packed here"):
-            recalled(packed(harm))
-    assert recalled(packed({"a": np.arange(3.0)}))["a"].tolist() == [0, 1, 2]
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"kind": ["os", "system"], "fields": [{"value": "true"}]},
+        {"kind": ["comorb.engines.journal", "FileJournal"], "fields": [{"value": "there"}]},
+        {"kind": ["comorb.model.blocks", "map_blocks"], "fields": []},
+        {"kind": ["comorb.model.nothing", "Expected"], "fields": []},
+        {"kind": ["comorb.model.em", "Expected"], "fields": []},
+        {"array": 0},
+        {"other": 0},
+    ],
+)
+def test_a_journal_runs_no_code(plan):
+    content = zlib.compress(json.dumps({"plan": plan, "arrays": []}).encode() + b"\n")
+    with pytest.raises(StorageError, match="something else than a result was noted here"):
+        recalled(content)
+
+
+def test_what_passes_come_to_is_recalled_as_it_was():
+    values = np.arange(6.0).reshape(2, 3)
+    age = Number(Feature("age", "number"), 1.0, 50.0, 20.0, (1.0, 2.0))
+    kept = [
+        Expected(values, 1.5, float("-inf"), (age,)),
+        Rows(np.arange(3), np.arange(2, dtype=np.int32), np.empty(0), values[:0]),
+        np.array(2.5),
+        (None, True, "text", np.float64(0.1), np.uint64(2**63)),
+    ]
+    again = recalled(noted(kept))
+    assert repr(again) == repr([*kept[:3], (None, True, "text", 0.1, 2**63)])
+    assert again[1].indices.dtype == np.int32
+    assert again[1].values.shape == (0, 3)
+    again[0].sums[0, 0] = 9.0
+    with pytest.raises(TypeError, match="can't be noted: set"):
+        noted([{1}])
 
 
 def test_a_journal_that_can_not_be_written_is_told(file, tmp_path):

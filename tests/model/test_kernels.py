@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,8 @@ from comorb.model import kernels
 
 def exp_of(values):
     out = np.array(values, dtype=float)
-    kernels.exp_all(out, out.view(np.int64), np.empty(len(values), np.int64), len(values))
+    wholes = np.empty(len(values))
+    kernels.exp_all(out, out.view(np.int64), wholes, wholes.view(np.int64), len(values))
     return out
 
 
@@ -47,3 +51,29 @@ def test_pairs_are_counted_on_the_upper_triangle():
     out = np.zeros((3, 3))
     kernels.co_occur(indptr, indices, np.array([2.0, 1.0, 5.0]), out)
     assert out.tolist() == [[2, 0, 2], [0, 1, 0], [0, 0, 2]]
+
+
+def test_loops_are_compiled_where_nothing_can_be_kept(monkeypatch):
+    def without_a_place(cache=False, **given):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**given)
+
+    njit = kernels.numba.njit
+    monkeypatch.setattr(kernels.numba, "njit", without_a_place)
+
+    def twice(number):
+        return 2 * number
+
+    assert kernels.jit(twice)(4) == 8
+
+
+def test_machine_code_counts_when_it_is_newer_than_the_loops(monkeypatch, tmp_path):
+    code = tmp_path / "kernels.expect-1.py311.nbi"
+    loop = SimpleNamespace(stats=SimpleNamespace(cache_path=str(tmp_path)), __name__="expect")
+    monkeypatch.setattr(kernels, "expect", loop)
+    assert not kernels.is_compiled()
+    code.touch()
+    assert kernels.is_compiled()
+    os.utime(code, (0, 0))
+    assert not kernels.is_compiled()

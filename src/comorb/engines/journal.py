@@ -6,7 +6,7 @@ up. To go on is to run the same fit again: what the journal holds is not made ag
 The file is a line of text and then entries, each written and flushed whole::
 
     comorb journal 2 <identity of the data>
-    key (32 bytes)  length (8)  what the pass came to, packed  SHA-256 of all that (32)
+    key (32 bytes)  length (8)  what the pass came to, noted  SHA-256 of all that (32)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from comorb.engines.packing import packed, recalled
+from comorb.engines.packing import noted, recalled
 from comorb.errors import StorageError
 from comorb.remote import Remote, place_of
 
@@ -86,7 +86,7 @@ class FileJournal:
 
     def keep(self, key: bytes, result: Any) -> None:
         """Keep what a pass came to, on the disk too where there is a file."""
-        content = self._known[key] = packed(result)
+        content = self._known[key] = noted(result)
         if self._path is None:
             return
         entry = key + len(content).to_bytes(_LENGTH, "little") + content

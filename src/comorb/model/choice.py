@@ -106,7 +106,8 @@ class Choice(Tabular):
     """The sweep over k, the number it recommends, why, and the tree of merges below it.
 
     ``refits`` holds, for each k, the models of the parts that reliability is measured by;
-    ``classes`` the figures of latent class analysis, where those were asked for.
+    ``classes`` the figures of latent class analysis, where those were asked for. ``merged`` is the
+    tree's own model of the best number, where the final clusters stand in its place in ``models``.
     """
 
     rows: tuple[Row, ...]
@@ -116,6 +117,12 @@ class Choice(Tabular):
     tree: tuple[Merge, ...]
     refits: dict[int, tuple[Mixture, ...]] = field(default_factory=dict)
     classes: tuple[ClassRow, ...] = ()
+    merged: Mixture | None = None
+
+    @property
+    def levels(self) -> dict[int, Mixture]:
+        """The models that the places of the tree are those of."""
+        return self.models if self.merged is None else {**self.models, self.best: self.merged}
 
     @property
     def row(self) -> Row:

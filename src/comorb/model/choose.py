@@ -300,8 +300,9 @@ def final(choice: Choice, model: Mixture, blocks: Blocks, executor: Executor | N
     rows = tuple(
         replace(row, smallest=smallest) if row.k == choice.best else row for row in choice.rows
     )
+    merged = choice.levels[choice.best]
     models_of = {**choice.models, choice.best: model}
-    found = replace(choice, rows=rows, models=models_of)
+    found = replace(choice, rows=rows, models=models_of, merged=merged)
     return found.judged(overlaps.tolist(), model.weights.tolist())
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from comorb.model.arrays import Floats, Ints
-from comorb.model.kernels import jit, log_all
+from comorb.model.kernels import jit, log_all, part_of_loops
 
 
-@jit
-def log_gamma_all(values: Floats, shifts: Floats, exponents: Ints, n: int) -> None:
+@part_of_loops
+def log_gamma_all(values: Floats, shifts: Floats, bits: Ints, exponents: Ints, n: int) -> None:
     """Replace the first n ``values`` (all positive) by log Γ; the others are room for 2n.
+
+    ``bits`` are those of ``shifts``.
 
     Γ(x) = Γ(x + 7) / (x (x + 1) … (x + 6)), and Stirling's series at x + 7, to 1e-12.
     """
@@ -18,7 +20,7 @@ def log_gamma_all(values: Floats, shifts: Floats, exponents: Ints, n: int) -> No
         x = values[t]
         shifts[t] = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0)
         shifts[n + t] = x + 7.0
-    log_all(shifts, shifts.view(np.int64), exponents, 2 * n)
+    log_all(shifts, bits, exponents, 2 * n)
     for t in range(n):
         z = values[t] + 7.0
         r = 1.0 / z
@@ -28,29 +30,41 @@ def log_gamma_all(values: Floats, shifts: Floats, exponents: Ints, n: int) -> No
         values[t] = (z - 0.5) * shifts[n + t] - z + half_log_tau + series * r - shifts[t]
 
 
-@jit
 def log_marginals(carriers: Floats, sizes: Floats, present: Floats, absent: Floats) -> Floats:
     """Return, for each pair of clusters, Σᵢ log B(c + a, n − c + b) of the two united, (K, K).
 
     On the diagonal it is each cluster alone. Upper triangle only. O(K²·d).
     """
-    k = sizes.size
-    out = np.zeros((k, k))
-    for u in range(k):
+    out = np.zeros((sizes.size, sizes.size))
+    for u in range(sizes.size):
         out[u, u:] = log_marginals_with(0, carriers[u:], sizes[u:], present, absent)
     return out
 
 
-@jit
 def log_marginals_with(
     u: int, carriers: Floats, sizes: Floats, present: Floats, absent: Floats
 ) -> Floats:
     """Return row u of ``log_marginals``, whole: cluster u united with each, itself alone. (K,)."""
     k, d = carriers.shape
-    out = np.zeros(k)
-    values = np.empty(3 * d)
-    shifts = np.empty(6 * d)
-    exponents = np.empty(6 * d, np.int64)
+    out, values, shifts = np.empty(k), np.empty(3 * d), np.empty(6 * d)
+    room = values, shifts, shifts.view(np.int64), np.empty(6 * d, np.int64)
+    fill_marginals(u, carriers, sizes, present, absent, out, room)
+    return out
+
+
+@jit
+def fill_marginals(
+    u: int,
+    carriers: Floats,
+    sizes: Floats,
+    present: Floats,
+    absent: Floats,
+    out: Floats,
+    room: tuple[Floats, Floats, Ints, Ints],
+) -> None:
+    """Fill ``out`` (K,) for ``log_marginals_with``."""
+    k, d = carriers.shape
+    values, shifts, bits, exponents = room
     for v in range(k):
         n = sizes[u] if u == v else sizes[u] + sizes[v]
         for i in range(d):
@@ -58,12 +72,11 @@ def log_marginals_with(
             values[i] = c + present[i]
             values[d + i] = (n - c if n > c else 0.0) + absent[i]
             values[2 * d + i] = n + present[i] + absent[i]
-        log_gamma_all(values, shifts, exponents, 3 * d)
+        log_gamma_all(values, shifts, bits, exponents, 3 * d)
         total = 0.0
         for i in range(d):
             total += values[i] + values[d + i] - values[2 * d + i]
         out[v] = total
-    return out
 
 
 @jit
@@ -100,7 +113,7 @@ def rotate_jointly(slices: Floats, sweeps: int, still: float) -> int:
                     slices[p, q, i] = c * s * (z - x) + (c * c - s * s) * y
                     slices[q, p, i] = slices[p, q, i]
                 for r in range(k):
-                    if r in (p, q):
+                    if r == p or r == q:  # noqa: SIM109 - a tuple takes long to compile
                         continue
                     for i in range(d):
                         x, y = slices[p, r, i], slices[q, r, i]

@@ -127,10 +127,10 @@ def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> 
 
 
 def _expect(base: Floats, logits: Floats, snap: float, rows: Rows) -> Expected:
-    sums = np.zeros((logits.shape[0] + 1, base.size))
+    sums, room = np.zeros((logits.shape[0] + 1, base.size)), kernels.make_buffers(base.size)
     return Expected(
         sums,
-        *kernels.expect(rows.indptr, rows.indices, rows.weights, base, logits, snap, sums),
+        *kernels.expect(rows.indptr, rows.indices, rows.weights, base, logits, snap, sums, room),
     )
 
 
@@ -161,7 +161,13 @@ def _expect_rows(
     return Expected(
         sums,
         *feature_kernels.expect_of(
-            (rows.indptr, rows.indices, rows.values), rows.weights, walk, tables, snaps, parts
+            (rows.indptr, rows.indices, rows.values),
+            rows.weights,
+            walk,
+            tables,
+            snaps,
+            parts,
+            feature_kernels.make_room(k, walk),
         ),
     )
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from comorb.model.arrays import Floats, Indices, Ints
-from comorb.model.kernels import BATCH, exp_all, jit, log_all, make_buffers
+from comorb.model.kernels import BATCH, Buffers, exp_all, jit, log_all, make_buffers
 
 Walk = tuple[Ints, Ints, Ints, Ints]
+
+
+def make_room(k: int, walk: Walk) -> tuple[Buffers, Ints]:
+    """Return the working arrays of ``exp_joint_of``: the buffers and the places."""
+    return make_buffers(k), np.empty((walk[1].size, BATCH), np.int64)
 
 
 @jit
@@ -20,7 +25,7 @@ def exp_joint_of(
     walk: Walk,
     tables: tuple[Floats, Floats, Floats, Floats],
     start: int,
-    buffers: tuple[Floats, Floats, Floats, Ints],
+    buffers: Buffers,
     places: Ints,
 ) -> None:
     """Fill the buffers as ``kernels.exp_joint`` does, with the features' part of the density.
@@ -30,9 +35,8 @@ def exp_joint_of(
     indptr, indices, values = rows
     members, ends, starts, dense = walk
     base, logits, cells, numbers = tables
-    joint, totals, density, exponents = buffers
+    table, joint, totals, density, wholes, joint_bits, density_bits, exponents = buffers
     k = base.size
-    table = joint.reshape(BATCH, k)
     m = min(BATCH, indptr.size - 1 - start)
     for g in range(ends.size - 1):
         for b in range(m):
@@ -65,14 +69,14 @@ def exp_joint_of(
         for j in range(k):
             row[j] -= top
         density[BATCH + b] = top
-    exp_all(joint, joint.view(np.int64), exponents, m * k)
+    exp_all(joint, joint_bits, wholes, exponents, m * k)
     for b in range(m):
         total = 0.0
         for j in range(b * k, b * k + k):
             total += joint[j]
         totals[b] = total
         density[b] = total
-    log_all(density, density.view(np.int64), exponents, m)
+    log_all(density, density_bits, exponents, m)
     for b in range(m):
         density[b] += density[BATCH + b]
 
@@ -84,18 +88,18 @@ def posterior_of(
     tables: tuple[Floats, Floats, Floats, Floats],
     out: Floats,
     log_density: Floats,
+    room: tuple[Buffers, Ints],
 ) -> None:
     """Fill ``out`` (n, k) with P(Y = j | x) and ``log_density`` (n,) with log P(x)."""
     n, k = out.shape
-    buffers = make_buffers(k)
-    joint, totals, density, _ = buffers
-    places = np.empty((walk[1].size, BATCH), np.int64)
+    buffers, places = room
+    joint, totals, density = buffers[0], buffers[2], buffers[3]
     for start in range(0, n, BATCH):
         exp_joint_of(rows, walk, tables, start, buffers, places)
         for b in range(min(BATCH, n - start)):
             scale = 1.0 / totals[b]
             for j in range(k):
-                out[start + b, j] = joint[b * k + j] * scale
+                out[start + b, j] = joint[b, j] * scale
             log_density[start + b] = density[b]
 
 
@@ -107,6 +111,7 @@ def expect_of(
     tables: tuple[Floats, Floats, Floats, Floats],
     snaps: tuple[float, float],
     sums: tuple[Floats, Floats, Floats],
+    room: tuple[Buffers, Ints],
 ) -> tuple[float, float]:
     """Add one block's E-step to ``sums`` and return its log-likelihood in two parts.
 
@@ -120,9 +125,8 @@ def expect_of(
     snap, wide = snaps
     k = tables[0].size
     sizes = of_codes[of_codes.shape[0] - 1]
-    buffers = make_buffers(k)
-    joint, totals, density, _ = buffers
-    table, places = joint.reshape(BATCH, k), np.empty((ends.size, BATCH), np.int64)
+    buffers, places = room
+    table, totals, density = buffers[0], buffers[2], buffers[3]
     coarse_snap, fine_snap = snap * 2.0**14, snap * 2.0**-2
     coarse, fine = 0.0, 0.0
     for start in range(0, n, BATCH):

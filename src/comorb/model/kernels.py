@@ -12,6 +12,7 @@ has the same bits in every lane of every batch.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -20,6 +21,7 @@ import numpy as np
 from comorb.model.arrays import Floats, Indices, Ints, Keys
 
 F = TypeVar("F", bound=Callable[..., Any])
+Buffers = tuple[Floats, Floats, Floats, Floats, Floats, Ints, Ints, Ints]
 
 BATCH = 64
 NEVER = -1e30  # stands for log 0: finite, so that no NaN can come of it
@@ -35,18 +37,40 @@ _SQRT2_MANTISSA = 0x0006A09E667F3BCD
 
 
 def jit(function: F) -> F:
-    """Compile without the interpreter lock and keep the machine code on disk."""
-    return cast("F", numba.njit(nogil=True, cache=True)(function))
+    """Compile without the interpreter lock and keep the machine code on disk, if it can be.
+
+    To allocate or view an array takes as long to compile as a loop: that is left to callers.
+    """
+    try:
+        return cast("F", numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # there is no place to write, neither beside the file nor at home
+        return cast("F", numba.njit(nogil=True)(function))
 
 
-@jit
-def exp_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
+def part_of_loops(function: F) -> F:
+    """Compile as a part of each loop that calls it, and never for itself."""
+    return cast("F", numba.njit(nogil=True, inline="always")(function))
+
+
+def make_buffers(k: int) -> Buffers:
+    """Return the working arrays of ``exp_joint``: joint, totals, density, exponents, their bits.
+
+    Last come the bits of joint and of density, and the exponents as numbers.
+    """
+    joint, density, exponents = np.empty((BATCH, k)), np.empty(2 * BATCH), np.empty(BATCH * k)
+    flat = joint.reshape(-1)
+    bits = flat.view(np.int64), density.view(np.int64), exponents.view(np.int64)
+    return joint, flat, np.empty(BATCH), density, exponents, *bits
+
+
+@part_of_loops
+def exp_all(values: Floats, bits: Ints, wholes: Floats, exponents: Ints, n: int) -> None:
     """Replace the first n ``values`` (all ≤ 0) by eᵛ; below −700 they become e⁻⁷⁰⁰.
 
-    eᵛ = 2ʷ·eᶠ with w = round(v / ln 2); ``bits`` are those of ``values``, ``exponents`` is room
-    for w. Two loops, the second one in integers alone, so that both become vector instructions.
+    eᵛ = 2ʷ·eᶠ with w = round(v / ln 2); ``bits`` are those of ``values``, ``exponents`` those of
+    ``wholes``, which is room for w. Two loops, the second one in integers alone, so that both
+    become vector instructions.
     """
-    wholes = exponents.view(np.float64)
     for t in range(n):
         v = values[t] if values[t] > -700.0 else -700.0
         shifted = v * _LOG2_E + _MAGIC
@@ -69,7 +93,7 @@ def exp_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
         bits[t] += exponents[t] << 52
 
 
-@jit
+@part_of_loops
 def log_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
     """Replace the first n ``values`` (all positive) by their natural logarithms.
 
@@ -102,7 +126,7 @@ def exp_joint(
     base: Floats,
     logits: Floats,
     start: int,
-    buffers: tuple[Floats, Floats, Floats, Ints],
+    buffers: Buffers,
 ) -> None:
     """Fill the buffers for rows ``start`` to ``start + BATCH``: what eq. 1 is proportional to.
 
@@ -110,9 +134,8 @@ def exp_joint(
     into ``joint``; its sum over j into ``totals``; the log of that sum, with the maximum added
     again, into ``density``: log P(x).
     """
-    joint, totals, density, exponents = buffers
+    table, joint, totals, density, wholes, joint_bits, density_bits, exponents = buffers
     k = base.size
-    table = joint.reshape(BATCH, k)
     m = min(BATCH, indptr.size - 1 - start)
     for b in range(m):
         row = table[b]
@@ -128,27 +151,27 @@ def exp_joint(
         for j in range(k):
             row[j] -= top
         density[BATCH + b] = top
-    exp_all(joint, joint.view(np.int64), exponents, m * k)
+    exp_all(joint, joint_bits, wholes, exponents, m * k)
     for b in range(m):
         total = 0.0
         for j in range(b * k, b * k + k):
             total += joint[j]
         totals[b] = total
         density[b] = total
-    log_all(density, density.view(np.int64), exponents, m)
+    log_all(density, density_bits, exponents, m)
     for b in range(m):
         density[b] += density[BATCH + b]
 
 
 @jit
-def make_buffers(k: int) -> tuple[Floats, Floats, Floats, Ints]:
-    """Return the working arrays of ``exp_joint``: joint, totals, density and exponents."""
-    return np.empty(BATCH * k), np.empty(BATCH), np.empty(2 * BATCH), np.empty(BATCH * k, np.int64)
-
-
-@jit
 def posterior(
-    indptr: Ints, indices: Indices, base: Floats, logits: Floats, out: Floats, log_density: Floats
+    indptr: Ints,
+    indices: Indices,
+    base: Floats,
+    logits: Floats,
+    out: Floats,
+    log_density: Floats,
+    buffers: Buffers,
 ) -> None:
     """Fill ``out`` (n, k) with P(Y = j | x) and ``log_density`` (n,) with log P(x): paper eq. 1.
 
@@ -156,19 +179,18 @@ def posterior(
     ``Mixture.tables`` gives them. Cost O(nnz·k).
     """
     n, k = out.shape
-    buffers = make_buffers(k)
-    joint, totals, density, _ = buffers
+    joint, totals, density = buffers[0], buffers[2], buffers[3]
     for start in range(0, n, BATCH):
         exp_joint(indptr, indices, base, logits, start, buffers)
         for b in range(min(BATCH, n - start)):
             scale = 1.0 / totals[b]
             for j in range(k):
-                out[start + b, j] = joint[b * k + j] * scale
+                out[start + b, j] = joint[b, j] * scale
             log_density[start + b] = density[b]
 
 
 @jit
-def expect(
+def expect(  # noqa: PLR0913 - compiled code takes arrays, not objects
     indptr: Ints,
     indices: Indices,
     weights: Floats,
@@ -176,6 +198,7 @@ def expect(
     logits: Floats,
     snap: float,
     sums: Floats,
+    buffers: Buffers,
 ) -> tuple[float, float]:
     """Add one block's E-step to ``sums`` (d + 1, k) and return its log-likelihood in two parts.
 
@@ -186,9 +209,7 @@ def expect(
     n = indptr.size - 1
     k = base.size
     sizes = sums[sums.shape[0] - 1]
-    buffers = make_buffers(k)
-    joint, totals, density, _ = buffers
-    table = joint.reshape(BATCH, k)
+    table, totals, density = buffers[0], buffers[2], buffers[3]
     coarse_snap = snap * 2.0**14
     fine_snap = snap * 2.0**-2
     coarse = 0.0
@@ -214,23 +235,40 @@ def expect(
     return coarse, fine
 
 
-@jit
+def is_compiled() -> bool:
+    """Tell whether the loop of EM is on disk as machine code, from this version of it."""
+    stats = getattr(expect, "stats", None)
+    if stats is None or stats.cache_path is None:
+        return stats is None
+    here = Path(__file__)
+    kept = Path(stats.cache_path).glob(f"{here.stem}.{expect.__name__}-*.nbi")
+    return any(one.stat().st_mtime > here.stat().st_mtime for one in kept)
+
+
 def mixed(keys: Keys) -> Keys:
     """Return a hash of each key: the finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
     out = keys + np.uint64(0x9E3779B97F4A7C15)
-    out = (out ^ (out >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    out = (out ^ (out >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return out ^ (out >> np.uint64(31))
+    out ^= out >> np.uint64(30)
+    out *= np.uint64(0xBF58476D1CE4E5B9)
+    out ^= out >> np.uint64(27)
+    out *= np.uint64(0x94D049BB133111EB)
+    out ^= out >> np.uint64(31)
+    return out
 
 
-@jit
 def row_keys(indptr: Ints, indices: Indices, keys: Keys) -> Keys:
     """Return the sum of each row's column keys, modulo 2⁶⁴."""
     sums = np.zeros(indptr.size - 1, np.uint64)
+    add_to_rows(indptr, indices, keys, sums)
+    return sums
+
+
+@jit
+def add_to_rows(indptr: Ints, indices: Indices, terms: Keys, sums: Keys) -> None:
+    """Add the term of each column that a row carries to the sum of the row, modulo 2⁶⁴."""
     for n in range(sums.size):
         for p in range(indptr[n], indptr[n + 1]):
-            sums[n] += keys[np.uint32(indices[p])]
-    return sums
+            sums[n] += terms[np.uint32(indices[p])]
 
 
 @jit

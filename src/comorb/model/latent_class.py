@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from comorb.model.binary import binary_csr, check_places
 from comorb.model.blocks import Blocks, from_csr
 from comorb.model.em import Stop
 from comorb.model.features import Feature, FeatureTable, Kind, Transform
+from comorb.model.fitting import tempered
 from comorb.model.mixture import Mixture
 from comorb.model.mixture_estimator import MixtureEstimator
 from comorb.model.prepared import prepared_for
@@ -231,24 +231,6 @@ class LatentClassModel(MixtureEstimator):
         n = _length(columns)
         values = np.column_stack(parts) if parts else np.empty((n, 0))
         return FeatureTable(tuple(features), values)
-
-
-def tempered(blocks: Blocks, influence: Mapping[str, float]) -> Blocks:
-    """Return blocks whose features, and codes, say more or less about clusters."""
-    names = {variable.feature.name for variable in blocks.variables}
-    for name, value in influence.items():
-        if name not in names:
-            raise InputError(
-                f"expected the influence of a feature, got {name!r}; there are "
-                f"{', '.join(sorted(names))}"
-            )
-        if not (isinstance(value, Real) and 0 < value < np.inf):
-            raise InputError(f"expected the influence of {name!r} to be above 0, got {value!r}")
-    variables = tuple(
-        replace(variable, influence=float(influence.get(variable.feature.name, 1.0)))
-        for variable in blocks.variables
-    )
-    return replace(blocks, variables=variables)
 
 
 def _codes(codes: Any) -> sparse.csr_array:

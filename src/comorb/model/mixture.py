@@ -155,7 +155,8 @@ class Mixture:
         n = rows.indptr.size - 1
         out, log_density = np.empty((n, self.n_components)), np.empty(n)
         if not self.variables:
-            kernels.posterior(rows.indptr, rows.indices, base, logits, out, log_density)
+            room = kernels.make_buffers(self.n_components)
+            kernels.posterior(rows.indptr, rows.indices, base, logits, out, log_density, room)
             return out, log_density
         if rows.values.shape != (n, len(self.variables)):
             raise InputError(
@@ -166,7 +167,12 @@ class Mixture:
         d = self.n_columns
         tables = (base, logits[:d], *plan.tables(logits[d:]))
         feature_kernels.posterior_of(
-            (rows.indptr, rows.indices, rows.values), plan.walk, tables, out, log_density
+            (rows.indptr, rows.indices, rows.values),
+            plan.walk,
+            tables,
+            out,
+            log_density,
+            feature_kernels.make_room(self.n_components, plan.walk),
         )
         return out, log_density
 

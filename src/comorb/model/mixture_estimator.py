@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
-from numbers import Real
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import (
@@ -22,44 +17,31 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from comorb.errors import ComorbWarning, InputError
+from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Blocks, Rows, map_blocks
-from comorb.model.choose import Choice, choose, final
 from comorb.model.columns import known_codes
-from comorb.model.confidence import collapsed
-from comorb.model.descent import FIRST_STRENGTH, settle
-from comorb.model.em import EMResult, Expected, Stop, Stopping, em, fine_tolerance
-from comorb.model.kinds.variable import Variable
+from comorb.model.fitting import MixtureFit
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.prior import Prior, learn_strength
-from comorb.model.start import Candidate, best_start, paper_start
 from comorb.model.threads import workers
-from comorb.model.views import most_clusters
 
 
 class MixtureEstimator(
+    MixtureFit,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     DensityMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """What estimators of a mixture share: the fit to blocks of rows, and all that follows it.
+    """What estimators of a mixture share: scikit-learn's manners over the fit to blocks of rows.
 
     One adds how rows are read (``_blocks_of``) and its own parameters. A cohort is taken wherever
     rows are, with its own weights.
     """
 
-    n_components: int | Literal["auto"]
-    init: Literal["best", "asvtd"] | Mixture
-    tol: float | None
-    stop: Stop
-    max_iter: int
-    smoothing: float | Literal["auto"]
     n_jobs: int
-    verbose: int
-    variables_: tuple[Variable, ...]
+    _unsettled = ConvergenceWarning
     _with_features = True  # whether the features of a cohort are learned from, too
 
     @abstractmethod
@@ -120,87 +102,6 @@ class MixtureEstimator(
             self._label(blocks, executor)
         return self
 
-    def fit_blocks(
-        self,
-        blocks: Blocks,
-        executor: Executor | None = None,
-        watch: Callable[[int, float], None] | None = None,
-    ) -> Self:
-        """Learn the clusters of rows that need not be in memory, nor on this machine.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            The rows, such as those of a cohort file (:func:`comorb.engines.open_blocks`).
-        executor : Executor, optional
-            Who maps the blocks, in place of ``n_jobs``; the answer does not depend on it.
-        watch : callable, optional
-            Hears of every pass of EM: its number and the objective per record.
-
-        Returns
-        -------
-        MixtureEstimator
-            The estimator itself.
-        """
-        self.n_features_in_ = blocks.n_columns + len(blocks.variables)
-        self._check_parameters(blocks)
-        k = self._number(blocks, executor)
-        first = prevalence(blocks, executor)
-        start = self._start(blocks, k, first, executor)
-        self.smoothing_ = start.strength if self.smoothing == "auto" else float(self.smoothing)
-        prior = self._prior(first, blocks.weight, blocks)
-        result = self._em(blocks, start.model, prior, executor, watch)
-        order = result.model.order()
-        model = result.model.at(order)
-        if found := collapsed(model, blocks.weight):
-            warnings.warn(found, ComorbWarning, stacklevel=3)
-        if self.n_components == "auto":
-            self.choice_: Choice = final(self.choice_, model, blocks, executor)
-        self._take(result, order)
-        return self
-
-    def _prior(self, first: Floats, weight: float, blocks: Blocks) -> Prior | None:
-        if self.smoothing_ > 0:
-            return Prior.around(first, self.smoothing_, weight, blocks.variables)
-        return None
-
-    def _em(
-        self,
-        blocks: Blocks,
-        start: Mixture,
-        prior: Prior | None,
-        executor: Executor | None,
-        watch: Callable[[int, float], None] | None = None,
-        earlier: Expected | None = None,
-    ) -> EMResult:
-        tol = self.tol
-        if tol is None and prior is None and self.stop == "likelihood":
-            tol = fine_tolerance(blocks.weight)
-        stopping = Stopping(self.stop, tol, self.max_iter)
-        watch = watch or (_told_step if self.verbose else None)
-        result = em(blocks, start, prior, stopping, executor, watch, earlier)
-        if self.verbose:
-            sys.stderr.write("\n")
-        if not result.converged and self.max_iter > 0:
-            warnings.warn(
-                f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return result
-
-    def _take(self, result: EMResult, order: Sequence[int]) -> None:
-        """Take over where EM arrived, its clusters in an order."""
-        model = result.model.at(order)
-        self._expected = replace(result.expected, sums=result.expected.sums[:, order])
-        self.weights_ = model.weights
-        self.means_ = model.means
-        self.variables_, self.traits_ = model.variables, model.parameters
-        self.n_iter_ = result.n_iter
-        self.converged_ = result.converged
-        self.log_likelihood_ = result.log_likelihood
-        self.history_ = np.array(result.history)
-
     def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> Ints:
         """Learn the clusters and return the one of each row: ``fit(X).labels_``."""
         return self.fit(X, sample_weight=sample_weight).labels_
@@ -256,7 +157,7 @@ class MixtureEstimator(
     def mixture_(self) -> Mixture:
         """The fitted clusters, ω and M, as `profile` and a model file take them."""
         check_is_fitted(self)
-        return Mixture(self.weights_, self.means_, self.variables_, self.traits_)
+        return super().mixture_
 
     @property
     def n_parameters_(self) -> int:
@@ -298,51 +199,6 @@ class MixtureEstimator(
         codes = getattr(self, "feature_names_in_", np.array([]))[: self.means_.shape[1]]
         return known_codes(X, codes.tolist(), self.variables_)
 
-    def _number(self, blocks: Blocks, executor: Executor | None) -> int:
-        if self.n_components != "auto":
-            return self.n_components
-        self.choice_ = choose(blocks, None, executor)
-        self.tree_ = self.choice_.tree
-        return self.choice_.best
-
-    def _start(self, blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Candidate:
-        strength = None if self.smoothing == "auto" else self.smoothing
-        if self.init == "best":
-            return best_start(blocks, k, first, strength, executor)
-        if isinstance(self.init, Mixture):
-            model = self.init
-        else:
-            model = paper_start(blocks, k, first, executor)
-        if strength is None:
-            around = Prior.around(first, FIRST_STRENGTH, blocks.weight, blocks.variables)
-            sums = settle(blocks, model, around, executor).expected.sums
-            strength = learn_strength(sums, first, blocks.weight, blocks.variables)
-        return Candidate(model, strength, np.nan)
-
-    def _check_parameters(self, blocks: Blocks) -> None:
-        n, d, k = blocks.n_rows, blocks.n_columns, self.n_components
-        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-        most = min(n, most_clusters(blocks))
-        if k != "auto" and not (whole and 1 <= k <= most):
-            raise InputError(
-                "expected the number of clusters, n_components, to be 'auto' or a whole number "
-                f"from 1 to {most}, for {n} rows and {d + len(blocks.variables)} columns, got {k!r}"
-            )
-        number = isinstance(self.smoothing, Real)
-        if self.smoothing != "auto" and not (number and self.smoothing >= 0):
-            raise InputError(
-                f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
-            )
-        if isinstance(self.init, Mixture):
-            wrong = self.init.variables != blocks.variables
-            if k == "auto" or self.init.means.shape != (k, d) or wrong:
-                raise InputError(
-                    f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
-                    f"give n_components and a mixture of as many clusters"
-                )
-        elif self.init not in ("best", "asvtd"):
-            raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
-
 
 def _seen(model: Mixture, rows: Rows) -> tuple[Floats, Floats, Floats]:
     posterior, densities = model.posterior(rows)
@@ -351,9 +207,3 @@ def _seen(model: Mixture, rows: Rows) -> tuple[Floats, Floats, Floats]:
 
 def _nearest(model: Mixture, rows: Rows) -> Ints:
     return np.asarray(model.posterior(rows)[0].argmax(axis=1))
-
-
-def _told_step(step: int, objective: float) -> None:
-    """Tell how far EM is, in one line that is written over, in a terminal as in a notebook."""
-    sys.stderr.write(f"\rpass {step}: {objective:.6f} a record")
-    sys.stderr.flush()

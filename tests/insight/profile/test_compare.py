@@ -84,3 +84,26 @@ def test_small_flows_are_protected_and_others_have_the_noise_of_their_records(
     assert found.ari == round(adjusted_rand(labels, moved), 2)
     with pytest.raises(InputError, match="expected the keys of the records of protected runs"):
         compare(full, full.protected(11), (labels, moved))
+
+
+def test_a_comparison_is_a_table_of_matched_clusters(full: Profile, cohort: Cohort) -> None:
+    other = Mixture(MODEL.weights[::-1], MODEL.means[::-1])
+    labels = assign(MODEL, cohort).labels, assign(other, cohort).labels
+    found = compare(full, profile(other, cohort), labels)
+    frame = found.to_pandas()
+    assert frame[["first", "second"]].to_numpy().tolist() == [[1, 2], [2, 1]]
+    assert frame["records"].tolist() == [cluster.size for cluster in full.clusters]
+    assert frame["match"].tolist() == ["very good", "very good"]
+    assert found.to_polars().columns == found.to_arrow().column_names == list(frame)
+    assert "<td>very good</td>" in found._repr_html_()
+
+
+def test_a_comparison_names_the_codes_that_differ_most(full: Profile) -> None:
+    moved = full.prevalence.copy()
+    moved[0, 1] += 0.2
+    moved[0, 0] -= 0.1
+    found = compare(full, replace(full, prevalence=moved)).columns()
+    assert found["more"][0] == full.codes[1]
+    assert found["less"][0] == full.codes[0]
+    assert found["more"][1] == found["less"][1] == ""
+    assert found["records"] == [None] * full.k

@@ -102,6 +102,23 @@ def test_a_hidden_cluster_leaves_nothing_corrected():
     assert huge.outcomes[0].corrected is None
 
 
+def test_a_share_of_few_stays_hidden_and_the_others_are_corrected_without_it():
+    cohort = make_cohort(3000)
+    second = np.flatnonzero(dense(cohort)[1].argmax(axis=1) == 1)
+    first = np.setdiff1d(np.arange(3000), second)
+    told = []
+    for few in (2, 7):
+        died = np.zeros(3000, dtype=bool)
+        died[first[:200]] = died[second[:few]] = True
+        made = profile(MODEL, replace(cohort, covariates=pa.table({"died": died})), secret=SECRET)
+        (now,) = made.protected().outcomes
+        assert np.isnan(now.estimate[0, 1])
+        assert np.isnan(now.corrected.estimate[0, 1])
+        told.append(now.corrected.estimate[0, 0])
+        assert now.estimate[0, 0] < told[-1] < now.estimate[0, 0] + 0.03
+    assert told[0] == pytest.approx(told[1], abs=0.005)
+
+
 @pytest.mark.parametrize("values", [[5.0] * 6, [1.0, None, None, 2.0, None, None]])
 def test_what_can_not_be_corrected_stands_as_it_is(values):
     labels = np.array([0, 0, 0, 1, 1, 1])

@@ -6,9 +6,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from comorb import BernoulliMixture, choose_k, datasets, profile, read_records, stability
+from comorb import (
+    BernoulliMixture,
+    Cohort,
+    Profile,
+    choose_k,
+    datasets,
+    profile,
+    read_records,
+    stability,
+)
 from comorb.errors import InputError
+from comorb.insight.profile.compare import Comparison
+from comorb.insight.runs.stability import Stability
 from comorb.model import frames
+from comorb.model.choice import Choice
+from comorb.model.relating.outcome import OutcomeRelation
+from comorb.model.relating.predictors import PredictorRelation
+from comorb.model.relating.regression import RegressionRelation
+from comorb.model.relating.survival import SurvivalRelation
+from comorb.records.ledger import Ledger
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +86,26 @@ def test_other_results_are_tables_too(cohort):
     assert measured.to_pandas()["stability"].tolist() == list(measured.jaccard)
     ledger = cohort.ledger.to_pandas()
     assert ledger["after"].tolist() == [line.after for line in cohort.ledger.lines]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Choice,
+        Cohort,
+        Comparison,
+        Ledger,
+        OutcomeRelation,
+        PredictorRelation,
+        Profile,
+        RegressionRelation,
+        Stability,
+        SurvivalRelation,
+    ],
+)
+def test_every_result_turns_into_frames_and_shows_itself(kind):
+    for name in ("to_pandas", "to_polars", "to_arrow", "_repr_html_"):
+        assert callable(getattr(kind, name))
 
 
 def test_a_notebook_shows_tables_without_markup_of_the_data(told, cohort):

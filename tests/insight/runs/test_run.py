@@ -1,6 +1,8 @@
 """The one run: from records, wherever they lie, to the same folder."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,17 +97,25 @@ def test_a_run_on_a_file_ends_where_a_run_in_memory_does(visits, inside, tmp_pat
     assert facts["bytes_a_pass"] > 10_000
 
 
-def test_a_run_tells_its_stages(table, tmp_path):
-    told = []
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_tells_its_stages(kept, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("comorb.insight.runs.run.is_compiled", lambda: kept)
+    told, once = [], "" if kept else " (this first time, some seconds to compile)"
     fit_records(table, tmp_path / "run", Request(2, repeats=1), tell=told.append)
     assert [(progress.stage, progress.text) for progress in told] == [
         ("reading", "Reading the records"),
-        ("finding", "Finding the clusters of 1,500 records"),
+        ("finding", f"Finding the clusters of 1,500 records{once}"),
         ("describing", "Assigning the records"),
         ("repeating", "Finding the clusters again, in 2 parts of the records"),
         ("describing", "Describing the clusters"),
         ("writing", "Writing the results"),
     ]
+
+
+def test_a_run_does_without_what_is_slow_to_load():
+    asked = "import sys, comorb.insight.runs.run; print({'sklearn', 'matplotlib'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_an_interrupted_run_goes_on(visits, inside, tmp_path, monkeypatch):

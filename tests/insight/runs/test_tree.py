@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from comorb.insight.runs.tree import splits, tree_document
 from comorb.model.choice import RELIABLE
-from comorb.model.choose import choose
+from comorb.model.choose import choose, final
 from comorb.records.datasets import heart_failure
 
 
@@ -30,6 +32,18 @@ def test_every_split_has_names_a_reliability_and_whether_it_holds() -> None:
         assert level[one["first"]]["name"] == split.name
         assert (finer[one["first"]]["name"], finer[one["second"]]["name"]) == split.into
         assert one["reliably"] == split.reliably
+
+
+def test_the_tree_keeps_its_places_when_the_final_clusters_are_found() -> None:
+    cohort = heart_failure()
+    choice = choose(cohort.blocks(), range(1, 6))
+    before = tree_document(choice, cohort.codes, cohort.names, cohort.system)
+    best = choice.models[choice.best]
+    turned = replace(best, weights=best.weights[::-1], means=best.means[::-1])
+    ended = final(choice, turned, cohort.blocks(), None)
+    after = tree_document(ended, cohort.codes, cohort.names, cohort.system)
+    assert after["levels"] == before["levels"]
+    assert after["splits"] == before["splits"]
 
 
 def test_a_level_that_was_not_looked_at_has_no_split() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from comorb.insight.profile.contents import Caveats, Pair
+import numpy as np
+
+from comorb.insight.profile.contents import Caveats, Outcome, Pair
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views.board import FIGURES, Board
 from comorb.insight.views.words import Words
@@ -33,6 +35,28 @@ def test_starred_outcomes_alone_are_shown(full: Profile) -> None:
     assert {one.outcome.name for one in starred.measures} == {"age"}
     assert starred.measures_of(0)[0][0] == "Age in years (mean)"
     assert len(every.measures_of(0)) <= FIGURES
+
+
+def test_a_figure_stands_once_where_it_says_something_and_no_outcome_is_cut(full: Profile) -> None:
+    k = full.k
+
+    def shares(name: str, *rows: float) -> Outcome:
+        every = np.tile(np.array(rows)[:, None], k + 1)
+        values = tuple(f"v{row}" for row in range(len(rows)))
+        return Outcome(name, "share", values, np.full(k + 1, 90.0), 90 * every, every, every, every)
+
+    died = replace(shares("died", 0.05), values=("yes",))
+    ended = shares("ended", 0.05, 0.6, 0.35)
+    wards = shares("ward", *np.linspace(0.01, 0.19, 10))
+    board = Board(replace(full, outcomes=(ended, shares("newborn", 0.0), wards, died)))
+    assert [name for name, _, _ in board.measures_of(0)] == ["Died", "Ended: v1", "Ended: v2"]
+
+
+def test_the_findings_say_what_is_corrected_and_that_they_are_protected(full: Profile) -> None:
+    plain = tuple(replace(one, corrected=None) for one in full.outcomes)
+    assert "Not corrected: Age in years" in Board(replace(full, outcomes=plain)).care
+    assert "protected" not in Board(full).care
+    assert "protected" in Board(replace(full, min_cell=11)).care
 
 
 def test_what_the_clusters_leave_unexplained_is_told(full: Profile) -> None:

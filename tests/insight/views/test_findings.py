@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from comorb.insight.profile.contents import Outcome
 from comorb.insight.profile.profile import Profile
-from comorb.insight.views.findings import findings
+from comorb.insight.views.board import Board
+from comorb.insight.views.findings import findings, page_json
 from comorb.insight.views.words import ENGLISH, Words
 
 
@@ -38,6 +40,7 @@ def with_use(profile: Profile, means: list[float], width: float) -> Profile:
         share=np.array([0.5, 0.5, 1.0]),
         totals=totals,
         shares=totals / totals[0, 2],
+        rates=(),
     )
     return replace(profile, burden=burden, outcomes=(outcome("los", "number", means, width),))
 
@@ -56,8 +59,11 @@ def test_the_group_that_uses_most_is_named(full: Profile) -> None:
 
 def test_no_group_is_named_where_intervals_meet(full: Profile) -> None:
     (told,) = findings(with_use(full, [5.2, 4.8, 5.0], 0.5), ENGLISH)
-    assert told.text == "No group uses clearly more bed-days than the others."
-    assert told.clusters == ()
+    one, two = (cluster.name for cluster in full.clusters)
+    assert told.text == (
+        f"Too close to say who uses most bed-days: group 1 ({one}): 52%; group 2 ({two}): 48%."
+    )
+    assert told.clusters == full.numbers
 
 
 @pytest.mark.parametrize(
@@ -89,6 +95,48 @@ def test_corrected_figures_are_told(full: Profile) -> None:
     )
     shown = replace(full, burden=None, outcomes=(replace(died, corrected=sure),))
     assert "30.0% (28.0–32.0); over all 20.0%." in findings(shown, ENGLISH)[0].text
+
+
+def test_a_rate_that_the_burden_alone_knows_is_told(full: Profile) -> None:
+    assert full.burden is not None
+    rates = np.array([[0.3, 0.1, 0.2]])
+    burden = replace(
+        full.burden, columns=(), rates=("readmitted",), rate=rates, low=rates - 0.02, high=rates
+    )
+    (told,) = findings(replace(full, burden=burden, outcomes=()), ENGLISH)
+    assert told.text.startswith("Readmissions are most common in group 1 (")
+
+
+def test_each_amount_and_rate_is_told_once_before_any_is_told_twice(full: Profile) -> None:
+    used = with_use(full, [9.0, 4.0, 5.0], 0.5)
+    assert used.burden is not None
+    burden = replace(
+        used.burden,
+        columns=("los", "cost", "visits"),
+        totals=np.repeat(used.burden.totals, 3, 0),
+        share=np.array([0.8, 0.2, 1.0]),
+        shares=np.repeat([[0.6, 0.4, 1.0]], 3, 0),
+    )
+    both = [4.0, 9.0, 5.0]
+    outcomes = [outcome(name, "number", both, 0.1) for name in burden.columns]
+    rates = [outcome(name, "share", [0.2, 0.1, 0.1], 0.01) for name in ("died", "readmitted")]
+    told = findings(replace(full, burden=burden, outcomes=(*outcomes, *rates)), ENGLISH)
+    about = [one.about for one in told]
+    assert about == ["los", "los", "cost", "visits", "died", "readmitted"]
+
+
+def test_one_group_is_not_said_to_have_the_most(full: Profile) -> None:
+    (told,) = findings(replace(full, clusters=full.clusters[:1]), ENGLISH)
+    assert told.text == "All records are one group."
+
+
+@pytest.mark.parametrize("language", ["en", "es", "ca"])
+def test_the_page_says_what_the_board_says(full: Profile, language: str) -> None:
+    told = json.loads(page_json(full, language))["findings"]
+    assert [one["text"] for one in told] == [
+        one.text for one in Board(full, Words(language)).findings
+    ]
+    assert Profile.from_json(page_json(full)).to_json() == full.to_json()
 
 
 def test_starred_outcomes_alone_are_told(full: Profile) -> None:

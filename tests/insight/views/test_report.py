@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from comorb.insight.profile.profile import Profile
+from comorb.insight.views.findings import page_json
 from comorb.insight.views.palette import palette
 from comorb.insight.views.report import asset, report, script
 from comorb.insight.views.texts import page_texts
@@ -35,14 +36,6 @@ def test_the_profile_stands_in_the_page(full: Profile) -> None:
     page = report(full)
     assert Profile.from_json(_embedded(page, "profile")).to_json() == full.to_json()
     assert json.loads(_embedded(page, "palette")) == palette()
-
-
-def test_a_profile_that_was_written_already_is_not_written_again(full: Profile) -> None:
-    text = full.to_json()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Profile, "to_json", lambda _: pytest.fail("written twice"))
-        page = report(full, text)
-    assert page == report(full)
 
 
 def test_nothing_points_outside(full: Profile) -> None:
@@ -161,7 +154,7 @@ def address(tmp_path: Path, full: Profile) -> Iterator[str]:
     data = {
         "texts": json.dumps({"en": page_texts("en")}),
         "palette": asset("palette.json"),
-        "profile": full.to_json(),
+        "profile": page_json(full),
     }
     blocks = "".join(
         f'<script type="application/json" id="{name}">{text}</script>'

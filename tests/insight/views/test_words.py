@@ -13,6 +13,9 @@ ES, CA = Words("es"), Words("ca")
     ("value", "english", "other"),
     [
         (1234.5, "1,234.5", "1.234,5"),
+        (22.25, "22.3", "22,3"),
+        (-0.04, "0.0", "0,0"),
+        (float("inf"),) + ("–",) * 2,
         (12.0, "12.0", "12,0"),
         (None, "–", "–"),
         (float("nan"),) + ("–",) * 2,
@@ -30,6 +33,11 @@ def test_shares_and_counts() -> None:
     assert ENGLISH.percent(0.0001) == "<0.1%"
     assert ES.count(1234567) == "1.234.567"
     assert ENGLISH.count(None) == ENGLISH.percent(None) == "–"
+
+
+def test_names_are_listed_as_in_a_sentence() -> None:
+    assert ENGLISH.listed(["age"]) == "age"
+    assert CA.listed(["edat", "sexe", "lloc"]) == "edat, sexe i lloc"
 
 
 def test_days() -> None:

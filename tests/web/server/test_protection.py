@@ -336,7 +336,7 @@ def test_a_run_from_an_earlier_version_is_never_shown_in_full_instead(people, ru
     copy = eva.post(f"/api/v1/runs/{runs[0]}/duplicate").json()["id"]
     folder = guarded.state.store.folder("runs", copy)
     (folder / "keys.json").unlink()
-    for view in folder.glob("view-*.json"):
+    for view in folder.glob("page-*.json"):
         view.unlink()
     eva.patch(f"/api/v1/runs/{copy}", json={"shared": True})
     assert eva.get(f"/api/v1/runs/{copy}/profile").json()["min_cell"] == 0

@@ -75,6 +75,17 @@ def test_a_slow_file_of_one_keeps_no_other_waiting(readers):
         assert not thread.is_alive()
 
 
+def test_a_user_comes_back_to_the_reader_that_holds_their_data(readers):
+    ana, eva = Errand("ana"), Errand("eva")
+    for _ in range(3):
+        with readers.reader(ana) as first, readers.reader(eva) as second:
+            held = first, second
+        with readers.reader(eva) as again:
+            assert again is held[1]
+        with readers.reader(ana) as again:
+            assert again is held[0]
+
+
 def test_too_much_at_once_of_one_is_refused_and_not_that_of_others(readers):
     slow = Errand("ana")
     threads = begin(readers, slow, 60, times=8)

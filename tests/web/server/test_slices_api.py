@@ -38,6 +38,9 @@ def test_one_slice_is_a_profile_in_the_clusters_of_the_run(client, split):
     assert part["source"]["lines"][-1]["rule"] == "sex: female"
     assert eva.get(path, params=asked).json() == part
     assert client("vera").get(path, params=asked).json()["min_cell"] == 11
+    spanish = eva.get(path, params=asked, headers={"accept-language": "es"}).json()
+    assert (spanish["labels"] != part["labels"], spanish["counts"]) == (True, part["counts"])
+    assert spanish["findings"][0]["text"] != part["findings"][0]["text"]
     eva.put(f"/api/v1/runs/{split['id']}/names", json={"1": "Mine"})
     assert eva.get(path, params=asked).json()["clusters"][0]["name"] == "Mine"
 

@@ -42,8 +42,11 @@ FIGURES = ("estimate", "low", "high")
 WHOLE = ("counts", "totals", "known")
 
 
-def encode(profile: Profile) -> str:
-    """Return a profile as JSON, without its keys; a number that isn't told is null."""
+def encode(profile: Profile, also: dict[str, Any] | None = None) -> str:
+    """Return a profile as JSON, without its keys; a number that isn't told is null.
+
+    What is asked for ``also`` is for those who show it, and passed over when it is read.
+    """
     plain = {
         "format": FORMAT,
         "version": VERSION,
@@ -60,6 +63,7 @@ def encode(profile: Profile) -> str:
         "ranks": profile.ranks,
         **feature_codec.encode(profile.features, _outcome),
         **plain_parts(profile),
+        **(also or {}),
     }
     text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False)[:-1]
     return f'{text}{_SEAL}{hashlib.sha256(text.encode()).hexdigest()}"}}'

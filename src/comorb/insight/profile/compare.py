@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -13,13 +14,15 @@ from comorb.insight.profile.noise import protected_counts
 from comorb.insight.profile.profile import Profile
 from comorb.model.agreement import adjusted_rand
 from comorb.model.arrays import Floats, Ints, Keys
+from comorb.model.frames import Tabular
 
 Matches = tuple[tuple[int, int], ...]
+MOST = 3  # codes that are named of a pair, that are more or less common
 WORDS = ((0.85, "very good"), (0.7, "good"), (0.55, "fair"), (0.0, "poor"))  # from which likeness
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tabular):
     """Two runs side by side; flows and ARI are None unless they are on the same records."""
 
     pairs: Matches  # places of matched clusters in either run; some may have no match
@@ -28,6 +31,25 @@ class Comparison:
     flows: Floats | None = None  # (k_a, k_b): records of each cluster in each of the second; or NaN
     ari: float | None = None  # adjusted Rand index: 1 for the same clusters, 0 for chance
     likeness: tuple[float, ...] = ()  # of each pair: how much of their codes is the same, 0 to 1
+    numbers: tuple[tuple[int, ...], ...] = ()  # of the clusters, by place, in either run
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the matched clusters, by columns: how alike, and the codes that differ most."""
+        shared = [np.nan if self.flows is None else self.flows[pair] for pair in self.pairs]
+        return {
+            "first": [self.numbers[0][a] for a, _ in self.pairs],
+            "second": [self.numbers[1][b] for _, b in self.pairs],
+            "likeness": list(self.likeness),
+            "match": [how_good(alike) for alike in self.likeness],
+            "records": [None if n != n else int(n) for n in shared],
+            "more": [self._codes(-row) for row in self.differences],
+            "less": [self._codes(row) for row in self.differences],
+        }
+
+    def _codes(self, losses: Floats) -> str:
+        """Return the codes that lose most in a row of losses, the first first."""
+        order = [i for i in np.argsort(losses, kind="stable")[:MOST] if losses[i] < 0]
+        return ", ".join(self.codes[i] for i in order)
 
 
 def compare(
@@ -63,7 +85,8 @@ def compare(
     differences = [two.prevalence[b][right] - one.prevalence[a][left] for a, b in pairs]
     ours, theirs = _prevalences(one)[:, left], _prevalences(two)[:, right]
     alike = tuple(likeness(ours[a], theirs[b]) for a, b in pairs)
-    return Comparison(pairs, codes, np.array(differences), flows, ari, alike)
+    numbers = (tuple(one.numbers), tuple(two.numbers))
+    return Comparison(pairs, codes, np.array(differences), flows, ari, alike, numbers)
 
 
 def likeness(one: Floats, two: Floats) -> float:

@@ -40,22 +40,27 @@ def protect_outcome(
     )
 
 
-def protect_corrected(full: Outcome, made: Outcome, shares: Floats, taken: Floats) -> Outcome:
+def protect_corrected(
+    full: Outcome, made: Outcome, shares: Floats, taken: Floats, least: int
+) -> Outcome:
     """Return a protected outcome with corrected figures, made of what is told of it and no more.
 
     ``shares`` is that of each cluster for one of its records, as told; ``taken`` how often records
-    are taken for another cluster's. Where a cluster's figure isn't told, none is corrected.
+    are taken for another cluster's. A share that isn't told, as its count is below ``least``, stays
+    so; the others are corrected as if it were half of the most that it can be. Where it isn't told
+    how many records of a cluster are known, none is corrected.
     """
     k = len(made.known) - 1
-    naive, rows = made.estimate[:, :k], slice(None) if made.kind == "share" else slice(0, 1)
-    hidden = np.isnan(naive[rows]) | np.isnan(made.known[:k])
-    if full.corrected is None or taken.shape != (k, k) or hidden.any():
+    known, rows = made.known[:k], slice(None) if made.kind == "share" else slice(0, 1)
+    if full.corrected is None or taken.shape != (k, k) or not (known > 0).all():
         return replace(made, corrected=None)
-    if np.linalg.cond(taken) > SINGULAR or not (made.known[:k] > 0).all():
+    naive, half = made.estimate[rows, :k], np.nan_to_num(made.high - made.low)[rows, :k] / 2
+    hidden, middle = np.isnan(naive), np.minimum(least / known, 1) / 2
+    missing = hidden.any() if made.kind == "number" else hidden.all()
+    if missing or np.linalg.cond(taken) > SINGULAR:
         return replace(made, corrected=None)
-    half = np.nan_to_num(made.high - made.low)[rows, :k] / 2
-    known = made.known[:k]
-    means, wide = corrected_again(naive[rows], half, known, shares * known, taken)
+    naive, half = np.where(hidden, middle, naive), np.where(hidden, middle, half)
+    means, wide = corrected_again(naive, half, known, shares * known, taken)
     figures = [made.estimate.copy(), made.low.copy(), made.high.copy()]
     for place, own in enumerate((means, means - wide, means + wide)):
         if made.kind == "share":
@@ -63,7 +68,7 @@ def protect_corrected(full: Outcome, made: Outcome, shares: Floats, taken: Float
         else:
             step = _steps(wide, means)
             own = np.round(np.round(own / step) * step, 6)
-        figures[place][rows, :k] = own
+        figures[place][rows, :k] = np.where(hidden, np.nan, own)
     return replace(made, corrected=Corrected(*figures))
 
 

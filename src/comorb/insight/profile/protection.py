@@ -125,7 +125,7 @@ def _corrected(outcome: Outcome, sizes: Floats, told: Floats, least: int, full: 
     shares = _weights(full, changed(told, sizes)[:-1])
     taken = np.array(_classification(full, told[:-1]))
     each = shares / np.where(told[:-1] > 0, told[:-1], np.nan)
-    return protect_corrected(outcome, made, each, taken)
+    return protect_corrected(outcome, made, each, taken, least)
 
 
 def _classification(full: Profile, told: Floats) -> tuple[tuple[float, ...], ...]:

@@ -26,7 +26,7 @@ from comorb.insight.runs.folder import RunFolder, load_profile
 from comorb.insight.runs.lineage import kept_names, kept_notes
 from comorb.insight.runs.scoring import assignment_rows, temperature_of
 from comorb.model.arrays import Floats
-from comorb.model.estimator import BernoulliMixture
+from comorb.model.fitting import MixtureFit
 from comorb.model.mixture import Mixture
 from comorb.model.traits import by_parameters
 from comorb.records.cohort import Cohort
@@ -102,7 +102,7 @@ class Revision:
         inside = self.cohort.among(ids, f"inside cluster {number}")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = BernoulliMixture(k).fit_blocks(inside.blocks(model.mixture.variables)).mixture_
+            found = MixtureFit(k).fit_blocks(inside.blocks(model.mixture.variables)).mixture_
         if any(issubclass(one.category, ComorbWarning) for one in caught):
             raise InputError(
                 f"cluster {number} doesn't hold {k} groups that differ; ask for fewer, or split "

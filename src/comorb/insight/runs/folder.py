@@ -60,14 +60,13 @@ class RunFolder:
 
     def save_profile(self, profile: Profile, protected: int = 0) -> None:
         """Write a full profile and its report, protected below a count where one is given."""
-        text = profile.to_json()
-        storage.write_text(text, self.profile)
+        storage.write_text(profile.to_json(), self.profile)
         if (keys := cells.encode(profile)) is not None:
             storage.write_text(keys, self.keys)
         if profile.outcomes:
             export([outcome_batch(profile)], self.outcomes, force=True)
-        page = report(profile.protected(protected)) if protected else report(profile, text)
-        storage.write_text(page, self.report)
+        shown = profile.protected(protected) if protected else profile
+        storage.write_text(report(shown), self.report)
 
     def load_assignments(self) -> pa.Table:
         """Read the number of the cluster of each record, and its confidence."""

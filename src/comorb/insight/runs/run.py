@@ -35,7 +35,8 @@ from comorb.insight.runs.stability import Stability, stability
 from comorb.insight.runs.tree import tree_document
 from comorb.model.choose import Choice, choose
 from comorb.model.em import Stopping
-from comorb.model.estimator import BernoulliMixture
+from comorb.model.fitting import MixtureFit
+from comorb.model.kernels import is_compiled
 from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
@@ -170,7 +171,8 @@ def find(
     tell: Tell = silent,
 ) -> Clusters:
     """Find the clusters of a cohort; what the fit warns of becomes a note."""
-    tell(Progress("finding", f"Finding the clusters of {len(cohort):,} records"))
+    once = "" if is_compiled() else " (this first time, some seconds to compile)"
+    tell(Progress("finding", f"Finding the clusters of {len(cohort):,} records{once}"))
     pace = Pace(Stopping().limit, tell)
     blocks, passes = cohort.blocks(), None
     if isinstance(cohort, CohortFile):
@@ -178,7 +180,7 @@ def find(
         blocks = replace(blocks, journal=passes)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = BernoulliMixture(request.k).fit_blocks(blocks, executor, pace.gained)
+        fitted = MixtureFit(request.k).fit_blocks(blocks, executor, pace.gained)
     reason = fitted.choice_.reason if request.k == "auto" else f"{request.k}, as asked"
     facts: dict[str, Any] = {
         "reason": reason,

@@ -17,8 +17,8 @@ from comorb.model.binary import binary_csr, check_places
 from comorb.model.blocks import Blocks, from_csr
 from comorb.model.choose import hard_labels
 from comorb.model.features import FeatureTable
+from comorb.model.fitting import MixtureFit, tempered
 from comorb.model.frames import Tabular
-from comorb.model.latent_class import LatentClassModel
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prepared import Prepared, prepared_for
@@ -144,7 +144,6 @@ def _found_in(records: _Records, part: Mask, model: Mixture) -> Ints:
     influence = {one.feature.name: one.influence for one in model.variables}
     with warnings.catch_warnings(), workers(-1) as executor:
         warnings.simplefilter("ignore", ComorbWarning)
-        blocks = own.blocks(own.features)
-        fitted = LatentClassModel(model.n_components, influence=influence)
-        found = fitted.fit_blocks(blocks, executor).mixture_
+        blocks = tempered(own.blocks(own.features), influence)
+        found = MixtureFit(model.n_components).fit_blocks(blocks, executor).mixture_
         return hard_labels(found, records.seen_by(found), executor)

@@ -34,7 +34,7 @@ def splits(choice: Choice, codes: Sequence[str], names: Sequence[str], system: s
     Groups are named by their most relevant codes, no two of a number alike.
     """
     labels = [label(code, name, system) for code, name in zip(codes, names, strict=True)]
-    named = {k: _names(model, codes, labels, system) for k, model in choice.models.items()}
+    named = {k: _names(model, codes, labels, system) for k, model in choice.levels.items()}
     return [
         Split(
             merge.left,
@@ -57,9 +57,9 @@ def tree_document(
     """
     labels = [label(code, name, system) for code, name in zip(codes, names, strict=True)]
     last = 1
-    while last + 1 in choice.models:
+    while last + 1 in choice.levels:
         last += 1
-    models = {k: choice.models[k] for k in range(1, last + 1) if k in choice.models}
+    models = {k: choice.levels[k] for k in range(1, last + 1) if k in choice.levels}
     named = {k: _names(model, codes, labels, system) for k, model in models.items()}
     return {
         "best": choice.best,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isnan
 
+import numpy as np
+
 from comorb.insight.profile.contents import Cluster, Outcome
 from comorb.insight.profile.profile import Profile
 from comorb.insight.views.diagnoses import translated
@@ -81,6 +83,23 @@ class Board:
         """What stands out."""
         return findings(self.profile, self.words, self.starred)
 
+    @property
+    def care(self) -> str:
+        """How far the findings go: by intervals, corrected or not, and protected."""
+        words, told = self.words, [self.words("board.care")]
+        about = {finding.about for finding in self.findings}
+        if self.profile.burden is not None:
+            about -= set(self.profile.burden.columns)  # totals, which are of the records as put
+        named = [one for one in self.profile.outcomes if one.name in about]
+        for key, better in (("board.corrected", True), ("board.uncorrected", False)):
+            names = [
+                column_name(one.name, words)
+                for one in named
+                if (one.corrected is not None) == better
+            ]
+            told += [words(key, names=", ".join(names))] if names else []
+        return " ".join([*told, words("board.noise")] if self.profile.min_cell else told)
+
     @cached_property
     def measures(self) -> list[Measure]:
         """The figures of starred outcomes, or of all of them when none is starred."""
@@ -114,22 +133,32 @@ class Board:
     def _texts(self, outcome: Outcome, v: int) -> tuple[str, ...]:
         shown = outcome.shown
         every = zip(shown.estimate[v], shown.low[v], shown.high[v], strict=True)
-        return tuple(interval(self.words, outcome, *figures) for figures in every)
+        return tuple(interval(self.words, outcome.kind, *figures) for figures in every)
 
     def measures_of(self, place: int) -> list[tuple[str, str, str]]:
         """Return what becomes of a cluster: name, its own figure, and that of all records."""
         mine = [one for one in self.measures if self.starred or one.outcome.name not in _WHO]
-        means = [one for one in mine if one.outcome.kind == "share" or one.value == 0]
-        shown = mine if len(mine) <= FIGURES else means
+        once = list({one.texts: one for one in mine[::-1] if self._says(one)}.values())
+        told = [one for one in mine if one in once]
+        means = [one for one in told if one.outcome.kind == "share" or one.value == 0]
+        shown = told if len(told) <= FIGURES else means
+        names = dict.fromkeys(one.outcome.name for one in shown)
+        kept: list[Measure] = []
+        for of_one in ([one for one in shown if one.outcome.name == name] for name in names):
+            if len(kept) + len(of_one) <= FIGURES:  # no outcome is cut in the middle
+                kept += of_one
         return [
             (one.name, one.texts[place], self._plain(one, self.profile.k))
-            for one in shown[:FIGURES]
+            for one in kept or shown[:FIGURES]
         ]
 
+    def _says(self, measure: Measure) -> bool:
+        """Tell whether a figure is told and not 0 in some cluster."""
+        return bool(np.nan_to_num(measure.outcome.shown.estimate[measure.value, :-1]).any())
+
     def _plain(self, measure: Measure, place: int) -> str:
-        return written(
-            self.words, measure.outcome, measure.outcome.shown.estimate[measure.value, place]
-        )
+        outcome = measure.outcome
+        return written(self.words, outcome.kind, outcome.shown.estimate[measure.value, place])
 
     def who(self, place: int) -> list[str]:
         """Return how many a cluster has, and their ages and sexes."""

@@ -11,6 +11,7 @@ from comorb.insight.views import charts
 from comorb.insight.views.board import Board, Measure
 from comorb.insight.views.charts import relevance
 from comorb.insight.views.drawing import named
+from comorb.insight.views.findings import column_name
 from comorb.insight.views.palette import colours, palette
 from comorb.insight.views.pdf_usage import rule_pages, slice_pages
 
@@ -89,7 +90,7 @@ def _first(board: Board) -> Iterator[Figure]:
             _text(figure, _LEFT + 0.02, height, line, 11.5)
             height -= 0.031
         height -= 0.012
-    for line in wrap(words("board.care"), 160):
+    for line in wrap(board.care, 160):
         _text(figure, _LEFT + 0.02, height, line, 8, palette()["muted"])
         height -= 0.022
     used = board.profile.burden is not None and bool(board.profile.burden.columns)
@@ -215,6 +216,12 @@ def _beside(board: Board, measures: Sequence[Measure], title: str) -> Iterator[F
         notes = [words("board.intervals")]
         if any(one.outcome.corrected for one in measures):
             notes.append(words("outcomes.corrected"))
+            plain = dict.fromkeys(
+                column_name(one.outcome.name, words)
+                for one in measures
+                if one.outcome.corrected is None
+            )
+            notes += [words("board.uncorrected", names=", ".join(plain))] if plain else []
         left = len(board.measures) - _BESIDE
         if left > 0 and measures and measures[0] in board.measures:
             notes.append(words("board.more", n=words.count(left)))

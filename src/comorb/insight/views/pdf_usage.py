@@ -66,7 +66,7 @@ def _slices(profile: Profile, slices: Slices, page: Page, words: Words) -> Figur
     for place, left in zip(shown, columns, strict=True):
         figure.text(left, height, _chance(slices, place, words), fontsize=8, ha="right")
     mix = [slice_name(one, words).lower() for one in slices.mix]
-    lines = [words("slices.standardised", mix=", ".join(mix))] if mix else []
+    lines = [words("slices.standardised", mix=words.listed(mix))] if mix else []
     lines += map(words.said, slices.notes)
     lines += [" ".join(named(cluster, 100, 1)) for cluster in profile.clusters[:_MOST]]
     for text in lines:
@@ -77,8 +77,8 @@ def _slices(profile: Profile, slices: Slices, page: Page, words: Words) -> Figur
 
 def _cell(slices: Slices, s: int, place: int, words: Words) -> str:
     share, even = slices.share[s, place], slices.standardised[s, place]
-    told = words("print.few") if isnan(share) else words.percent(share)
-    return told if not slices.mix or isnan(even) else f"{told} ({words.percent(even)})"
+    told = words("print.few") if isnan(share) else words.number(100 * share, 0)
+    return told if not slices.mix or isnan(even) else f"{told} ({words.number(100 * even, 0)})"
 
 
 def _chance(slices: Slices, place: int, words: Words) -> str:

@@ -10,22 +10,20 @@ from functools import lru_cache
 from importlib import resources
 
 from comorb.insight.profile.profile import Profile
-from comorb.insight.views.diagnoses import translated
+from comorb.insight.views.findings import page_json
 from comorb.insight.views.texts import check_language, page_texts
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=function |const )", re.MULTILINE)
 
 
-def report(profile: Profile, profile_json: str | None = None, language: str = "en") -> str:
+def report(profile: Profile, language: str = "en") -> str:
     """Return a profile as one self-contained HTML file.
 
     Parameters
     ----------
     profile : Profile
         The clusters; a protected profile where counts of few must not be seen.
-    profile_json : str, optional
-        What ``profile.to_json()`` returns, where it was made already.
     language : str, default="en"
         The language of texts, numbers and common diagnoses: en, es or ca.
 
@@ -36,8 +34,6 @@ def report(profile: Profile, profile_json: str | None = None, language: str = "e
     """
     check_language(language)
     texts = page_texts(language)
-    if language != "en":
-        profile, profile_json = translated(profile, language), None
     parts = {
         "language": language,
         "title": html.escape(profile.source.title),
@@ -45,7 +41,7 @@ def report(profile: Profile, profile_json: str | None = None, language: str = "e
         "style": asset("style.css"),
         "texts": _embedded(json.dumps({"en": _said(), language: texts}, ensure_ascii=False)),
         "palette": _embedded(asset("palette.json")),
-        "profile": _embedded(profile_json or profile.to_json()),
+        "profile": _embedded(page_json(profile, language)),
         "script": script(),
     }
     return re.sub(r"\[\[(\w+)\]\]", lambda mark: parts[mark[1]], asset("template.html"))

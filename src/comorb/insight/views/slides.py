@@ -191,7 +191,7 @@ def _first(pen: _Pen) -> None:
     pen.text((_EDGE, 1.6, 6.1, 0.4), [words("board.findings")], 18, bold=True)
     size = 15 if sum(map(len, told)) < 700 else 12.5
     pen.text((_EDGE, 2.05, 6.1, 4.3), told, size)
-    pen.text((_EDGE, 6.3, 6.1, 0.6), [words("board.care")], 9.5, palette()["muted"])
+    pen.text((_EDGE, 6.3, 6.1, 0.6), [board.care], 9.5, palette()["muted"])
     profile, burden = board.profile, board.profile.burden
     shown = () if burden is None else (burden.main or burden.columns[:3])
     shares = [cluster.share or 0.0 for cluster in profile.clusters]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import lru_cache
-from math import isnan
+from math import isfinite
 
 from comorb.insight.views.texts import every_text
 
@@ -63,22 +65,28 @@ class Words:
 
     def count(self, value: float | None) -> str:
         """Return a whole number, or a dash for one that isn't told."""
-        return self("hidden") if value is None or isnan(value) else self._written(f"{value:,.0f}")
+        return self.number(value, 0)
 
     def number(self, value: float | None, digits: int = 1) -> str:
         """Return a number with so many decimals."""
-        if value is None or isnan(value):
+        if value is None or not isfinite(value):
             return self("hidden")
-        return self._written(f"{value:,.{digits}f}")
+        return self._written(_rounded(Decimal(repr(float(value))), digits))
+
+    def listed(self, names: Sequence[str]) -> str:
+        """Return some names as a sentence lists them."""
+        *most, last = names
+        return self("format.and", a=", ".join(most), b=last) if most else last
 
     def percent(self, share: float | None, digits: int = 0) -> str:
         """Return a share in percent; a small one has a decimal."""
-        if share is None or isnan(share):
+        if share is None or not isfinite(share):
             return self("hidden")
         if 0 < share < 0.0005:
             return f"<{self.percent(0.001)}"
         fine = 1 if 0 < share < 0.0095 else digits
-        return self("format.percent", x=self._written(f"{100 * share:.{fine}f}"))
+        hundredths = Decimal(repr(float(share))).scaleb(2)
+        return self("format.percent", x=self._written(_rounded(hundredths, fine)))
 
     def date(self, day: str) -> str:
         """Return a day that is given as 2026-01-31 in words."""
@@ -94,6 +102,12 @@ class Words:
 
 
 ENGLISH = Words()
+
+
+def _rounded(value: Decimal, digits: int) -> str:
+    """Return a number with so many decimals, a half rounded away from 0 as browsers do."""
+    with localcontext(prec=400):
+        return f"{value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0:,f}"
 
 
 @lru_cache(maxsize=1)

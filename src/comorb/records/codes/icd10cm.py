@@ -7,6 +7,9 @@ import re
 import warnings
 from collections.abc import Collection
 from functools import cache, partial
+from html import unescape
+from importlib.metadata import distribution
+from pathlib import Path
 
 from comorb.records.codes.chronic import icd10_indicator
 from comorb.records.codes.common import GEM, common_titles, icd10_groups
@@ -56,12 +59,27 @@ def _listed() -> Collection[str]:
 def _describe(code: str) -> str | None:
     if code in _titles():
         return _titles()[code]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        import simple_icd_10_cm as tree
+    titles, coined = _tabular()
+    if code in coined:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import simple_icd_10_cm as tree
+        return str(tree.get_description(code))
+    return titles.get(code, titles.get(code[:3]))
 
-    known = next((one for one in (code, code[:3]) if tree.is_valid_item(one)), None)
-    return str(tree.get_description(known)) if known else None
+
+@cache
+def _tabular() -> tuple[dict[str, str], Collection[str]]:
+    """Return the titles of the tabular list, and the codes whose titles it has in parts alone.
+
+    To import simple-icd-10-cm takes seconds, which are for those few: its files are read instead.
+    """
+    data = Path(str(distribution("simple-icd-10-cm").locate_file("simple_icd_10_cm/data")))
+    text = next(data.glob("*.xml")).read_text(encoding="utf-8")
+    found = re.findall(r"<diag[^>]*>\s*<name>([^<]+)</name>\s*<desc>([^<]*)</desc>", text)
+    titles = {name.replace(".", ""): unescape(title) for name, title in found}
+    codes = next(data.glob("*.txt")).read_text(encoding="utf-8").split()
+    return titles, {code for code in codes if code not in titles}
 
 
 def _category(code: str) -> str:

@@ -6,7 +6,6 @@ Some read records, others what runs found.
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator
@@ -64,10 +63,10 @@ class Readers:
     def __init__(self, bounds: Bounds | None = None, seconds: float = 600) -> None:
         self._seconds = seconds
         self._workers = [Worker(bounds=bounds) for _ in range(_READERS)]
-        self._free: queue.Queue[Worker] = queue.Queue()
-        for worker in self._workers:
-            self._free.put(worker)
+        self._free = list(self._workers)
+        self._latest: dict[str, Worker] = {}
         self._lock = threading.Lock()
+        self._freed = threading.Condition(self._lock)
         self._asked: Counter[str] = Counter()
         self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -114,15 +113,27 @@ class Readers:
             turn = self._turns[errand.user]
         try:
             with turn:
-                worker = self._free.get()
+                worker = self._take(errand.user)
                 try:
                     with alone, errand.done_by(worker):
                         yield worker
                 finally:
-                    self._free.put(worker)
+                    with self._freed:
+                        self._free.append(worker)
+                        self._freed.notify()
         finally:
             with self._lock:
                 self._asked[errand.user] -= 1
+
+    def _take(self, user: str) -> Worker:
+        """Wait for a free reader; the user's latest one, if it is free, still holds their data."""
+        with self._freed:
+            self._freed.wait_for(lambda: self._free)
+            latest = self._latest.get(user)
+            worker = latest if latest in self._free else self._free[0]
+            self._free.remove(worker)
+            self._latest[user] = worker
+            return worker
 
     def close(self) -> None:
         """End the processes for good."""

@@ -66,14 +66,13 @@ def slice_profile(
     """Return the profile of the records of one slice, in the clusters of the run."""
     row = _split(finished(store, key, user), asked.by)
     least = jobs.least(view_of(user, view, row))
-    what = json.dumps([asked.by, asked.label, least])
-    name = f"view-slice-{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+    what = json.dumps([asked.by, asked.label, least, errand.language])
+    name = f"page-slice-{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
     path = store.folder("runs", key) / name
     if not path.exists():
         run = _task(store, jobs, row)
-        groups = row.get("groups")
-        task = messages.ShowSlice(run, least, asked.by, asked.label, str(path), groups)
-        jobs.read(task, errand)
+        told = (str(path), row.get("groups"), errand.language)
+        jobs.read(messages.ShowSlice(run, least, asked.by, asked.label, *told), errand)
     store.audit(user.name, "open slice", key)
     return FileResponse(path, media_type="application/json")
 

@@ -5,6 +5,8 @@ import { call, get, may, tell, titleOf } from "./frame.js";
 import { fileSender } from "./sending.js";
 import { counted, viewed } from "./view.js";
 
+const NAMED = 3; // clusters whose share changed most, in a sentence
+
 export function arrivals(run, profile) {
   const choice = h("select", { id: "arrive-data" });
   const found = h("div", { class: "arrived", role: "status" });
@@ -15,6 +17,7 @@ export function arrivals(run, profile) {
     return assign(row.id);
   });
   sender.input.setAttribute("aria-label", t("arrive.upload"));
+  sender.input.addEventListener("change", () => found.replaceChildren()); // what is shown is of another file
 
   async function list(chosen) {
     const rows = (await get("/api/v1/data")).filter((row) => !row.refused);
@@ -32,7 +35,7 @@ export function arrivals(run, profile) {
     found.replaceChildren(h("progress", { "aria-label": t("arrive.title") }), time, h("p", { class: "controls" }, h("button", { type: "button", click: () => leave.abort() }, t("cancel"))));
     try {
       const told = await call("POST", viewed(`/api/v1/runs/${run.id}/arrivals`), { data }, leave.signal);
-      found.replaceChildren(...answer(run, profile, data, told));
+      found.replaceChildren(...answer(run, profile, data, told, choice.selectedOptions[0].textContent));
     } catch (error) {
       found.replaceChildren(h("p", { class: leave.signal.aborted ? "quiet" : "notice wrong" }, leave.signal.aborted ? t("arrive.cancelled") : error.message));
     } finally {
@@ -52,17 +55,19 @@ export function arrivals(run, profile) {
   );
 }
 
-function answer(run, profile, data, told) {
-  const changed = told.groups.filter((one) => one.changed);
+function answer(run, profile, data, told, title) {
+  const changed = told.groups.filter((one) => one.changed).sort((a, b) => Math.abs(b.share - b.then) - Math.abs(a.share - a.then));
+  const first = changed.slice(0, NAMED);
   const named = (one) => t("arrive.moved", { name: `${one.number} ${one.name}`, then: percent(one.then), now: percent(one.share) });
   const fit = told.fits === null ? "arrive.fits.unknown" : told.fits ? "arrive.fits" : "arrive.fits.not";
   const lines = [
-    t("arrive.said", { records: counted(told.records) }),
-    changed.length ? t("arrive.changed", { groups: changed.map(named).join("; ") }) : t("arrive.same"),
+    t("arrive.said", { records: counted(told.records), title }),
+    changed.length ? t("arrive.changed", { groups: first.map(named).join("; ") }) : t("arrive.same"),
+    changed.length > NAMED ? t("arrive.others", { n: count(changed.length - NAMED) }) : null,
     t(fit),
   ];
   return [
-    h("p", { class: told.fits === false || changed.length ? "answer doubtful" : "answer" }, lines.join(" ")),
+    h("p", { class: told.fits === false || changed.length ? "answer doubtful" : "answer" }, lines.filter(Boolean).join(" ")),
     told.strange > 0.05 ? h("p", { class: "notice" }, t("arrive.unknown", { share: percent(told.strange), codes: told.unknown.map((one) => one.code).join(", ") })) : null,
     told.left_out ? h("p", { class: "quiet" }, t("arrive.left_out", { n: counted(told.left_out) })) : null,
     groupTable(profile, told),

@@ -35,6 +35,7 @@ export function picker({ data, label, how, coding, change }) {
   input.addEventListener("input", () => {
     window.clearTimeout(timer);
     turn += 1;
+    complain("");
     found = []; // what is shown answers what was typed before
     if (input.value.trim()) show([quiet("codes.searching")]);
     timer = window.setTimeout(look, 120);
@@ -55,7 +56,10 @@ export function picker({ data, label, how, coding, change }) {
     else return;
     event.preventDefault();
   });
-  input.addEventListener("blur", () => window.setTimeout(close, 150));
+  input.addEventListener("blur", () => window.setTimeout(() => {
+    close();
+    if (document.activeElement !== input) settle();
+  }, 150));
 
   async function look(all = false) {
     turn += 1;
@@ -126,8 +130,25 @@ export function picker({ data, label, how, coding, change }) {
   }
 
   function refuse(codes) {
-    wrong.hidden = !codes.length;
-    wrong.textContent = codes.length ? t("codes.unknown", { codes: codes.join(", ") }) : "";
+    complain(codes.length ? t("codes.unknown", { codes: codes.join(", ") }) : "");
+  }
+
+  function complain(text) {
+    wrong.hidden = !text;
+    wrong.textContent = text;
+  }
+
+  // What was typed and not chosen is chosen where it can mean one thing only; else it is asked for.
+  async function settle() {
+    const text = input.value.trim();
+    if (!text) return true;
+    const all = (await Promise.all([codeSets(text), hits(text)])).flat();
+    if (input.value.trim() !== text || document.activeElement === input) return !input.value.trim();
+    const same = all.filter((hit) => [hit.code, hit.label].some((one) => one?.toLowerCase() === text.toLowerCase()));
+    const [hit, ...others] = same.length ? same : all;
+    if (hit && !others.length) await add(hit);
+    else complain(t(hit ? "codes.pending" : "codes.unknown", { text, codes: text }));
+    return !input.value.trim();
   }
 
   function draw() {
@@ -159,7 +180,7 @@ export function picker({ data, label, how, coding, change }) {
     wrong,
     keep,
   );
-  return { element, set, codes: () => [...chosen.keys()], names: () => [...chosen].map(([code, name]) => (PATTERN.test(code) ? code : name)) };
+  return { element, input, set, settle, codes: () => [...chosen.keys()], names: () => [...chosen].map(([code, name]) => (PATTERN.test(code) ? code : name)) };
 }
 
 // `coding` is what of the rules decides which codes there are: level, map and chronic.

@@ -135,6 +135,7 @@ export async function cohortForm(row, boxes) {
 
   async function start() {
     await levelled;
+    for (const one of Object.values(pickers)) if (!(await one.settle())) return one.input.focus();
     const names = pickers.having.names();
     const title = names.length ? `${names.slice(0, 3).join(", ")} · ${row.title}` : row.title;
     const made = await call("POST", "/api/v1/runs", { data: row.id, k: chosen.checked ? Number(k.value) : "auto", rules: rules(), title });

@@ -2,8 +2,8 @@
 
 import { colourOf } from "/page/data.js";
 import { h, number, percent, section, t } from "/page/dom.js";
-import { figureOf } from "/page/findings.js";
 import { columnName } from "/page/outcomes.js";
+import { figureOf } from "/page/scale.js";
 import { assets, begin, frame, get, page, trail } from "./frame.js";
 import { described, facts, leftOut } from "./rules.js";
 import { counted, viewed, viewSwitch } from "./view.js";

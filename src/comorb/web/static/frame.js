@@ -24,8 +24,7 @@ export async function begin(fill) {
   document.getElementById("help").addEventListener("click", showKeys);
   document.getElementById("sign-out")?.addEventListener("click", signOut);
   listen();
-  const waiting = h("main", { class: "alone" }, h("progress", { "aria-label": t("progress.title") }));
-  const slow = window.setTimeout(() => page.querySelector("main") ?? page.replaceChildren(waiting), PATIENCE);
+  const slow = window.setTimeout(() => page.querySelector("main") ?? page.replaceChildren(h("main", { class: "alone" }, waiting(t("opening")))), PATIENCE);
   try {
     await fill();
     window.clearTimeout(slow);

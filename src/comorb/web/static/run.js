@@ -1,7 +1,7 @@
 // A run: how far it is, then what was found, with all that can be done about it.
 
 import { count, h, jumpTo, t } from "/page/dom.js";
-import { doubt } from "/page/burden.js";
+import { doubt, findings } from "/page/burden.js";
 import { stability } from "/page/cards.js";
 import { jump, mount } from "/page/page.js";
 import { arrivals } from "./arrivals.js";
@@ -44,7 +44,7 @@ async function show(run) {
   const { state } = mount(page, profile, { texts, palette, language, tools: pageTools(run, slice) });
   if (slice) page.querySelector("header").after(onlySlice(slice, profile));
   page.prepend(await toolbar(run, profile));
-  const own = [await splitTree(run), patientMap(run, profile), may("analyst") ? arrivals(run, profile) : null, why(run, profile)].filter(Boolean);
+  const own = [await splitTree(run, profile), patientMap(run, profile), may("analyst") ? arrivals(run, profile) : null, why(run, profile)].filter(Boolean);
   page.querySelector("main").append(...own);
   page.querySelector("nav").append(...own.map(({ id }) => h("a", { href: `#${id}`, click: (event) => jump(event, id) }, t(`${id}.short`))));
   tuned(run, profile);
@@ -68,6 +68,7 @@ function stabilise(run) {
     if (!JSON.parse(event.data).measured) return;
     events.close();
     const found = await get(viewed(`/api/v1/runs/${run.id}/profile`)).catch((error) => tell(error.message, true));
+    if (found && !openSlice(run)) page.querySelector("#burden .findings")?.replaceWith(findings(found));
     found?.clusters.forEach((cluster, j) => {
       const facts = page.querySelector(`.card[data-cluster="${j}"] .trust`);
       if (!facts || cluster.stability === null || facts.children.length > 1) return;
@@ -82,6 +83,7 @@ function follow(run) {
   const bar = h("progress", { max: 1, "aria-label": t("progress.title") });
   const stage = h("p", { role: "status" }, t(`state.${run.state}`));
   const left = h("p", { class: "quiet" });
+  const began = Date.now();
   const cancel = h("button", { type: "button", click: doing(() => call("POST", `/api/v1/runs/${run.id}/cancel`)) }, t("cancel"));
   const again = async () => {
     const { data, k, rules, title, parent, within, merge, split } = run;
@@ -99,7 +101,8 @@ function follow(run) {
     } else if (told.state === "running") {
       bar.value = told.done ?? 0;
       stage.textContent = t(`progress.${told.stage ?? "reading"}`, { records: told.records ? count(told.records) : "" });
-      left.textContent = told.left ? t("progress.left", { seconds: count(Math.ceil(told.left)) }) : "";
+      if (told.left) left.textContent = t("progress.left", { seconds: count(Math.ceil(told.left)) });
+      else if (left.textContent) left.textContent = t("progress.longer", { n: count(Math.round((Date.now() - began) / 1000)) });
     } else if (told.state === "queued") {
       stage.textContent = told.before ? t("state.before", { n: count(told.before) }) : t("state.queued");
     } else {

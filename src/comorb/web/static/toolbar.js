@@ -2,7 +2,7 @@
 
 import { count, h, jumpTo, t } from "/page/dom.js";
 import { chip } from "./codes.js";
-import { ask, call, doing, frame, get, may, tell, when } from "./frame.js";
+import { ask, call, doing, frame, get, may, tell, waiting, when } from "./frame.js";
 import { addressOf, described, facts, leftOut, namesOf } from "./rules.js";
 import { share } from "./share.js";
 import { again } from "./tune.js";
@@ -82,7 +82,7 @@ function comparer(run, runs) {
 
 // PDF, slides and workbook in one file, with protected counts.
 async function pack(run) {
-  tell(t("pack.making"));
+  tell(waiting(t("pack.making")));
   const response = await fetch(`/api/v1/runs/${run.id}/download/board.zip`).catch(() => null);
   if (!response?.ok) throw new Error((await response?.json().catch(() => null))?.error ?? t("error.network"));
   const address = URL.createObjectURL(await response.blob());

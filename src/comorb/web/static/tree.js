@@ -11,7 +11,7 @@ const EDGE = 12;
 const MORE = 4; // levels beyond the one that is recommended, or shown
 const THUMB = 16;
 
-export async function splitTree(run) {
+export async function splitTree(run, profile) {
   const tree = await get(viewed(`/api/v1/runs/${run.id}/tree`));
   if (!tree || tree.levels.length < 2) return null;
   const most = Math.min(tree.levels.length, Math.max(tree.best, run.clusters) + MORE);
@@ -20,9 +20,10 @@ export async function splitTree(run) {
   const width = most * LEVEL + EDGE;
   const cutLine = svg("line", { class: "cut", y1: 0, y2: leaves * LINE });
   const drawing = svg("svg", { class: "splits", width, height: leaves * LINE + 4, role: "img", "aria-label": t("tree.title") }, ...lines(root, tree), cutLine);
-  const cut = h("input", { type: "range", id: "cut", min: 1, max: most, step: 1, value: Math.min(run.clusters, most), input: () => show(), vars: { width: `${(most - 1) * LEVEL + THUMB}px`, "margin-left": `${LEVEL / 2 + EDGE - THUMB / 2}px` } });
+  const cut = h("input", { type: "range", id: "cut", min: 1, max: most, step: 1, value: Math.min(run.clusters, most), input: () => { show(); reveal(); }, vars: { width: `${(most - 1) * LEVEL + THUMB}px`, "margin-left": `${LEVEL / 2 + EDGE - THUMB / 2}px` } });
   const told = h("output", { for: "cut" });
   const groups = h("ol", { class: "groups" });
+  const refitted = h("p", { class: "quiet" }, t("tree.own"));
   const go = h("button", { type: "button", class: "primary", click: doing(() => again(run, { k: Number(cut.value) })) });
   const finer = Math.min(tree.finer > 1 ? tree.finer : 2, most);
   const anyway = run.clusters === 1 && may("analyst") ? h("button", { type: "button", click: doing(() => again(run, { k: finer })) }, t("tree.anyway")) : null;
@@ -37,7 +38,9 @@ export async function splitTree(run) {
     go.textContent = t("tree.find", { n: k });
     go.disabled = k === run.clusters;
     for (const line of drawing.querySelectorAll("[data-born]")) line.classList.toggle("beyond", Number(line.dataset.born) > k);
-    groups.replaceChildren(...tree.levels[k - 1].map((group, place) => row(tree, k, group, place)));
+    const own = k === run.clusters && k > 1;
+    groups.replaceChildren(...(own ? profile.clusters.map((group) => nameRow(group)) : tree.levels[k - 1].map((group, place) => row(tree, k, group, place))));
+    refitted.hidden = !own;
   }
 
   // The cut follows a drag anywhere on the tree.
@@ -49,14 +52,28 @@ export async function splitTree(run) {
   };
   drawing.addEventListener("pointerdown", drag);
   drawing.addEventListener("pointermove", drag);
+  const scroll = h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("tree.title") }, h("div", { vars: { width: `${width}px` } }, cut, drawing));
+
+  // Where the tree is wider than the page, the cut is brought into view.
+  function reveal() {
+    const x = (Number(cut.value) - 0.5) * LEVEL + EDGE - scroll.scrollLeft;
+    if (x < THUMB || x > scroll.clientWidth - THUMB) scroll.scrollLeft += x - scroll.clientWidth / 2;
+  }
+
   show();
+  requestAnimationFrame(reveal);
   return section(
     "tree",
     h("div", { class: "controls" }, h("label", { for: "cut" }, t("tree.cut")), told, may("analyst") ? go : null, anyway),
-    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("tree.title") }, h("div", { vars: { width: `${width}px` } }, cut, drawing)),
+    scroll,
     h("h3", {}, t("tree.at")),
+    refitted,
     groups,
   );
+}
+
+function nameRow(group, ...more) {
+  return h("li", {}, h("strong", {}, nameOf(group)), group.share === null ? null : ` · ${percent(group.share)}`, ...more);
 }
 
 function row(tree, k, group, place) {
@@ -64,13 +81,7 @@ function row(tree, k, group, place) {
   const next = tree.levels[k];
   const splits = split && next && split.first === place;
   const into = splits ? [next[split.first], next[split.second]].map(nameOf).join(" + ") : "";
-  return h(
-    "li",
-    {},
-    h("strong", {}, nameOf(group)),
-    group.share === null ? null : ` · ${percent(group.share)}`,
-    splits ? h("span", { class: split.reliably ? "reliably" : "quiet" }, ` · ${t(split.reliably ? "tree.reliably" : "tree.unsure", { into })}`) : null,
-  );
+  return nameRow(group, splits ? h("span", { class: split.reliably ? "reliably" : "quiet" }, ` · ${t(split.reliably ? "tree.reliably" : "tree.unsure", { into })}`) : null);
 }
 
 function nameOf(group) {

@@ -31,15 +31,20 @@ function common(about) {
   return h("table", { class: "plain tight" }, h("caption", {}, t("understood.common")), h("tbody", {}, ...rows));
 }
 
+function notes(texts) {
+  return h("ul", { class: "notes" }, ...texts.map((text) => h("li", {}, text)));
+}
+
 function dropped(about) {
   const lines = about.lines.filter((line) => line.before > line.after);
-  const notes = [...lines.map((line) => `−${count(line.before - line.after)} ${t(`ledger.${line.unit}`)}: ${said(line.rule)}`), ...about.notes.map(said)];
+  const left = lines.map((line) => `−${count(line.before - line.after)} ${t(`ledger.${line.unit}`)}: ${said(line.rule)}`);
   const problems = about.problems.map((one) => h("tr", {}, h("td", { class: "num" }, count(one.row)), h("td", {}, one.column), h("td", {}, one.reason)));
   return h(
     "div",
     {},
     h("h3", {}, t("understood.dropped")),
-    notes.length ? h("ul", { class: "notes" }, ...notes.map((note) => h("li", {}, note))) : h("p", {}, t("understood.nothing")),
+    left.length ? notes(left) : h("p", {}, t("understood.nothing")),
+    ...(about.notes.length ? [h("h3", {}, t("columns.remark")), notes(about.notes.map(said))] : []),
     problems.length
       ? h("details", {}, h("summary", {}, t("understood.problems")), h("table", { class: "plain tight" }, h("thead", {}, h("tr", {}, ...["row", "column", "reason"].map((key) => h("th", { scope: "col" }, t(`understood.${key}`))))), h("tbody", {}, ...problems)))
       : null,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def document(folder: str | Path, min_cell: int, language: str = "en") -> Path:
     """Return where a run's profile is, protected below a count, or in full with 0."""
-    name = f"view-protected-{min_cell}" if min_cell else "view-full"
+    name = f"page-protected-{min_cell}" if min_cell else "page-full"
     return Path(folder) / (f"{name}.json" if language == "en" else f"{name}-{language}.json")
 
 
@@ -30,10 +30,10 @@ def shown_profile(task: OfRun) -> Profile:
 
 def write(task: ShowProfile) -> None:
     """Write the document that a task asks for."""
-    from comorb.insight.views.diagnoses import translated
+    from comorb.insight.views.findings import page_json
     from comorb.storage import write_text
 
-    text = translated(shown_profile(task), task.language).to_json()
+    text = page_json(shown_profile(task), task.language)
     write_text(text, document(task.folder, task.min_cell, task.language))
 
 
@@ -42,12 +42,13 @@ def renew(folder: str, profile: Profile, min_cell: int) -> None:
 
     One that was described by an earlier version, without keys, has a full document alone.
     """
+    from comorb.insight.views.findings import page_json
     from comorb.storage import write_text
 
     paths = [document(folder, 0)]
-    write_text(profile.to_json(), paths[0])
+    write_text(page_json(profile), paths[0])
     if profile.cells is not None:
         paths.append(document(folder, min_cell))
-        write_text(profile.protected(min_cell).to_json(), paths[1])
-    for old in set(Path(folder).glob("view-*.json")) - set(paths):
+        write_text(page_json(profile.protected(min_cell)), paths[1])
+    for old in set(Path(folder).glob("page-*.json")) - set(paths):
         old.unlink()

@@ -169,6 +169,7 @@ class ShowSlice(SplitRun):
     label: str
     path: str
     groups: list[int] | None = None
+    language: str = "en"
 
 
 @dataclass(frozen=True)

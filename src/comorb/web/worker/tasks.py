@@ -25,6 +25,7 @@ from comorb.insight.runs.run import DESCRIBED, Request, run
 from comorb.insight.runs.splitting import SplitRecords
 from comorb.insight.runs.stability import stability
 from comorb.insight.views.diagnoses import translated
+from comorb.insight.views.findings import page_json
 from comorb.model.arrays import Floats
 from comorb.storage import load_model, write_text
 from comorb.web.worker import cohorts, documents, downloads, messages
@@ -145,7 +146,7 @@ def _show_slice(task: messages.ShowSlice) -> None:
     outcomes = cohorts.outcomes(task.run.data, task.run.rules, split.cohort)
     made = split.profile(task.by, task.label, outcomes, task.groups)
     shown = made.protected(task.min_cell) if task.min_cell else made
-    write_text(shown.to_json(), task.path)
+    write_text(page_json(shown, task.language), task.path)
 
 
 def _records(task: messages.SplitRun) -> SplitRecords:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
 
 from comorb.insight.profile.labels import shorten
 from comorb.insight.profile.profile import Profile
@@ -11,6 +12,9 @@ from comorb.insight.profile.relevance import LAMBDA
 from comorb.insight.views import drawing
 from comorb.insight.views.palette import colours, palette
 from comorb.insight.views.words import ENGLISH, Words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def draw(

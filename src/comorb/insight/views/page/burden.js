@@ -1,12 +1,12 @@
 // The board, the first view: a row for each cluster with what its records use, who dies and comes back.
 
-import { count, h, number, percent, said, section, svg, t } from "./dom.js";
+import { count, h, hasText, number, percent, said, section, svg, t } from "./dom.js";
 import { band, told } from "./data.js";
-import { figureOf, findings, unitOf, USED_FIRST, usedName } from "./findings.js";
-import { dot, scaleOf } from "./scale.js";
+import { dot, figureOf, scaleOf } from "./scale.js";
 
 const DOUBTED = 0.75;
 const RATES = ["died", "readmitted", "age"];
+const USED_FIRST = ["los", "cost", "visits"];
 
 export function burden({ profile, state }) {
   const used = profile.burden;
@@ -41,15 +41,42 @@ export function burden({ profile, state }) {
   state.watch("board", draw);
   state.watch("use", draw);
   draw();
-  const corrected = RATES.some((name) => figureOf(profile, name)?.corrected);
   return section(
     "burden",
-    ...(findings(profile) ?? []),
+    findings(profile),
     h("div", { class: "controls" }, useChooser(profile, state), sortChooser(columns, state)),
     h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("burden.title") }, table),
-    corrected ? h("p", { class: "quiet" }, t("burden.corrected")) : null,
+    h("p", { class: "quiet" }, ...corrections(profile)),
     used ? amounts(profile) : null,
   );
+}
+
+// Which rates are corrected, and which aren't.
+function corrections(profile) {
+  const known = RATES.map((name) => [t(`burden.rate.${name}`), figureOf(profile, name)]).filter(([, figure]) => figure);
+  const named = (corrected) => known.filter(([, figure]) => figure.corrected === corrected).map(([name]) => name).join(", ");
+  const said = [["burden.corrected", named(true)], ["burden.uncorrected", named(false)]].filter(([, names]) => names);
+  return [...said.map(([key, names]) => `${t(key, { names })} `), t("burden.totals")];
+}
+
+// The sentences that a board's pack says too; those of one cluster light it up.
+export function findings(profile) {
+  const items = profile.findings.map(({ text, clusters }) => {
+    const place = clusters.length === 1 ? profile.clusters.findIndex((one) => one.number === clusters[0]) : -1;
+    return h("li", place < 0 ? { class: "quiet" } : { "data-cluster": place, vars: { "--c": `var(--cluster-${place})` } }, text);
+  });
+  return h("ul", { class: "findings" }, ...items);
+}
+
+// What a record of these clusters is: a patient, a visit of one, or just a record.
+function unitOf(profile) {
+  const used = profile.burden;
+  if (used?.columns.includes("visits")) return "patients";
+  return used?.patients.length ? "visits" : "records";
+}
+
+function usedName(name) {
+  return hasText(`burden.${name}`) ? t(`burden.${name}`) : name.replaceAll("_", " ");
 }
 
 function chosenUse(profile, state) {
@@ -117,7 +144,7 @@ function pairColumn(profile, use) {
   const { share, shares, columns } = profile.burden;
   const of = (j) => shares[columns.indexOf(use())][j];
   const end = () => Math.max(...profile.clusters.flatMap((_, j) => [share[j] ?? 0, of(j) ?? 0]), 0.01);
-  const title = () => t("burden.pair", { unit: t(`find.unit.${unitOf(profile)}`), what: usedName(use()) });
+  const title = () => t("burden.pair", { unit: t(`burden.plural.${unitOf(profile)}`), what: usedName(use()) });
   const cell = (j) => {
     if (j === profile.clusters.length) return null;
     const bar = (value, kind, y) => svg("rect", { class: kind, x: 0, y, width: (100 * Math.max(value ?? 0, 0)) / end(), height: 8 });
@@ -141,7 +168,7 @@ function rateColumn(profile, name, figure) {
     const range = low === null ? null : `${show(low)} – ${show(high)}`;
     return h("span", { class: "rate", title: range }, h("span", { class: "num" }, text), x === null ? null : dot(at(x), at(low ?? x), at(high ?? x)), range ? h("span", { class: "beneath quiet" }, range) : null);
   };
-  return { key: name, title: () => t(`find.${name}.short`), value: (j) => figure.estimate[j], cell, hint: `${show(ends[0])} – ${show(ends[1])}` };
+  return { key: name, title: () => t(`burden.rate.${name}`), value: (j) => figure.estimate[j], cell, hint: `${show(ends[0])} – ${show(ends[1])}` };
 }
 
 function boardHead(column, state) {

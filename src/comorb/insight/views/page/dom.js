@@ -172,6 +172,11 @@ export function number(value, digits = 1) {
   return new Intl.NumberFormat(language, options).format(value);
 }
 
+// Names as a sentence lists them: a, b and c.
+export function listed(names) {
+  return new Intl.ListFormat(language).format(names);
+}
+
 export function percent(share, digits = 0) {
   if (share === null || Number.isNaN(share)) return t("hidden");
   if (share > 0 && share < 0.0005) return `<${percent(0.001)}`;

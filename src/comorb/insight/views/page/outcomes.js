@@ -11,9 +11,9 @@ export function outcomes({ profile, state, tools }) {
   const ranked = [...profile.outcomes].sort((a, b) => rank(a.name) - rank(b.name));
   const drawn = ranked.map((outcome) => ({ outcome, parts: figures(profile, outcome) })).filter(({ parts }) => parts.length);
   if (!drawn.length) return null;
-  const corrected = profile.outcomes.some((outcome) => outcome.corrected);
   const stars = starKeeper(state, tools);
-  const blocks = drawn.map(({ outcome, parts }) => block(outcome, parts, stars));
+  const corrected = profile.outcomes.some((outcome) => outcome.corrected);
+  const blocks = drawn.map(({ outcome, parts }) => block(outcome, parts, stars, corrected));
   const search = h("input", { type: "search", "aria-label": t("outcomes.find"), placeholder: t("outcomes.find"), input: () => show() });
   const every = h("button", { type: "button", click: () => state.set("outcomes", state.get("outcomes") ? "" : "all") });
   const none = h("p", { class: "quiet", role: "status" });
@@ -63,7 +63,7 @@ function starKeeper(state, tools) {
   };
 }
 
-function block(outcome, parts, stars) {
+function block(outcome, parts, stars, corrected) {
   const name = columnName(outcome.name);
   const star = h("button", { type: "button", class: "star", click: () => stars.toggle(outcome.name) });
   const mark = () => {
@@ -74,7 +74,7 @@ function block(outcome, parts, stars) {
   };
   stars.watch(mark);
   mark();
-  return h("div", { class: "outcome" }, h("h3", {}, star, h("span", {}, name)), ...parts);
+  return h("div", { class: "outcome" }, h("h3", {}, star, h("span", {}, name), corrected && !outcome.corrected ? h("span", { class: "beneath quiet" }, t("outcomes.uncorrected")) : null), ...parts);
 }
 
 export function figures(profile, outcome) {

@@ -3,6 +3,8 @@
 import { codeCount, told } from "./data.js";
 import { h, percent, section, t } from "./dom.js";
 
+const WEAK = 0.7; // share of those that a rule sends to a cluster who belong there
+
 export function rules({ profile }) {
   if (!profile.rules?.some(({ conditions }) => conditions.length)) return null;
   const columns = profile.rules.map((list, j) =>
@@ -23,10 +25,10 @@ function ruleLines(profile, list) {
     h("li", {}, h("span", { class: "entry", "data-code": code }, worded(profile, code, has)), answer(member)),
   );
   const missed = list.recall === null ? null : 1 - list.recall;
-  const review = list.review === null || !list.members ? null : list.review / list.members;
   return [
     h("ol", {}, ...lines, h("li", { class: "otherwise" }, h("span", {}, t("rules.otherwise")), answer(list.otherwise))),
-    h("p", { class: "quiet" }, t("rules.judged", { right: percent(list.precision), missed: percent(missed), review: percent(review) })),
+    h("p", { class: "quiet" }, t("rules.judged", { right: percent(list.precision), missed: percent(missed) })),
+    list.precision !== null && list.precision < WEAK ? h("p", { class: "doubtful" }, t("rules.weak")) : null,
   ];
 }
 

@@ -11,6 +11,20 @@ export function shownOf(outcome) {
   return { estimate: kept(estimate), low: kept(low), high: kept(high) };
 }
 
+// An outcome of each cluster and of all at the end: corrected where that is known, or the plain rate.
+export function figureOf(profile, name) {
+  const outcome = profile.outcomes.find((one) => one.name === name);
+  if (outcome && (outcome.kind === "number" || outcome.values.length === 1)) {
+    const { estimate, low, high } = shownOf(outcome);
+    const counts = outcome.kind === "share" ? outcome.counts[0] : null;
+    return { kind: outcome.kind, estimate: estimate[0], low: low[0], high: high[0], counts, known: outcome.known, corrected: Boolean(outcome.corrected) };
+  }
+  const used = profile.burden;
+  const r = used ? used.rates.indexOf(name) : -1;
+  if (r < 0) return null;
+  return { kind: "share", estimate: used.rate[r], low: used.low[r], high: used.high[r], counts: used.rate_counts[r], known: used.rate_known[r], corrected: false };
+}
+
 // From 0, but for numbers that lie far from it, such as ages from 70 to 82.
 export function scaleOf(figures, kind) {
   const known = (which) => figures.flatMap((one) => one[which]).filter((x) => x !== null);

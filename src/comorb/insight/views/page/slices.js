@@ -1,6 +1,6 @@
 // Slices: the share of each cluster by age, sex, site, time or what is chosen, the clusters being fixed.
 
-import { h, hasText, number, percent, said, section, t, term } from "./dom.js";
+import { h, hasText, listed, number, percent, said, section, t, term } from "./dom.js";
 import { band, told } from "./data.js";
 import { valueName } from "./outcomes.js";
 import { dotFigures, lineFigures, stackedBars } from "./shares.js";
@@ -70,6 +70,7 @@ function views(profile, cut, by, state, tools) {
   const timed = TIMED.includes(cut.by);
   return [
     h("div", { class: "controls" }, cut.mix.length ? mixChooser(cut, even, state) : null, open ? h("span", { class: "quiet" }, t("slices.open")) : null),
+    furthest(profile, cut, shares),
     timed ? lineFigures(profile, cut, shares, true) : null,
     stackedBars(profile, cut, shares, open, current),
     h("h3", {}, t("slices.each")),
@@ -86,8 +87,22 @@ function shownShares(cut, even) {
   return { share: cut.standardised, low: moved(-1), high: moved(1) };
 }
 
+// The cluster whose share differs most from slice to slice, where the intervals of both lie apart.
+function furthest(profile, cut, { share, low, high }) {
+  const spans = profile.clusters.map((cluster, j) => {
+    const known = cut.labels.map((_, s) => s).filter((s) => share[s][j] !== null && low[s][j] !== null).sort((a, b) => share[a][j] - share[b][j]);
+    const [least, most] = [known[0], known.at(-1)];
+    const apart = known.length > 1 && low[most][j] > high[least][j];
+    return { cluster, j, least, most, size: apart ? share[most][j] - share[least][j] : 0 };
+  });
+  const { cluster, j, least, most, size } = spans.reduce((a, b) => (b.size > a.size ? b : a));
+  if (!size) return h("p", {}, t("slices.alike"));
+  const text = t("slices.furthest", { n: cluster.number, name: cluster.name, most: percent(share[most][j]), where: valueName(cut.labels[most]), least: percent(share[least][j]), other: valueName(cut.labels[least]) });
+  return h("ul", { class: "findings" }, h("li", { "data-cluster": j, vars: { "--c": `var(--cluster-${j})` } }, text));
+}
+
 function mixNames(cut) {
-  return cut.mix.map((name) => t(`slices.${name}`).toLowerCase()).join(", ");
+  return listed(cut.mix.map((name) => t(`slices.${name}`).toLowerCase()));
 }
 
 function mixChooser(cut, even, state) {
