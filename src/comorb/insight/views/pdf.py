@@ -85,7 +85,8 @@ def _first(board: Board) -> Iterator[Figure]:
     height -= 0.045
     for finding in board.findings:
         lines = wrap(finding.text, 112)
-        _mark(figure, _LEFT, height, colours(finding.clusters[:1]))
+        own = finding.clusters if len(finding.clusters) == 1 else ()
+        _mark(figure, _LEFT, height, colours(own))
         for line in lines:
             _text(figure, _LEFT + 0.02, height, line, 11.5)
             height -= 0.031

@@ -22,7 +22,7 @@ from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, lite
 from comorb.records.sources.merging import every, histograms
 from comorb.records.values import is_missing, yes_no
 
-_AT_ONCE = 200
+_AT_ONCE = 1000
 _LEAST = 10  # rows that hold a level beside yes and no, at least, in a large table
 
 
