@@ -38,6 +38,7 @@ from comorb.model.kernels import row_keys
 from comorb.model.kinds import from_dict, to_dict
 from comorb.model.mixture import Mixture
 from comorb.model.traits import width
+from comorb.remote import Remote, place_of, written
 
 VERSION = 2
 _MAGIC = b"comorb model "
@@ -97,9 +98,9 @@ def save_model(model: SavedModel, path: str | Path) -> None:
         file.write(body + hashlib.sha256(body).digest())
 
 
-def load_model(path: str | Path) -> SavedModel:
+def load_model(path: str | Path | Remote) -> SavedModel:
     """Read a model that `save_model` wrote; `StorageError` for what is none, damaged or too new."""
-    path = Path(path)
+    path = place_of(path)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -156,7 +157,7 @@ def _restore(header: Any, numbers: bytes) -> SavedModel:
 
 
 @contextmanager
-def write_whole(path: str | Path) -> Iterator[BinaryIO]:
+def write_whole(path: str | Path | Remote) -> Iterator[BinaryIO]:
     """Yield a file that becomes ``path`` when the block ends well, and vanishes when it doesn't.
 
     Until then a file of that name stays as it was: the new one is written beside it under a
@@ -169,7 +170,11 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
     ...     Path(folder, "notes.txt").read_text()
     'done'
     """
-    path = Path(path)
+    path = place_of(path)
+    if isinstance(path, Remote):
+        with written(path) as file:
+            yield file
+        return
     draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
         for left in path.parent.glob(f".{escape(path.name)}.*-{'[0-9a-f]' * 8}"):
@@ -189,23 +194,30 @@ def write_whole(path: str | Path) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
 
 
-def write_text(text: str, path: str | Path) -> None:
+def write_text(text: str, path: str | Path | Remote) -> None:
     """Write a text as UTF-8, whole or not at all."""
     with write_whole(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def write_folder(directory: str | Path, force: bool = False) -> Iterator[Path]:
+def write_folder(directory: str | Path | Remote, force: bool = False) -> Iterator[Path]:
     """Yield a folder whose files move to ``directory`` when the block ends well, all or none.
 
     An interrupted block changes nothing. Files of other names that are there stay there; those of
     the same names are replaced by ``force`` only, as `check_folder` says. The files are first
     renamed, at once, to a hidden folder: from there `settle` moves them to their places, now or,
-    after a kill, when the folder is next looked at.
+    after a kill, when the folder is next looked at. In a store each file is there when it is whole.
     """
-    directory = Path(directory).absolute()
+    directory = place_of(directory).absolute()
     check_folder(directory, force)
+    if isinstance(directory, Remote):
+        with TemporaryDirectory(prefix="comorb-") as draft:
+            yield Path(draft)
+            for one in sorted(Path(draft).iterdir()):
+                with one.open("rb") as file:
+                    (directory / one.name).send(file)
+        return
     try:
         new = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
@@ -254,7 +266,7 @@ def _alive(process: str) -> bool:
     return True
 
 
-def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
+def check_file(path: Path | Remote, endings: Sequence[str], force: bool) -> None:
     """Refuse a file of another kind, and one that is there unless it may be replaced."""
     if path.suffix.lower() not in endings:
         raise StorageError(
@@ -262,12 +274,20 @@ def check_file(path: Path, endings: Sequence[str], force: bool) -> None:
         )
     if path.exists() and not force:
         raise StorageError(f"{path} is there already; name another file, or replace it by force.")
-    _check_place(path)
+    if isinstance(path, Path):
+        _check_place(path)
 
 
-def check_folder(directory: str | Path, force: bool) -> None:
+def check_folder(directory: str | Path | Remote, force: bool) -> None:
     """Refuse a folder with something in it, unless that may be replaced."""
-    directory = Path(directory)
+    directory = place_of(directory)
+    if isinstance(directory, Remote):
+        if not force and directory.exists():
+            raise StorageError(
+                f"{directory} holds files already; name another place, or force them to be "
+                "replaced."
+            )
+        return
     if directory.is_file():
         raise StorageError(f"{directory} is a file; name a directory for the results.")
     if directory.is_dir():

@@ -150,6 +150,14 @@ def test_no_scheduler_answers(monkeypatch):
         pass
 
 
+@pytest.mark.parametrize("address", ["sc://127.0.0.1:9", "sc://127.0.0.1:9/;token=word"])
+def test_no_spark_connect_server_answers(address):
+    pytest.importorskip("pyspark")
+    message = r"^no Spark Connect server answers at 127.0.0.1:9 \(.*\); check the address"
+    with pytest.raises(EngineError, match=message), open_engine(address):
+        pass
+
+
 @pytest.mark.parametrize(("module", "name"), [("distributed", "dask"), ("pyspark.sql", "spark")])
 def test_an_engine_that_is_not_installed_is_told(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)

@@ -26,6 +26,7 @@ from comorb.model.blocks import Blocks, Journal, Rows, rounded
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import prepared, prepared_for
+from comorb.remote import Remote, place_of, readable
 
 VERSION, VERSION_WITH_FEATURES = 1, 2
 HEADER, SEAL = b"comorb.cohort", b"comorb.seal"
@@ -84,24 +85,27 @@ class RowGroup:
 
 def read_group(path: str | Path, number: int, columns: list[str] | None = None) -> pa.Table:
     """Return columns of one row group of a block file."""
+    place = place_of(path)
+    options = {"pre_buffer": isinstance(place, Remote), "page_checksum_verification": True}
     try:
-        with pq.ParquetFile(
-            path, metadata=_footer(path), pre_buffer=False, page_checksum_verification=True
-        ) as file:
+        with pq.ParquetFile(readable(place), metadata=_footer(place), **options) as file:
             return file.read_row_group(number, columns, use_threads=False)
     except (pa.ArrowException, OSError):
         raise damaged(path, number) from None
 
 
-def _footer(path: str | Path) -> pq.FileMetaData:
+def _footer(path: str | Path | Remote) -> pq.FileMetaData:
     """Return the footer of a file; it grows with the file, and a block must not."""
-    state = Path(path).stat()
-    return _read_footer(str(path), state.st_size, state.st_mtime_ns)
+    place = place_of(path)
+    if isinstance(place, Remote):
+        return _read_footer(str(place), place.stamp())
+    state = place.stat()
+    return _read_footer(str(path), (state.st_size, state.st_mtime_ns))
 
 
 @lru_cache(maxsize=4)
-def _read_footer(path: str, _size: int, _changed: int) -> pq.FileMetaData:
-    return pq.read_metadata(path)
+def _read_footer(path: str, _stamp: tuple[int, int] | None) -> pq.FileMetaData:
+    return pq.read_metadata(readable(place_of(path)))
 
 
 def ones_of(table: pa.Table) -> tuple[Any, Any]:
@@ -127,22 +131,23 @@ def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
     return {HEADER: text, SEAL: sha256(text).hexdigest().encode()}
 
 
-def describe(path: str | Path) -> dict[str, Any]:
+def describe(path: str | Path | Remote) -> dict[str, Any]:
     """Return what the metadata of a block file say: codes, names, records, ledger and so on.
 
     `StorageError` when the file isn't there, is no cohort, is cut off, was altered or is of a newer
     comorb. A file of an earlier version has no seal.
     """
-    path = Path(path)
-    if not path.is_file() and not (path / MANIFEST).is_file():
+    path = place_of(path)
+    inside = (path / MANIFEST).is_file()
+    if not inside and not path.is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
         schema = None
-        if path.is_dir():
+        if inside:
             seal, text = (path / MANIFEST).read_bytes().split(b"\n", 1)
             found = {HEADER: text, SEAL: seal}
         else:
-            file = pq.read_metadata(path)
+            file = pq.read_metadata(readable(path))
             found, schema = file.metadata or {}, file.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, ValueError):
         raise StorageError(
@@ -250,7 +255,7 @@ def features_of(header: dict[str, Any]) -> tuple[Feature, ...]:
 
 
 def open_blocks(
-    path: str | Path,
+    path: str | Path | Remote,
     journal: Journal | None = None,
     variables: tuple[Variable, ...] | None = None,
 ) -> Blocks:
@@ -284,7 +289,7 @@ def open_blocks(
     header = describe(path)
     groups, total = places_of(path, header), None
     rows, d = header["records"], len(header["codes"])
-    columns = header.get("columns") or pq.read_schema(path).names
+    columns = header.get("columns") or pq.read_schema(readable(place_of(path))).names
     if WEIGHT in columns:
         parts = (read_group(*place, [WEIGHT])[WEIGHT] for place in groups)
         total = fsum(weight for part in parts for weight in part.to_numpy().tolist())
@@ -329,16 +334,17 @@ def _known(
     return (tuple(found) if variables is None else variables), reach
 
 
-def identity(path: str | Path) -> str:
+def identity(path: str | Path | Remote) -> str:
     """Return a digest of a block file's footer: its codes, and the sizes and places of all.
 
     That of a folder is one of its manifest, whatever its files are called.
     """
-    if Path(path).is_dir():
+    path = place_of(path)
+    if (path / MANIFEST).is_file():
         header = describe(path)
         parts = [{**part, "file": ""} for part in header["parts"]]
         return sha256(json.dumps(header | {"parts": parts}).encode()).hexdigest()
-    with Path(path).open("rb") as file:
+    with path.open("rb") as file:
         file.seek(-8, 2)
         length = int.from_bytes(file.read(4), "little")
         file.seek(-8 - length, 2)

@@ -14,11 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from comorb.engines.packing import noted, recalled
 from comorb.errors import StorageError
+from comorb.remote import Remote, place_of
 
 _TITLE = "comorb journal 2 "
 _DIGEST = 32
@@ -31,7 +33,8 @@ class FileJournal:
     Parameters
     ----------
     path : path, optional
-        The file, which is made when it isn't there; None keeps nothing beyond this process.
+        The file, which is made when it isn't there; None keeps nothing beyond this process. One
+        in a store is written anew by every pass, as a store adds nothing to a file.
     data : str
         The `identity` of the rows; a journal of other rows is refused.
     tell : callable, optional
@@ -47,7 +50,7 @@ class FileJournal:
 
     def __init__(
         self,
-        path: str | Path | None = None,
+        path: str | Path | Remote | None = None,
         data: str = "",
         tell: Callable[[int], None] | None = None,
     ) -> None:
@@ -55,10 +58,14 @@ class FileJournal:
         self.recalled = 0
         self._tell = tell
         self._known: dict[bytes, bytes] = {}
-        self._path = None if path is None else Path(path)
+        self._path = None if path is None else place_of(path)
         if self._path is None:
             return
         title = f"{_TITLE}{data}\n".encode()
+        if isinstance(self._path, Remote):
+            content = self._path.read_bytes() if self._path.is_file() else title
+            self._content = content[: self._read(content, title)]
+            return
         if not self._path.exists() or not self._path.stat().st_size:
             self._path.write_bytes(title)
         os.truncate(self._path, self._read(self._path.read_bytes(), title))
@@ -83,9 +90,14 @@ class FileJournal:
         if self._path is None:
             return
         entry = key + len(content).to_bytes(_LENGTH, "little") + content
+        entry += sha256(entry).digest()
+        if isinstance(self._path, Remote):
+            self._content += entry
+            self._path.send(BytesIO(self._content))
+            return
         try:
             with self._path.open("ab") as file:
-                file.write(entry + sha256(entry).digest())
+                file.write(entry)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:

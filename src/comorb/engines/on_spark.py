@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -34,6 +36,8 @@ _SCHEMA = pa.schema([("shard", pa.int32()), ("place", pa.int32()), ("packed", pa
 _OF_JAVA = ("java.", "javax.", "scala.", "org.apache.", "io.grpc.", "py4j.", "pyspark.")
 _NAMED = re.compile(r"^\s*(?:Caused by: )?([A-Za-z_][\w.$]*(?:Error|Exception)): (.+)$", re.M)
 _TOO_MUCH = re.compile(r"[^\n]*spark\.driver\.maxResultSize[^\n]*")
+_PORT, _TIMEOUT = 15002, 10  # of Spark Connect; seconds until it is taken for lost
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _AGAIN = "Run the same command again: it goes on from the last whole pass."
 
 
@@ -221,6 +225,22 @@ def _short(line: str) -> str:
     return line if line.endswith((".", "!")) else f"{line}."
 
 
+def _check_answers(address: str) -> None:
+    """Refuse an address where nothing listens, of which Spark Connect would tell after minutes."""
+    if any(os.environ.get(name) for name in _PROXIES):
+        return
+    found = urlsplit(address.partition(";")[0])
+    try:
+        with socket.create_connection((found.hostname or "", found.port or _PORT), _TIMEOUT):
+            return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise EngineError(
+            f"no Spark Connect server answers at {found.hostname}:{found.port or _PORT} "
+            f"({reason}); check the address and start it."
+        ) from None
+
+
 @contextmanager
 def spark_engine(master: str) -> Iterator[SparkEngine]:
     """Start a Spark session, or connect to one.
@@ -234,6 +254,7 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         raise EngineError(not_installed("Spark", "spark")) from None
     builder = SparkSession.builder.appName("comorb")
     if master.startswith("sc://"):
+        _check_answers(master)
         builder = builder.remote(master)
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

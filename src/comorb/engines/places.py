@@ -8,16 +8,17 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from comorb.errors import StorageError
+from comorb.remote import Remote, place_of, readable
 
 
-def places_of(path: str | Path, header: dict[str, Any]) -> list[tuple[str, int]]:
+def places_of(path: str | Path | Remote, header: dict[str, Any]) -> list[tuple[str, int]]:
     """Return the file and the number there of each row group of a cohort."""
-    path = Path(path).resolve()
+    path = place_of(path).resolve()
     try:
-        if path.is_dir():
+        if "parts" in header:
             sizes = {str(path / part["file"]): part["groups"] for part in header["parts"]}
         else:
-            file = pq.read_metadata(path)
+            file = pq.read_metadata(readable(path))
             sizes = {str(path): [file.row_group(i).num_rows for i in range(file.num_row_groups)]}
         if sum(map(sum, sizes.values())) != header["records"]:
             raise ValueError("it doesn't hold the records it says")

@@ -23,6 +23,7 @@ from comorb.model.kinds.variable import Variable
 from comorb.records.asked import Asked
 from comorb.records.cohort import Cohort, as_matrix, part_ledger
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
+from comorb.remote import Remote, place_of, readable
 from comorb.storage import fingerprint_of, write_whole
 
 
@@ -136,7 +137,7 @@ class CohortFile:
     It offers what a run asks of a `Cohort`: codes and names, blocks, ids, a sample, a digest.
     """
 
-    path: Path
+    path: Path | Remote
     codes: tuple[str, ...]
     names: tuple[str, ...]
     system: str
@@ -152,17 +153,17 @@ class CohortFile:
     header: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def open(cls, path: str | Path) -> CohortFile:
+    def open(cls, path: str | Path | Remote) -> CohortFile:
         """Read what the metadata of a cohort file say; `StorageError` when it is none."""
         header = blockfile.describe(path)
         try:
             ledger = Ledger.from_dict(header["ledger"])
         except (KeyError, TypeError, ValueError):
             raise StorageError(
-                f"{Path(path).name} is damaged: its ledger is none. Write the cohort again."
+                f"{place_of(path).name} is damaged: its ledger is none. Write the cohort again."
             ) from None
         return cls(
-            Path(path),
+            place_of(path),
             tuple(header["codes"]),
             tuple(header["names"]),
             header["system"],
@@ -200,7 +201,7 @@ class CohortFile:
 
     def schema(self) -> pa.Schema:
         """Return the columns of the rows, and their types."""
-        return pq.read_schema(self.places[0][0])
+        return pq.read_schema(readable(place_of(self.places[0][0])))
 
     def digest(self) -> str:
         """Return a hash of what a model learns from, as that of `Cohort.digest`."""

@@ -55,7 +55,10 @@ def read_spark(  # noqa: PLR0913 - one parameter for each option
     from comorb.engines.on_spark import SparkEngine
 
     named = isinstance(frame, str)
-    session = SparkSession.builder.getOrCreate() if named else frame.sparkSession
+    if named:  # a session of Spark Connect is never made without its address
+        session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    else:
+        session = frame.sparkSession
     source = f"table:{frame}" if named else frame
     return _read(source, folder, SparkEngine(session), preparation, features)
 

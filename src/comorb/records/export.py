@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from comorb.remote import Remote, place_of, readable
 from comorb.storage import check_file, write_whole
 
 _FORMULA = r"'*[=+\-@\t\r]"  # how a text begins that a spreadsheet would work out
@@ -24,13 +25,15 @@ _WRITERS = {
 }
 
 
-def export(batches: Iterable[pa.RecordBatch], path: str | Path, force: bool = False) -> None:
+def export(
+    batches: Iterable[pa.RecordBatch], path: str | Path | Remote, force: bool = False
+) -> None:
     """Write batches of rows, one at least and all of one schema, to a .csv or .parquet file.
 
     Memory holds one batch at a time. A file that is there is replaced by ``force`` only. In a .csv
     file an apostrophe goes before a text that a spreadsheet would take for a formula.
     """
-    path = Path(path)
+    path = place_of(path)
     check_export(path, force)
     rest = iter(batches)
     first = next(rest)
@@ -39,14 +42,16 @@ def export(batches: Iterable[pa.RecordBatch], path: str | Path, force: bool = Fa
             writer.write_batch(_without_formulas(batch) if path.suffix.lower() == ".csv" else batch)
 
 
-def join_parts(parts: Sequence[Path], path: str | Path, force: bool = False) -> None:
-    """Write one file of several that `export` wrote, all of one schema and ending, in their order.
+def join_parts(
+    parts: Sequence[Path | Remote], path: str | Path | Remote, force: bool = False
+) -> None:
+    """Write one file of several that `export` wrote, all of one schema and ending, by their names.
 
     Texts are copied as they are, under one header.
     """
-    path = Path(path)
+    path, parts = place_of(path), sorted(parts, key=str)
     if path.suffix.lower() == ".parquet":
-        files = map(pq.ParquetFile, parts)
+        files = (pq.ParquetFile(readable(part)) for part in parts)
         export(chain.from_iterable(file.iter_batches() for file in files), path, force)
         return
     check_export(path, force)
@@ -76,6 +81,6 @@ def _with_apostrophes(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, marked)
 
 
-def check_export(path: Path, force: bool) -> None:
+def check_export(path: Path | Remote, force: bool) -> None:
     """Refuse early what `export` would refuse late."""
     check_file(path, tuple(_WRITERS), force)

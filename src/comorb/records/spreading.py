@@ -9,7 +9,6 @@ in that of the source where one task reads them all.
 from __future__ import annotations
 
 import secrets
-import shutil
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -36,6 +35,7 @@ from comorb.records.preparation import Preparation
 from comorb.records.sources.chunks import Spread, spread_source, told
 from comorb.records.sources.portion import Found, Whole, merged, of_the_head
 from comorb.records.sources.shuffle import Bucket, Chunk, Shuffle, buckets_of
+from comorb.records.sources.spill import temporary_folder
 from comorb.records.streaming import (
     CohortSum,
     Summary,
@@ -44,6 +44,7 @@ from comorb.records.streaming import (
     summary_of,
     write_cohort,
 )
+from comorb.remote import Remote, place_of, readable, removed, written
 from comorb.storage import fingerprint_from, fingerprint_sums, write_whole
 
 _KINDS = ("wide", "long", "delimited", "binary")
@@ -86,7 +87,7 @@ class _Part:
 
 def spread_cohort(
     source: Any,
-    path: str | Path,
+    path: str | Path | Remote,
     preparation: Preparation | None = None,
     executor: Executor | None = None,
     memory: str | None = None,
@@ -99,16 +100,16 @@ def spread_cohort(
     read in parts, such as a database, is read in this process, with ``memory``, and is a file then.
     """
     preparation = preparation or Preparation()
-    path = Path(path).absolute()
+    path = place_of(path).absolute()
     kind, records, besides = preparation.sources(source)
     spread = None if besides else spread_source(records, preparation.table, executor)
     if spread is None:
-        write_cohort(source, path, preparation, memory)
+        _write_here(source, path, preparation, memory)
         return
     asked = replace(preparation, table=None)
     whole, plan = _understood(spread, asked, kind)
     if plan.reader.kind not in _KINDS:
-        write_cohort(source, path, preparation, memory)
+        _write_here(source, path, preparation, memory)
         return
     work = path.with_name(f"{path.name}.draft")
     try:
@@ -128,9 +129,23 @@ def spread_cohort(
         _refuse_repeated(job, keys, attempts, executor)
         _write(attempts, path, work, asked, executor)
     except (RecordsError, StorageError):
-        shutil.rmtree(work, ignore_errors=True)
+        removed(work)
         raise
-    shutil.rmtree(work, ignore_errors=True)
+    removed(work)
+
+
+def _write_here(
+    source: Any, path: Path | Remote, preparation: Preparation, memory: str | None
+) -> None:
+    """Read records in this process, and write the cohort as a file."""
+    if isinstance(path, Path):
+        write_cohort(source, path, preparation, memory)
+        return
+    with temporary_folder() as folder:
+        draft = Path(folder, path.name)
+        write_cohort(source, draft, preparation, memory)
+        with draft.open("rb") as file:
+            path.send(file)
 
 
 def _understood(spread: Spread, preparation: Preparation, kind: str) -> tuple[Whole, Plan]:
@@ -201,7 +216,7 @@ def _attempt(job: _Job, item: tuple[int, Bucket]) -> _Attempt | ComorbError:
             table = as_table(selected)
             summary = summary_of(selected, table.schema, job.preparation)
             draft = f"draft-{number:06d}-{secrets.token_hex(8)}.parquet"
-            _write_table(table, Path(job.folder, draft))
+            _write_table(table, place_of(job.folder) / draft)
             own = pa.table({"id": cohort.ids}).to_batches() if job.by_patient else []
             ids = Shuffle(job.folder, ("id",)).write(number, own)
             return _Attempt(source.found, True, begun, summary, draft, useless, ids)
@@ -232,15 +247,16 @@ def _repeated(bucket: Bucket) -> int | ComorbError:
         return error
 
 
-def _write_table(table: pa.Table, path: Path) -> None:
+def _write_table(table: pa.Table, path: Path | Remote) -> None:
     try:
-        pq.write_table(
-            table,
-            path,
-            row_group_size=blockfile.ROWS_A_GROUP,
-            compression="zstd",
-            write_page_checksum=True,
-        )
+        with written(path) as file:
+            pq.write_table(
+                table,
+                file,
+                row_group_size=blockfile.ROWS_A_GROUP,
+                compression="zstd",
+                write_page_checksum=True,
+            )
     except OSError as error:
         raise StorageError(
             f"{path.parent} can't be written: {error.strerror or error}. Make room, or choose "
@@ -250,8 +266,8 @@ def _write_table(table: pa.Table, path: Path) -> None:
 
 def _write(
     attempts: Sequence[_Attempt],
-    path: Path,
-    work: Path,
+    path: Path | Remote,
+    work: Path | Remote,
     preparation: Preparation,
     executor: Executor | None,
 ) -> None:
@@ -283,7 +299,7 @@ def _write(
         ],
         "digest": fingerprint_from(sum((part.sums for part in kept[1:]), start=kept[0].sums)),
     }
-    schema = pq.read_schema(path / kept[0].file)
+    schema = pq.read_schema(readable(path / kept[0].file))
     with write_whole(path / blockfile.MANIFEST) as file:
         file.write(blockfile.manifest(header, schema))
     names = {blockfile.MANIFEST, *(part.file for part in kept)}
@@ -302,13 +318,14 @@ def _finish(
 ) -> _Part | ComorbError:
     number, draft = item
     try:
-        table = finished(fitted(pq.read_table(draft), schema), kept, features)
+        with pq.ParquetFile(readable(place_of(draft))) as file:
+            table = finished(fitted(file.read(), schema), kept, features)
         name = f"part-{number:06d}-{secrets.token_hex(8)}.parquet"
-        path = Path(folder, name)
+        path = place_of(folder) / name
         if not len(table):
             return _Part(name, (), 0, "", fingerprint_sums([], codes, features))
         _write_table(table, path)
-        metadata = pq.read_metadata(path)
+        metadata = pq.read_metadata(readable(path))
         groups = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
         ones = pc.sum(pc.list_value_length(table[blockfile.CODES])).as_py() or 0
         sums = fingerprint_sums([rows_in(table, features)], codes, features)

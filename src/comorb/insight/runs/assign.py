@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from comorb.engines import open_engine
 from comorb.insight.runs.alignment import Unknown, align
-from comorb.insight.runs.cohorts import open_cohort
+from comorb.insight.runs.cohorts import open_cohort, workshop
 from comorb.insight.runs.drift import Drift, density, drift
 from comorb.insight.runs.folder import load_run_model
 from comorb.insight.runs.progress import Progress, Tell, silent
@@ -17,6 +18,7 @@ from comorb.model.arrays import Floats, Ints
 from comorb.records.export import check_export
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
+from comorb.remote import Remote, place_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class Tally:
 def assign_records(  # noqa: PLR0913 - what is told beside the data is told by name
     model: str | Path,
     records: Any,
-    path: str | Path,
+    path: str | Path | Remote,
     reading: Preparation | None = None,
     *,
     every: bool = False,
@@ -52,17 +54,24 @@ def assign_records(  # noqa: PLR0913 - what is told beside the data is told by n
     training data's; with ``every``, records that the model's rules would leave out are assigned
     too. ``memory`` and ``engine`` are as in `comorb.insight.runs.run.fit_records`.
     """
-    path = Path(path)
+    path = place_of(path)
     check = check_parts if path.suffix == "" else check_export
     check(path, force)
     saved = load_run_model(model)
     fitted = Preparation.from_dict(saved.preparation)
     features = [variable.feature for variable in saved.mixture.variables]
     asked = fitted.for_new_records(saved.system, reading, every, features)
+    work = workshop(path.absolute(), records, asked) if engine else nullcontext()
     with (
         open_engine(engine or "threads") as executor,
+        work as folder,
         open_cohort(
-            records, asked, memory=memory, executor=executor if engine else None, tell=tell
+            records,
+            asked,
+            memory=memory,
+            executor=executor if engine else None,
+            folder=folder,
+            tell=tell,
         ) as cohort,
     ):
         tell(Progress("writing", f"Assigning {len(cohort):,} records"))

@@ -25,6 +25,7 @@ from comorb.insight.runs.scoring import (
 )
 from comorb.records.cohort import Cohort
 from comorb.records.export import join_parts
+from comorb.remote import Remote
 
 SHARDS = 16  # of the patients that are counted
 
@@ -37,6 +38,7 @@ class Assigning:
     scorer: Scorer
     folder: RunFolder
     gathering: Gathering
+    place: Remote | None = None  # where workers write, if not beside the folder
 
     def run(self, executor: Executor | None, sample: Cohort, step: int) -> Assignment:
         """Assign all, on a cluster by its workers, and return the clusters of the sample.
@@ -48,12 +50,12 @@ class Assigning:
         gathering = self.gathering
         gathering.narrow = True
         beside = Gatherer(self.cohort, gathering.k, gathering.secret, gathering.wanted)
-        with parts_beside(self.folder.assignments) as parts:
+        with parts_beside(self.place or self.folder.assignments) as parts:
             ending = self.folder.assignments.suffix
             totals, found, *people = score_parts(
                 self.cohort, self.scorer, (parts, ending), executor, beside
             )
-            join_parts(sorted(parts.iterdir()), self.folder.assignments)
+            join_parts(list(parts.iterdir()), self.folder.assignments)
         gathering += found
         if gathering.sums is not None and people[0][0].size:
             counts, keys = (np.sum(some, axis=0) for some in zip(*people, strict=True))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
@@ -25,9 +24,12 @@ from comorb.records.beside import main_and_beside
 from comorb.records.cohort import Cohort
 from comorb.records.ledger import Ledger
 from comorb.records.preparation import Preparation
+from comorb.records.sources.folders import globbed, is_glob
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.spreading import spread_cohort
 from comorb.records.streaming import write_cohort
+from comorb.remote import Remote, matching, place_of, removed
+from comorb.storage import write_text
 
 COHORT, JOURNAL, STAMP = "cohort.parquet", "journal", "records.json"
 
@@ -84,7 +86,7 @@ def open_cohort(
     *,
     memory: str | None = None,
     executor: Executor | None = None,
-    folder: Path | None = None,
+    folder: Path | Remote | None = None,
     tell: Tell = silent,
 ) -> Iterator[AnyCohort]:
     """Yield the cohort that records become; with ``memory`` it is in a file.
@@ -117,9 +119,9 @@ def open_cohort(
     else:
         kept = temporary_folder() if folder is None else nullcontext(str(folder))
         with kept as place:
-            path = Path(place) / COHORT
+            path = place_of(place) / COHORT
             if not is_cohort_file(path):
-                if executor is None:
+                if executor is None and isinstance(path, Path):
                     write_cohort(records, path, preparation, memory)
                 else:
                     spread_cohort(records, path, preparation, executor, memory)
@@ -129,13 +131,15 @@ def open_cohort(
 def is_cohort_file(records: Any) -> bool:
     """Tell whether records are given as the path of a cohort file."""
     try:
-        return isinstance(records, str | Path) and bool(CohortFile.open(records))
+        return isinstance(records, str | Path | Remote) and bool(CohortFile.open(records))
     except (StorageError, OSError, ValueError):
         return False
 
 
 @contextmanager
-def workshop(directory: Path, records: Any, preparation: Preparation) -> Iterator[Path]:
+def workshop(
+    directory: Path | Remote, records: Any, preparation: Preparation
+) -> Iterator[Path | Remote]:
     """Yield the hidden folder of a run, removed when the run ends well or has made nothing yet.
 
     What lies there from other records, or from other rules, is removed at once.
@@ -144,17 +148,17 @@ def workshop(directory: Path, records: Any, preparation: Preparation) -> Iterato
     stamp = json.dumps([stamps(records), preparation.to_dict()], sort_keys=True)
     note = folder / STAMP
     if not note.is_file() or note.read_text(encoding="utf-8") != stamp:
-        shutil.rmtree(folder, ignore_errors=True)
+        removed(folder)
         folder.mkdir(parents=True)
-        note.write_text(stamp, encoding="utf-8")
+        write_text(stamp, note)
     try:
         yield folder
     except BaseException:
-        begun = (folder / JOURNAL).exists() or any(folder.glob(f"{COHORT}.draft*"))
+        begun = any((folder / name).exists() for name in (JOURNAL, f"{COHORT}.draft"))
         if not (begun or is_cohort_file(folder / COHORT)):
-            shutil.rmtree(folder)
+            removed(folder)
         raise
-    shutil.rmtree(folder)
+    removed(folder)
 
 
 def stamps(records: Any) -> list[list[Any]]:
@@ -169,11 +173,13 @@ def stamps(records: Any) -> list[list[Any]]:
     if not isinstance(records, str | Path):
         return [[type(records).__name__, secrets.token_hex(8)]]
     path = Path(records)
+    if isinstance(place := place_of(records), Remote):
+        return [[one.uri, *(one.stamp() or ())] for one in matching(place)[1]]
     if "://" in str(records):
         return [[str(records)]]
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.is_file())
     else:
-        files = [path] if path.is_file() else sorted(path.parent.glob(path.name))
+        files = [path] if path.is_file() else globbed(path) if is_glob(path) else []
     states = [(str(file), file.stat()) for file in files]
     return [[name, state.st_size, state.st_mtime_ns] for name, state in states] or [[str(path)]]

@@ -19,6 +19,7 @@ from comorb.insight.views.board import Board
 from comorb.insight.views.pdf import report_pdf
 from comorb.insight.views.report import report
 from comorb.records.export import export, without_apostrophes
+from comorb.remote import Remote, place_of
 
 PROFILE, KEYS = "profile.json", "keys.json"
 _FIGURES = ("estimate", "low", "high", "naive")
@@ -48,7 +49,7 @@ class RunFolder:
 
     @classmethod
     @contextmanager
-    def write(cls, directory: str | Path, force: bool = False) -> Iterator[RunFolder]:
+    def write(cls, directory: str | Path | Remote, force: bool = False) -> Iterator[RunFolder]:
         """Yield a folder whose files move to ``directory`` when the block ends well."""
         with storage.write_folder(directory, force) as draft:
             yield cls(draft)
@@ -87,7 +88,10 @@ def outcome_batch(profile: Profile) -> pa.RecordBatch:
 
 def load_run_model(run: str | Path) -> storage.SavedModel:
     """Read the model of a run, from its folder or from the file itself."""
-    return storage.load_model(RunFolder(run).model if Path(run).is_dir() else run)
+    place = place_of(run)
+    if isinstance(place, Remote):
+        return storage.load_model(place if place.suffix else place / "model.comorb")
+    return storage.load_model(RunFolder(run).model if place.is_dir() else run)
 
 
 def load_profile(run: str | Path) -> Profile:

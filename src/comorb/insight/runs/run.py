@@ -41,6 +41,7 @@ from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
 from comorb.records.cohort import Cohort
 from comorb.records.preparation import Preparation
+from comorb.remote import Remote, place_of
 from comorb.storage import SavedModel, check_folder, save_model, write_text
 
 DESCRIBED = 500_000  # records of a file that the profile is made of, at most
@@ -71,7 +72,7 @@ class Request:
 
 def fit_records(
     records: Any,
-    directory: str | Path,
+    directory: str | Path | Remote,
     request: Request,
     *,
     memory: str | None = None,
@@ -87,7 +88,7 @@ def fit_records(
     interrupted goes on there when it is started again.
     """
     check_folder(directory, force)
-    directory = Path(directory).absolute()
+    directory = place_of(directory).absolute()
     outside = bool(memory or engine)
     place = workshop(directory, records, request.preparation) if outside else nullcontext()
     with (
@@ -109,11 +110,11 @@ def fit_records(
 def run(
     cohort: AnyCohort,
     request: Request,
-    directory: str | Path,
+    directory: str | Path | Remote,
     executor: Executor | None = None,
     *,
     force: bool = False,
-    journal: Path | None = None,
+    journal: Path | Remote | None = None,
     tell: Tell = silent,
 ) -> Profile:
     """Find the clusters of a cohort, assign each record once, describe, and write one folder.
@@ -135,7 +136,9 @@ def run(
         secret, _ = _secret(request)
         gathering = Gathering(clusters.mixture.n_components, secret, request.outcomes)
         scorer = Scorer(clusters.mixture, clusters.check.caveats.temperature, clusters.numbers)
-        assigned = Assigning(cohort, scorer, folder, gathering).run(executor, sample, step)
+        place = journal.with_name("parts") if isinstance(journal, Remote) else None
+        assigning = Assigning(cohort, scorer, folder, gathering, place)
+        assigned = assigning.run(executor, sample, step)
         made, _ = make_profile(clusters, sample, assigned, request, tell, gathering)
         tell(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
@@ -164,7 +167,7 @@ def find(
     cohort: AnyCohort,
     request: Request,
     executor: Executor | None,
-    journal: Path | None = None,
+    journal: Path | Remote | None = None,
     tell: Tell = silent,
 ) -> Clusters:
     """Find the clusters of a cohort; what the fit warns of becomes a note."""

@@ -5,11 +5,11 @@ On an engine the workers write what they find, a part for each block, and only s
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -28,6 +28,7 @@ from comorb.model.columns import placed
 from comorb.model.mixture import Mixture
 from comorb.records.archive import CohortFile
 from comorb.records.export import export, join_parts
+from comorb.remote import Remote, place_of, removed
 from comorb.storage import SavedModel, check_folder
 
 PART = "part-{:06d}{}"
@@ -147,7 +148,7 @@ class Beside(Protocol):
 def score_parts(
     cohort: AnyCohort,
     scorer: Scorer,
-    where: tuple[Path, str],
+    where: tuple[Path | Remote, str],
     executor: Executor | None,
     beside: Beside | None = None,
 ) -> list[Any]:
@@ -174,12 +175,13 @@ def _written(
     assert isinstance(rows, NamedRows)  # noqa: S101 - the loaders make no others
     part = scorer.assigned(rows)
     folder, ending = where
-    if not Path(folder).is_dir():
+    place = place_of(folder)
+    if isinstance(place, Path) and not place.is_dir():
         raise StorageError(
             f"a worker doesn't see the folder {folder}; write to one that all workers share."
         )
     batch = assignment_rows(rows.ids, part, scorer.numbers)
-    export([batch], Path(folder) / PART.format(rows.number, ending), force=True)
+    export([batch], place / PART.format(rows.number, ending), force=True)
     return [Totals.of(part, *whole), *(beside.of(rows.number, part) if beside else ())]
 
 
@@ -188,10 +190,10 @@ def _finished(beside: Beside | None, one: Any) -> Any:
 
 
 @contextmanager
-def parts_beside(path: Path) -> Iterator[Path]:
+def parts_beside(path: Path | Remote) -> Iterator[Path | Remote]:
     """Yield a hidden folder beside a file or folder, for its parts; what is left of it goes."""
     folder = path.with_name(f".{path.name}.parts")
-    shutil.rmtree(folder, ignore_errors=True)
+    removed(folder)
     try:
         folder.mkdir(parents=True)
         yield folder
@@ -201,19 +203,33 @@ def parts_beside(path: Path) -> Iterator[Path]:
             "place."
         ) from None
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        removed(folder)
 
 
-def check_parts(path: Path, force: bool) -> None:
+def check_parts(path: Path | Remote, force: bool) -> None:
     """Refuse a folder of parts where something else is, or where parts are unless by ``force``."""
     check_folder(path, force)
-    others = [file for file in path.glob("*") if not file.match("part-*.parquet")]
+    held = path.iterdir() if path.is_dir() else ()
+    others = [file for file in held if not fnmatchcase(file.name, "part-*.parquet")]
     if others:
         raise StorageError(f"{path} holds other files than parts; choose another place.")
 
 
+def _move(folder: Path | Remote, path: Path | Remote) -> None:
+    """Put a folder in its place; in a store, file by file."""
+    if isinstance(folder, Path):
+        folder.rename(str(path))
+        return
+    for one in folder.iterdir():
+        one.move(path / one.name)
+
+
 def write_assigned(
-    cohort: AnyCohort, scorer: Scorer, path: Path, executor: Executor | None, force: bool = False
+    cohort: AnyCohort,
+    scorer: Scorer,
+    path: Path | Remote,
+    executor: Executor | None,
+    force: bool = False,
 ) -> Totals:
     """Write the cluster of each record to a file, or to a folder of .parquet parts."""
     blocks = cohort.blocks(scorer.mixture.variables)
@@ -235,9 +251,9 @@ def write_assigned(
             for number, batch in enumerate(batches()):
                 export([batch], folder / PART.format(number, ".parquet"))
         if path.suffix:
-            join_parts(sorted(folder.iterdir()), path, force)
+            join_parts(list(folder.iterdir()), path, force)
         else:
             check_parts(path, force)
-            shutil.rmtree(path, ignore_errors=True)
-            folder.rename(path)
+            removed(path)
+            _move(folder, path)
     return reduce(add, held)

@@ -20,15 +20,25 @@ from comorb.engines.mapping import each
 from comorb.errors import ComorbError, EngineError, RecordsError
 from comorb.model.blocks import Engine
 from comorb.records.sources.duck import OpenedSource, SourceTable, connect, lock, quoted
-from comorb.records.sources.endings import table_name
-from comorb.records.sources.folders import TableFiles, files_of, tables_in
+from comorb.records.sources.endings import ending_of, table_name
+from comorb.records.sources.folders import (
+    TableFiles,
+    are_paths,
+    files_of,
+    is_glob,
+    listed,
+    tables_in,
+)
 from comorb.records.sources.frames import frame_rows
+from comorb.records.sources.kinds import kind_of
 from comorb.records.sources.pages import bare_files, bare_note
 from comorb.records.sources.parquet import open_parquet, schema_of
 from comorb.records.sources.shuffle import Chunk, Shuffle
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import stamp_of
+from comorb.records.sources.stores import data_in
 from comorb.records.sources.textfile import open_text
+from comorb.remote import Remote, is_remote, place_of
 from comorb.storage import write_text
 
 HEAD = 1000
@@ -53,11 +63,18 @@ class FileChunk:
     columns: tuple[tuple[str, str], ...]
     root: Path | None = None
     span: tuple[int, int] | None = None
-    stamp: tuple[int, int, int] | None = None
+    stamp: tuple[int, ...] | None = None
+    store: Remote | None = None
 
     def write(self, shuffle: Shuffle, number: int) -> Written:
-        """Write the rows to where they belong."""
-        if stamp_of(self.file) != self.stamp:
+        """Write the rows to where they belong; a file in a store is copied here for that."""
+        if self.store is not None and self.store.stamp() == self.stamp:
+            with temporary_folder() as name:
+                root = Path(name).resolve()
+                self.store.fetch(root / self.file)
+                here = replace(self, file=root / self.file, root=root, store=None)
+                return replace(here, stamp=stamp_of(here.file)).write(shuffle, number)
+        if self.store is not None or stamp_of(self.file) != self.stamp:
             raise RecordsError(f"{self.file.name} changed while it was read; read it again.")
         with _opened(self.label, [self.file]) as source:
             bare = 0
@@ -86,19 +103,24 @@ class FileChunk:
 
 @dataclass(frozen=True)
 class Spread:
-    """A source of many parts: its label, its first rows, and what writes all of them."""
+    """A source of many parts: its label, its first rows, and its chunks or what writes them."""
 
     label: str
     head: pa.Table
     notes: tuple[str, ...]
-    write: Callable[[Shuffle, Executor | None], list[Written]]
+    write: Callable[[Shuffle, Executor | None], list[Written]] | None = None
     files: int = 0
+    chunks: tuple[FileChunk, ...] = ()
 
     def shuffled(
         self, shuffle: Shuffle, executor: Executor | None
     ) -> tuple[list[Chunk], tuple[str, ...]]:
         """Let workers bring the rows together; return their chunks, and what is to be noted."""
-        written = self.write(shuffle, executor)
+        if self.write is None:
+            items = list(enumerate(self.chunks))
+            written = told(each(partial(_write, shuffle), items, executor))
+        else:
+            written = self.write(shuffle, executor)
         notes = dict.fromkeys((*self.notes, *(note for one in written for note in one.notes)))
         bare = bare_note(self.label, sum(one.bare for one in written), self.files)
         return [one.chunk for one in written if one.chunk.rows], (*notes, *([bare] if bare else []))
@@ -115,15 +137,16 @@ def spread_source(source: Any, table: str | None, executor: Executor | None) -> 
         if frame is None:
             raise EngineError(f"{source} is a table of Spark; name the engine, as --engine spark.")
         return replace(_spread_frame(frame(name), "pyspark", executor), label=name)
-    if isinstance(source, list | tuple):
-        files = [file for one in source for file in files_of(Path(one))]
-        label = f"{Path(source[0]).name} and others" if len(source) > 1 else Path(source[0]).name
-        return _spread_files(label, TableFiles(label, _kind(files), tuple(files)), "")
+    if are_paths(source):
+        several = listed(source)
+        return _spread_files(several.name, several, "")
+    if is_remote(source):
+        return _spread_store(place_of(source))
     if not isinstance(source, str | Path) or "://" in str(source):
         return None
     path = Path(source)
     files = files_of(path)
-    if len(files) > 1 and any(mark in path.name for mark in "*?[") and _kind(files) == "text":
+    if len(files) > 1 and is_glob(path) and {kind_of(file) for file in files} == {"text"}:
         return _spread_files(path.name, TableFiles(path.stem, "text", tuple(files)), "")
     tables = tables_in(path, files)
     if table is not None:
@@ -136,17 +159,29 @@ def spread_source(source: Any, table: str | None, executor: Executor | None) -> 
     return _spread_files(path.name, tables[0], tables[0].files[0].name if len(tables) > 1 else "")
 
 
-def _kind(files: Sequence[Path]) -> str:
-    """Return what all files are, or refuse those that are of several kinds."""
-    from comorb.records.sources.kinds import kind_of
-
-    kinds = sorted({kind_of(file) for file in files})
-    if kinds not in (["parquet"], ["text"]):
-        raise RecordsError(
-            f"Several files are read as one table when all are Parquet or all are text; got "
-            f"{' and '.join(kinds)}."
-        )
-    return kinds[0]
+def _spread_store(place: Path | Remote) -> Spread | None:
+    """Return files in a store, all text or all Parquet of the same columns; None for others."""
+    files = data_in(place)
+    with temporary_folder() as name:
+        root = Path(name).resolve()
+        first = next(iter(files))
+        files[first].fetch(root / first)
+        kind = kind_of(root / first)
+        if kind not in ("parquet", "text") or len({ending_of(one) for one in files}) > 1:
+            return None
+        of_text, spans = kind == "text", dict.fromkeys(files)
+        if not of_text:
+            footers = {one: pq.read_metadata(store.source()) for one, store in files.items()}
+            if len({str(one.schema.to_arrow_schema()) for one in footers.values()}) > 1:
+                return None
+            spans = {one: (0, footer.num_rows) for one, footer in footers.items()}
+        head = _spread_files(place.name, TableFiles(place.name, kind, (root / first,), root), "")
+    columns = head.chunks[0].columns
+    chunks = tuple(
+        FileChunk(Path(one), place.name, columns, None, spans[one], store.stamp(), store)
+        for one, store in files.items()
+    )
+    return replace(head, chunks=chunks, files=0 if of_text else len(files))
 
 
 def _spread_files(label: str, table: TableFiles, own: str) -> Spread:
@@ -169,10 +204,7 @@ def _spread_files(label: str, table: TableFiles, own: str) -> Spread:
         for span in ([None] if of_text else _spans(file))
     ]
 
-    def write(shuffle: Shuffle, executor: Executor | None) -> list[Written]:
-        return told(each(partial(_write, shuffle), list(enumerate(chunks)), executor))
-
-    return Spread(label, head, notes, write, 0 if of_text else len(table.files))
+    return Spread(label, head, notes, None, 0 if of_text else len(table.files), tuple(chunks))
 
 
 def _spans(file: Path) -> Iterator[tuple[int, int]]:
@@ -191,7 +223,7 @@ def _write(shuffle: Shuffle, item: tuple[int, FileChunk]) -> Written | ComorbErr
     """Write a chunk, or find the one that a task before wrote, which says so in a note."""
     number, chunk = item
     key = sha256(repr((__version__, chunk, shuffle)).encode()).hexdigest()
-    note = Path(shuffle.folder, f"{number:06d}-{key[:32]}.json")
+    note = place_of(shuffle.folder) / f"{number:06d}-{key[:32]}.json"
     try:
         if note.is_file():
             plain = json.loads(note.read_text(encoding="utf-8"))

@@ -7,8 +7,10 @@ or in numbered parts is one table, and a folder of different tables is a databas
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from comorb.errors import RecordsError
 from comorb.records.sources.delta import LOG
@@ -53,12 +55,44 @@ def files_of(path: Path) -> list[Path]:
     except OSError as error:
         reason = error.strerror or "it can't be opened"
         raise RecordsError(f"{path.name[:80]} can't be read: {reason}.") from None
-    if not any(mark in path.name for mark in "*?["):
+    if not is_glob(path):
         raise RecordsError(f"There is no file or folder {path}; check the name.")
-    files = [file for file in sorted(path.parent.glob(path.name)) if file.is_file()]
+    files = globbed(path)
     if not files:
         raise RecordsError(f"No file matches {path.name}; check the pattern and the folder.")
     return [_readable(file.resolve()) for file in files]
+
+
+def are_paths(source: Any) -> bool:
+    """Tell a list of files from other lists."""
+    several = isinstance(source, list | tuple) and bool(source)
+    return several and all(isinstance(one, str | Path) for one in source)
+
+
+def listed(paths: Sequence[str | Path]) -> TableFiles:
+    """Return the one table that several files are, all Parquet or all text."""
+    files = [file for one in paths for file in files_of(Path(one))]
+    kinds = sorted({kind_of(file) for file in files})
+    if kinds not in (["parquet"], ["text"]):
+        raise RecordsError(
+            f"Several files are read as one table when all are Parquet or all are text; got "
+            f"{' and '.join(kinds)}."
+        )
+    name = Path(paths[0]).name
+    return TableFiles(f"{name} and others" if len(paths) > 1 else name, kinds[0], tuple(files))
+
+
+def is_glob(path: Path) -> bool:
+    """Tell a pattern, such as 'claims/**/*.parquet', from the path of a file."""
+    return any(mark in str(path) for mark in "*?[")
+
+
+def globbed(path: Path) -> list[Path]:
+    """Return the files that a pattern stands for; ** is any number of folders."""
+    root, rest = Path(path.anchor), path.parts[len(Path(path.anchor).parts) :]
+    wild = next((at for at, part in enumerate(rest) if is_glob(Path(part))), len(rest) - 1)
+    found = root.joinpath(*rest[:wild]).glob("/".join(rest[wild:]))
+    return sorted(file for file in found if file.is_file())
 
 
 def _readable(file: Path) -> Path:

@@ -7,7 +7,7 @@ so that ids and codes never become numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,14 @@ from comorb.records.sources.duck import (
     lock,
     quoted,
 )
-from comorb.records.sources.folders import PARTS, TableFiles, files_of, tables_in
+from comorb.records.sources.folders import (
+    PARTS,
+    TableFiles,
+    are_paths,
+    files_of,
+    listed,
+    tables_in,
+)
 from comorb.records.sources.frames import open_frame
 from comorb.records.sources.incoming import copy_reader
 from comorb.records.sources.pages import note_checksums
@@ -38,14 +45,16 @@ from comorb.records.sources.resources import add_resources, open_objects, types_
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import unchanged
 from comorb.records.sources.statistical import KINDS, open_statistics
+from comorb.records.sources.stores import fetch_records
 from comorb.records.sources.textfile import open_text
 from comorb.records.sources.workbooks import add_sheets
 from comorb.records.sources.zipped import unpack
+from comorb.remote import is_remote, place_of
 
 
 @contextmanager
 def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource]:
-    """Open a file, a folder, a glob of Parquet files, a ``postgresql://`` URL or a frame.
+    """Open a file, a folder, a glob or a list of Parquet files, a URL or a frame.
 
     A frame is a table in memory, a polars LazyFrame, an Arrow dataset or a reader of batches. The
     tables are gone when the context ends; ``memory`` is the most that DuckDB may hold, such as
@@ -58,8 +67,13 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource
         if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
             database = stack.enter_context(open_postgresql(source))
             yield _from_database(database, connection)
+        elif is_remote(source):
+            copy = fetch_records(place_of(source), Path(spill).resolve() / "fetched")
+            yield _from_path(copy, connection, folder, stack)
         elif isinstance(source, str | Path):
             yield _from_path(Path(source), connection, folder, stack)
+        elif are_paths(source):
+            yield _from_list(source, connection, folder, stack)
         else:
             lock(connection, [], folder)
             opened = OpenedSource(f"the {type(source).__name__}", connection, folder=folder)
@@ -93,6 +107,26 @@ def _from_path(
     source = OpenedSource(label, connection, folder=folder)
     _add_tables(source, tables)
     source.ask = partial(_answer, source)
+    return source
+
+
+def _from_list(
+    paths: Sequence[str | Path],
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    stack: ExitStack,
+) -> OpenedSource:
+    """Open several Parquet files as one table."""
+    table = listed(paths)
+    if table.kind != "parquet":
+        raise RecordsError(
+            "Several text files are read as one table on an engine alone; name one, such as "
+            "threads, or write them as Parquet."
+        )
+    stack.enter_context(unchanged(table.name, table.files))
+    lock(connection, list(table.files), folder)
+    source = OpenedSource(table.name, connection, folder=folder)
+    _add_tables(source, [table])
     return source
 
 

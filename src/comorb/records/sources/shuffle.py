@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -19,12 +22,14 @@ import pyarrow as pa
 from comorb.errors import EngineError, StorageError
 from comorb.model.arrays import Ints
 from comorb.records.sources.duck import quoted
+from comorb.remote import Remote, place_of, written
 
 SLOTS = 256
 BUCKET = 1 << 20  # rows that one task reads, at most
 ROW = "comorb.row"
 _AT_ONCE = 1 << 19
 _CELLS = 1 << 24
+_AHEAD = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -58,23 +63,24 @@ class Shuffle:
         name, rows, held = f"{number:06d}-{secrets.token_hex(8)}.arrow", 0, []
         sink: pa.RecordBatchFileWriter | None = None
         try:
-            for table in _large(batches):
-                slots = self._slots(table)
-                order = np.argsort(slots, kind="stable")
-                places = pa.array(np.arange(rows, rows + len(table))[order])
-                sorted_rows = table.take(pa.array(order)).append_column(ROW, places)
-                if sink is None:
-                    options = pa.ipc.IpcWriteOptions(compression="lz4")
-                    path, schema = Path(self.folder, name), sorted_rows.schema
-                    sink = pa.ipc.new_file(str(path), schema, options=options)
-                ends = np.flatnonzero(np.diff(slots[order], prepend=-1, append=-1))
-                for start, stop in pairwise(ends.tolist()):
-                    part = sorted_rows.slice(start, stop - start).combine_chunks()
-                    sink.write_table(part)
-                    held.append((int(slots[order[start]]), stop - start))
-                rows += len(table)
-            if sink is not None:
-                sink.close()
+            with ExitStack() as stack:
+                for table in _large(batches):
+                    slots = self._slots(table)
+                    order = np.argsort(slots, kind="stable")
+                    places = pa.array(np.arange(rows, rows + len(table))[order])
+                    sorted_rows = table.take(pa.array(order)).append_column(ROW, places)
+                    if sink is None:
+                        options = pa.ipc.IpcWriteOptions(compression="lz4")
+                        file = stack.enter_context(written(place_of(self.folder) / name))
+                        sink = pa.ipc.new_file(file, sorted_rows.schema, options=options)
+                    ends = np.flatnonzero(np.diff(slots[order], prepend=-1, append=-1))
+                    for start, stop in pairwise(ends.tolist()):
+                        part = sorted_rows.slice(start, stop - start).combine_chunks()
+                        sink.write_table(part)
+                        held.append((int(slots[order[start]]), stop - start))
+                    rows += len(table)
+                if sink is not None:
+                    sink.close()
         except OSError as error:
             raise StorageError(
                 f"{self.folder} can't be written: {error.strerror or error}. Make room, or choose "
@@ -122,7 +128,7 @@ class Bucket:
         tables, numbers = [], []
         for name, before, places in self.pieces:
             try:
-                with pa.memory_map(str(Path(self.folder, name))) as file:
+                with _mapped(place_of(self.folder) / name) as file:
                     reader = pa.ipc.open_file(file)
                     part = pa.Table.from_batches(map(reader.get_batch, places), reader.schema)
             except (pa.ArrowException, OSError):
@@ -134,6 +140,13 @@ class Bucket:
         number = np.concatenate(numbers)
         order = np.argsort(number)
         return pa.concat_tables(tables).take(pa.array(order)), pa.array(number[order])
+
+
+def _mapped(place: Path | Remote) -> Any:
+    """Open a file of batches; of a store's, many that follow each other are read at once."""
+    if isinstance(place, Remote):
+        return pa.PythonFile(BufferedReader(place.source(), _AHEAD), "r")
+    return pa.memory_map(str(place))
 
 
 def buckets_of(shuffle: Shuffle, chunks: Sequence[Chunk], columns: int) -> list[Bucket]:

@@ -61,9 +61,10 @@ def selected_file(file: CohortFile, prepared: Preparation) -> CohortFile:
     first = file.part(0, 0, 0)
     prepared.check(first)
     plain = json.dumps(prepared.to_dict(), sort_keys=True)
-    digest = hashlib.sha256(f"{file.path.name} {plain}".encode()).hexdigest()[:16]
-    path = file.path.with_name(f"left-{digest}.parquet")
-    if not path.exists() or path.stat().st_mtime < file.path.stat().st_mtime:
+    own = Path(str(file.path))
+    digest = hashlib.sha256(f"{own.name} {plain}".encode()).hexdigest()[:16]
+    path = own.with_name(f"left-{digest}.parquet")
+    if not path.exists() or path.stat().st_mtime < own.stat().st_mtime:
         select_cohort(file, path, prepared)
     path.touch()
     old = sorted(path.parent.glob("left-*.parquet"), key=lambda one: one.stat().st_mtime)

@@ -1,0 +1,42 @@
+"""Stores: records by an address such as s3://bucket/claims become files on the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from comorb.errors import RecordsError
+from comorb.records.sources.delta import LOG
+from comorb.records.sources.endings import ending_of
+from comorb.remote import Remote, matching
+
+
+def data_in(place: Path | Remote) -> dict[str, Remote]:
+    """Return the data files of a file, a folder or a pattern in a store, by their relative names.
+
+    The log of a Delta table is among them, as it tells which of the others count.
+    """
+    assert isinstance(place, Remote)  # noqa: S101 - nobody asks of paths
+    root, found = matching(place)
+    names = {one.uri[len(root.uri) + 1 :]: one for one in found}
+    kept = {name: one for name, one in names.items() if _is_data(name.split("/"))}
+    if not kept:
+        raise RecordsError(f"There are no records at {place}; check the address.")
+    return kept
+
+
+def fetch_records(place: Path | Remote, folder: Path) -> Path:
+    """Copy records from a store to a folder, and return where they are, under the same name."""
+    files = data_in(place)
+    root = folder / place.name.replace("*", "all")
+    if list(files) == [place.name]:
+        files[place.name].fetch(root)
+        return root
+    for name, one in files.items():
+        one.fetch(root / name)
+    return root
+
+
+def _is_data(steps: list[str]) -> bool:
+    if LOG in steps:
+        return True
+    return not any(step.startswith((".", "_")) for step in steps) and bool(ending_of(steps[-1]))

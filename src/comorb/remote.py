@@ -1,0 +1,262 @@
+"""Remote: files in a store, such as s3://bucket/claims, by Arrow's file systems.
+
+A `Remote` has what is needed of a `Path`, so that a cohort, its journal and results lie on the disk
+or in a store alike. Credentials come from where the store's own tools look for them (the
+environment, ``~/.aws``, a role), and never from an address.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO
+
+from comorb.errors import StorageError
+
+_ADDRESS = re.compile(r"(s3|gs|hdfs|abfss?):(//|/(?!/))(.*)")  # a Path has lost a slash
+_AT_ONCE = 1 << 20
+
+
+def is_remote(place: Any) -> bool:
+    """Tell the address of a store from a path."""
+    return isinstance(place, Remote) or (
+        isinstance(place, str | Path) and _ADDRESS.fullmatch(str(place)) is not None
+    )
+
+
+def place_of(place: str | Path | Remote) -> Path | Remote:
+    """Return a path, or what an address in a store stands for."""
+    if isinstance(place, Remote):
+        return place
+    address = _ADDRESS.fullmatch(str(place))
+    return Remote(f"{address[1]}://{address[3].rstrip('/')}") if address else Path(place)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file or a folder in a store, with what is needed of a `Path`."""
+
+    uri: str
+
+    def __str__(self) -> str:
+        return self.uri
+
+    def __truediv__(self, name: str) -> Remote:
+        return Remote(f"{self.uri}/{name}")
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self.uri.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        """How the name ends."""
+        return PurePosixPath(self.name).suffix
+
+    @property
+    def parent(self) -> Remote:
+        """The folder that it is in."""
+        return Remote(self.uri.rpartition("/")[0])
+
+    def with_name(self, name: str) -> Remote:
+        """Return another one in the same folder."""
+        return self.parent / name
+
+    def absolute(self) -> Remote:
+        """Return itself."""
+        return self
+
+    resolve = absolute
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Return the size and the time of the last change of a file, None where there is none."""
+        one = self._info()
+        return (one.size or 0, one.mtime_ns or 0) if one.is_file else None
+
+    def is_file(self) -> bool:
+        """Tell whether it is a file."""
+        return bool(self._info().is_file)
+
+    def is_dir(self) -> bool:
+        """Tell whether there is something below it."""
+        return any(True for _ in self.below())
+
+    def exists(self) -> bool:
+        """Tell whether there is anything."""
+        return self.is_file() or self.is_dir()
+
+    def below(self) -> list[Remote]:
+        """Return all files below it, by their names."""
+        from pyarrow.fs import FileSelector
+
+        found, path = _system(self.uri)
+        with _told(self.uri):
+            every = found.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
+        names = sorted(str(one.path)[len(path) :].strip("/") for one in every if one.is_file)
+        return [self / name for name in names]
+
+    def iterdir(self) -> list[Remote]:
+        """Return the files in it."""
+        return [one for one in self.below() if one.parent == self]
+
+    def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
+        """Do nothing: a store has no empty folders."""
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove a file."""
+        found, path = _system(self.uri)
+        with _told(self.uri):
+            found.delete_file(path)
+
+    def move(self, place: Path | Remote) -> None:
+        """Give a file another name in the same store."""
+        found, path = _system(self.uri)
+        with _told(self.uri):
+            found.move(path, _system(str(place))[1])
+
+    def source(self) -> Any:
+        """Return a file of Arrow, to read at any place."""
+        found, path = _system(self.uri)
+        with _told(self.uri):
+            return found.open_input_file(path)
+
+    def open(self, _mode: str = "rb") -> BufferedReader:
+        """Open a file to read it."""
+        return BufferedReader(self.source())
+
+    def read_bytes(self) -> bytes:
+        """Return what a file holds."""
+        with self.source() as file:
+            content: bytes = file.read()
+        return content
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """Return the text that a file holds."""
+        return self.read_bytes().decode(encoding)
+
+    def fetch(self, path: Path) -> None:
+        """Copy a file to the disk."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self.source() as file, path.open("wb") as copy, _told(self.uri):
+            while content := file.read(_AT_ONCE):
+                copy.write(content)
+
+    def send(self, file: BinaryIO) -> None:
+        """Write what a file holds from where it stands; there is nothing until it is whole."""
+        found, path = _system(self.uri)
+        with _told(self.uri), found.open_output_stream(path) as sink:
+            while content := file.read(_AT_ONCE):
+                sink.write(content)
+
+    def _info(self) -> Any:
+        found, path = _system(self.uri)
+        with _told(self.uri):
+            return found.get_file_info(path)
+
+
+@contextmanager
+def written(place: Path | Remote) -> Iterator[BinaryIO]:
+    """Yield a file to write; in a store it is there once the block ends well."""
+    if isinstance(place, Path):
+        with place.open("wb") as own:
+            yield own
+        return
+    with TemporaryFile() as draft:
+        yield draft
+        draft.seek(0)
+        place.send(draft)
+
+
+def readable(place: Path | Remote) -> Any:
+    """Return what Arrow reads a file by."""
+    return place.source() if isinstance(place, Remote) else str(place)
+
+
+def removed(folder: Path | Remote) -> None:
+    """Remove a folder and all that is in it."""
+    if isinstance(folder, Path):
+        shutil.rmtree(folder, ignore_errors=True)
+        return
+    found, path = _system(folder.uri)
+    if folder.is_dir():
+        with _told(folder.uri):
+            found.delete_dir(path)
+
+
+def matching(place: Remote) -> tuple[Remote, list[Remote]]:
+    """Return a folder and the files of it that an address with *, ** or [ stands for, or all."""
+    steps = place.uri.split("/")
+    wild = [at for at, step in enumerate(steps) if any(mark in step for mark in "*[")]
+    if not wild:
+        return (place.parent, [place]) if place.is_file() else (place, place.below())
+    root = Remote("/".join(steps[: wild[0]]))
+    pattern = "/".join(steps[wild[0] :])
+    start = len(root.uri) + 1
+    return root, [one for one in root.below() if fits(one.uri[start:], pattern)]
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Tell whether a path fits a pattern, in which ** stands for any number of folders.
+
+    >>> fits("2020/01/a.csv", "**/*.csv"), fits("a.csv", "**/*.csv"), fits("b/a.csv", "*.csv")
+    (True, True, False)
+    """
+    return _fits(name.split("/"), pattern.split("/"))
+
+
+def _fits(steps: list[str], pattern: list[str]) -> bool:
+    if not pattern or not steps:
+        return not steps and all(step == "**" for step in pattern)
+    if pattern[0] == "**":
+        return _fits(steps, pattern[1:]) or _fits(steps[1:], pattern)
+    return fnmatchcase(steps[0], pattern[0]) and _fits(steps[1:], pattern[1:])
+
+
+@lru_cache(maxsize=64)
+def _store(root: str) -> Any:
+    """Return the file system of a bucket, and the bucket."""
+    from pyarrow.fs import FileSystem, S3FileSystem
+
+    own = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    with _told(root):
+        if own and root.startswith("s3://"):
+            return S3FileSystem(endpoint_override=own), root.removeprefix("s3://")
+        return FileSystem.from_uri(root)
+
+
+def _system(uri: str) -> tuple[Any, str]:
+    """Return the file system of an address, and the path in it."""
+    scheme, _, rest = uri.partition("://")
+    host, _, path = rest.partition("/")
+    if (":" in host.partition("@")[0] and "@" in host) or "?" in uri:
+        raise StorageError(
+            f"Credentials and options don't belong in an address ({scheme}://…): put them where "
+            "the store's own tools look for them, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL."
+        )
+    found, root = _store(f"{scheme}://{host}")
+    return found, f"{root.rstrip('/')}/{path}" if root.strip("/") else f"/{path}"
+
+
+@contextmanager
+def _told(uri: str) -> Iterator[None]:
+    """Tell what a store can't do in one line."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise StorageError(f"There is no {uri}; check the address.") from None
+    except OSError as error:
+        reason = str(error.strerror or error).partition("\n")[0]
+        raise StorageError(f"{uri} can't be read or written: {reason}") from None
+    except (ValueError, NotImplementedError, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        raise StorageError(f"{uri} is no address of a store that is known here: {reason}") from None

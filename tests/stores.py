@@ -1,0 +1,170 @@
+"""A store on this machine that speaks enough of S3 for Arrow: objects in memory, over HTTP."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+WHEN = "2026-01-01T00:00:00.000Z"
+
+
+class Store(ThreadingHTTPServer):
+    """The objects of all buckets, by bucket/key."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.objects: dict[str, bytes] = {}
+        self.parts: dict[tuple[str, int], bytes] = {}
+
+
+class _Answer(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer is one packet
+    server: Store
+
+    def log_message(self, *words) -> None:
+        pass
+
+    def handle_expect_100(self) -> bool:
+        going = super().handle_expect_100()
+        self.wfile.flush()
+        return going
+
+    @property
+    def key(self) -> str:
+        return unquote(urlsplit(self.path).path).strip("/")
+
+    @property
+    def query(self) -> dict[str, str]:
+        found = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        return {name: values[0] for name, values in found.items()}
+
+    def body(self) -> bytes:
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if self.headers.get("transfer-encoding") == "chunked":
+            while size := int(self.rfile.readline(), 16):
+                content += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        if not self.headers.get("x-amz-content-sha256", "").startswith("STREAMING"):
+            return content
+        whole = b""
+        while True:  # pieces, each after a line with its length
+            line, _, content = content.partition(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            if not size:
+                return whole
+            whole, content = whole + content[:size], content[size + 2 :]
+
+    def answer(self, status: int, content: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        headers.setdefault("content_length", str(len(content)))
+        for name, value in {"etag": '"0"', "content_type": "application/xml", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def do_HEAD(self) -> None:
+        found = self.server.objects.get(self.key)
+        if found is None:
+            return self.answer(404 if "/" in self.key else 200)
+        return self.answer(
+            200,
+            content_length=str(len(found)),
+            last_modified="Thu, 01 Jan 2026 00:00:00 GMT",
+            content_type="application/octet-stream",
+        )
+
+    def do_GET(self) -> None:
+        if "list-type" in self.query:
+            return self.answer(200, self.listing())
+        found = self.server.objects.get(self.key)
+        if found is None:
+            return self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
+        if span := self.headers.get("range"):
+            start, stop = span.removeprefix("bytes=").split("-")
+            some = found[int(start) : int(stop) + 1]
+            where = f"bytes {start}-{int(start) + len(some) - 1}/{len(found)}"
+            return self.answer(206, some, content_range=where)
+        return self.answer(200, found)
+
+    def listing(self) -> bytes:
+        prefix, mark = self.query.get("prefix", ""), self.query.get("delimiter", "")
+        start, files, folders = len(self.key) + 1, [], {}
+        for name, content in sorted(self.server.objects.items()):
+            own = name[start:]
+            if not name.startswith(f"{self.key}/{prefix}"):
+                continue
+            inside = own[len(prefix) :]
+            if mark and mark in inside:
+                folders[prefix + inside.partition(mark)[0] + mark] = True
+            else:
+                files.append((own, len(content)))
+        text = "".join(
+            f"<Contents><Key>{escape(name)}</Key><LastModified>{WHEN}</LastModified>"
+            f"<Size>{size}</Size></Contents>"
+            for name, size in files
+        ) + "".join(
+            f"<CommonPrefixes><Prefix>{escape(one)}</Prefix></CommonPrefixes>" for one in folders
+        )
+        count = len(files) + len(folders)
+        head = f"<KeyCount>{count}</KeyCount><IsTruncated>false</IsTruncated>"
+        return f"<ListBucketResult>{head}{text}</ListBucketResult>".encode()
+
+    def do_PUT(self) -> None:
+        content = self.body()
+        if "uploadId" in self.query:
+            self.server.parts[self.key, int(self.query["partNumber"])] = content
+            return self.answer(200)
+        if source := self.headers.get("x-amz-copy-source"):
+            content = self.server.objects[unquote(source).strip("/")]
+            self.server.objects[self.key] = content
+            return self.answer(200, b"<CopyObjectResult><ETag>0</ETag></CopyObjectResult>")
+        folder = urlsplit(self.path).path.endswith("/") and "/" in self.key
+        self.server.objects[self.key + "/" * folder] = content
+        return self.answer(200)
+
+    def do_POST(self) -> None:
+        content = self.body()
+        if "uploads" in self.query:
+            said = "<InitiateMultipartUploadResult><UploadId>1</UploadId>"
+            return self.answer(200, f"{said}</InitiateMultipartUploadResult>".encode())
+        if "delete" in self.query:
+            for one in content.decode().split("<Key>")[1:]:
+                self.server.objects.pop(f"{self.key}/{one.partition('</Key>')[0]}", None)
+            return self.answer(200, b"<DeleteResult></DeleteResult>")
+        mine = sorted(number for name, number in self.server.parts if name == self.key)
+        whole = b"".join(self.server.parts.pop((self.key, number)) for number in mine)
+        self.server.objects[self.key] = whole
+        return self.answer(200, b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>")
+
+    def do_DELETE(self) -> None:
+        folder = "/" if urlsplit(self.path).path.endswith("/") else ""
+        self.server.objects.pop(self.key + folder, None)
+        self.answer(204)
+
+
+@contextmanager
+def store():
+    """Yield the address of a store; it is a process of its own, as Arrow may hold this one up."""
+    words = [sys.executable, __file__]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    with Store() as server:
+        sys.stdout.write(f"http://127.0.0.1:{server.server_port}\n")
+        sys.stdout.flush()
+        server.serve_forever()
