@@ -7,6 +7,7 @@ from importlib import import_module
 
 SECTIONS = (
     "engine",
+    "startup",
     "plain_c",
     "records",
     "accuracy",
@@ -17,6 +18,7 @@ SECTIONS = (
     "relate",
     "protection",
     "mixed",
+    "peers",
     "burden",
     "scale",
     "relate_scale",

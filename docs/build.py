@@ -140,12 +140,15 @@ def run_block(code: str, space: dict[str, Any], where: str) -> list[dict[str, st
 def _mime(value: Any) -> dict[str, str]:
     """Return what a notebook shows of a value: a picture of axes, its HTML, or its text."""
     figure = getattr(value, "figure", None)
-    if figure is not None and hasattr(figure, "savefig"):
+    if figure is not None and hasattr(value, "get_title"):
         picture = io.BytesIO()
         figure.savefig(
             picture, format="png", dpi=110, bbox_inches="tight", metadata={"Software": None}
         )
-        return {"image/png": base64.b64encode(picture.getvalue()).decode()}
+        titles = (value.get_title(loc) for loc in ("center", "left"))
+        said = " ".join(next(filter(None, titles), "").split())
+        encoded = base64.b64encode(picture.getvalue()).decode()
+        return {"image/png": encoded, "text/plain": said}
     if hasattr(value, "_repr_html_"):
         return {"text/html": value._repr_html_(), "text/plain": repr(value)}
     return {"text/plain": repr(value)}
@@ -155,7 +158,8 @@ def _shown(output: dict[str, str]) -> str:
     """Return what code gave, as HTML that Markdown leaves alone: without an empty line."""
     if "image/png" in output:
         source = f"data:image/png;base64,{output['image/png']}"
-        return f'<p class="output"><img alt="" src="{source}"></p>\n\n'
+        said = html.escape(output["text/plain"])
+        return f'<p class="output"><img alt="{said}" src="{source}"></p>\n\n'
     if "text/html" in output:
         return f'<div class="output">{" ".join(output["text/html"].split())}</div>\n\n'
     lines = html.escape(output["text/plain"]).rstrip("\n").split("\n")
@@ -281,6 +285,7 @@ def main() -> None:
         target = SITE / name
         target.parent.mkdir(exist_ok=True)
         target.write_text(filled(template, parts), encoding="utf-8")
+    shutil.copy(SITE / next(iter(pages)), SITE / "index.html")
     if wrong := check(pages, texts):
         raise SystemExit("\n".join(wrong))
     print(f"{len(pages)} pages in {SITE}")

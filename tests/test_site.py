@@ -30,6 +30,10 @@ def test_every_page_of_the_documentation_is_in_the_plan(site):
     assert {page for page in pages if page.parts[0] != "reproduction"} <= made
 
 
+def test_the_folder_opens_with_get_started(site):
+    assert (site / "index.html").read_bytes() == (site / "start.html").read_bytes()
+
+
 def test_no_page_asks_for_anything_outside(site):
     for page in site.rglob("*.html"):
         text = page.read_text("utf-8")
