@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from comorb.insight.views.charts import CHARTS
 from comorb.insight.views.texts import explorer_texts, languages, page_texts
 from comorb.model.choice import Row, reason, recommended
+from comorb.web.worker.downloads import AGGREGATES, PATIENTS
 
 VIEWS, WEB = (Path(str(resources.files(name))) for name in ("comorb.insight.views", "comorb.web"))
 FILES = {path.stem: json.loads(path.read_text("utf-8")) for path in VIEWS.glob("texts/*.json")}
@@ -70,7 +70,8 @@ def test_every_text_that_is_asked_for_is_there() -> None:
     assert asked(read(PAGE)) <= page_texts("en").keys()
     assert asked(read(EXPLORER)) <= explorer_texts("en").keys()
     assert {f"{name}.short" for name in SECTION.findall(read(PAGE))} <= page_texts("en").keys()
-    assert {f"download.{name}" for name in CHARTS} <= explorer_texts("en").keys()
+    files = {name.partition(".")[0] for name in (*AGGREGATES, *PATIENTS)}
+    assert {f"download.{name}" for name in files} <= explorer_texts("en").keys()
 
 
 def test_every_text_that_is_there_can_be_asked_for() -> None:
