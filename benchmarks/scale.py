@@ -121,7 +121,9 @@ def spark_figures(path: Path, file: float) -> list[Figure]:
         expect(mixture(d), blocks, engine)
         print(f"{engine.received - before:,} bytes came back from a pass on Spark")
         vector = VectorUDT()
-        sparse = f.udf(lambda ones: Vectors.sparse(d, ones, [1.0] * len(ones)), vector, False)
+        sparse = f.udf(
+            lambda ones: Vectors.sparse(d, ones, [1.0] * len(ones)), vector, useArrow=False
+        )
         frame = engine.session.read.parquet(str(path))
         rows = frame.select(sparse("`comorb.codes`").alias("features")).cache()
         rows.count()
