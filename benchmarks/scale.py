@@ -120,7 +120,10 @@ def spark_figures(path: Path, file: float) -> list[Figure]:
         before = engine.received
         expect(mixture(d), blocks, engine)
         print(f"{engine.received - before:,} bytes came back from a pass on Spark")
-        sparse = f.udf(lambda ones: Vectors.sparse(d, ones, [1.0] * len(ones)), VectorUDT())
+        vector = VectorUDT()
+        sparse = f.udf(
+            lambda ones: Vectors.sparse(d, ones, [1.0] * len(ones)), vector, useArrow=False
+        )
         frame = engine.session.read.parquet(str(path))
         rows = frame.select(sparse("`comorb.codes`").alias("features")).cache()
         rows.count()

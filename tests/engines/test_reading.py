@@ -57,6 +57,17 @@ def test_files_are_read_by_the_workers(engine, folder, whole, tmp_path):
     assert fits_as(whole, tmp_path / "c")
 
 
+def test_a_sample_is_picked_by_the_workers(engine, folder, tmp_path):
+    spread_cohort(folder, tmp_path / "c", executor=engine)
+    read = CohortFile.open(tmp_path / "c")
+    for most in (300, 70):
+        (one, step), (two, same) = read.sample(most, engine), read.sample(most)
+        assert step == same > 1
+        assert one.ids.to_pylist() == two.ids.to_pylist()
+        assert (one.digest(), one.ledger) == (two.digest(), two.ledger)
+    assert {file.name for file in tmp_path.iterdir()} == {"c"}
+
+
 def test_frames_are_read_where_they_are(engine, folder, every, tmp_path):
     kind = type(engine).__name__
     if kind == "DaskEngine":

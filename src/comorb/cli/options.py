@@ -41,7 +41,8 @@ Records = Annotated[
         metavar="RECORDS",
         show_default=False,
         help="A CSV, Parquet, NDJSON, DuckDB or SQLite file, a folder, a glob of Parquet files, "
-        "a postgresql:// URL, or, with the engine Spark, table:NAME.",
+        "an address such as s3://bucket/claims or postgresql://…, or, with the engine Spark, "
+        "table:NAME.",
     ),
 ]
 Clusters = Annotated[

@@ -138,11 +138,10 @@ def describe(path: str | Path | Remote) -> dict[str, Any]:
     comorb. A file of an earlier version has no seal.
     """
     path = place_of(path)
-    inside = (path / MANIFEST).is_file()
+    inside, schema = (path / MANIFEST).is_file(), None
     if not inside and not path.is_file():
         raise StorageError(f"There is no cohort file {path}; check the name.")
     try:
-        schema = None
         if inside:
             seal, text = (path / MANIFEST).read_bytes().split(b"\n", 1)
             found = {HEADER: text, SEAL: seal}

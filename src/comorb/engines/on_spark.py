@@ -96,7 +96,9 @@ class SparkEngine(Engine):
     def frame(self, table: str) -> Any:
         """Return a table of the session as a DataFrame."""
         try:
-            return self.session.table(table)
+            found = self.session.table(table)
+            found.schema  # noqa: B018 - Spark Connect looks for a table no sooner
+            return found
         except Exception as error:
             raise EngineError(
                 f"Spark has no table {table!r} ({type(error).__name__}); check its name, and the "

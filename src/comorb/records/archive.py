@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,13 @@ import pyarrow.parquet as pq
 from comorb.engines import blockfile
 from comorb.engines.places import places_of
 from comorb.errors import StorageError
-from comorb.model.blocks import Blocks, Rows
+from comorb.model.blocks import Blocks, Engine, Rows
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.records.asked import Asked
 from comorb.records.cohort import Cohort, as_matrix, part_ledger
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
-from comorb.remote import Remote, place_of, readable
+from comorb.remote import Remote, place_of, readable, removed, written
 from comorb.storage import fingerprint_of, write_whole
 
 
@@ -195,9 +197,27 @@ class CohortFile:
         """Return the least step between records with which at most ``most`` are read."""
         return max(-(-self.records // most), 1)
 
-    def sample(self, most: int) -> tuple[Cohort, int]:
-        """Return evenly spread records, ``most`` at most, and the step between them."""
-        return self.load(self.step(most)), self.step(most)
+    def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
+        """Return evenly spread records, ``most`` at most, and the step between them.
+
+        Where they are many, the workers of an engine pick them, and write them beside the file.
+        """
+        step = self.step(most)
+        if step == 1 or not isinstance(executor, Engine) or "parts" not in self.header:
+            return self.load(step), step
+        picks, start = [], 0
+        for part in self.header["parts"]:
+            picks.append((str(self.path / part["file"]), len(part["groups"]), start, step))
+            start += sum(part["groups"])
+        folder = self.path.with_name(f"{self.path.name}.sample")
+        removed(folder)
+        folder.mkdir()
+        try:
+            names = executor.each(partial(_picked, str(folder)), picks)
+            tables = [pq.ParquetFile(readable(folder / name)).read() for name in names if name]
+        finally:
+            removed(folder)
+        return self._loaded(pa.concat_tables(tables), start, step), step
 
     def schema(self) -> pa.Schema:
         """Return the columns of the rows, and their types."""
@@ -216,7 +236,11 @@ class CohortFile:
             places = np.arange(-start % step, len(part), step)
             parts.append(part if step == 1 else part.take(places))
             start += len(part)
-        table, ledger = pa.concat_tables(parts), self.ledger
+        return self._loaded(pa.concat_tables(parts), start, step)
+
+    def _loaded(self, table: pa.Table, start: int, step: int) -> Cohort:
+        """Return every ``step``-th of ``start`` records, all that are in the file."""
+        ledger = self.ledger
         if step > 1:
             ledger = ledger.add("records", f"one in {step}", start, len(table))
         indptr, indices = blockfile.ones_of(table)
@@ -271,6 +295,23 @@ class CohortFile:
 
     def _rows(self, place: tuple[str, int]) -> Rows:
         return rows_in(blockfile.read_group(*place), self.features)
+
+
+def _picked(folder: str, pick: tuple[str, int, int, int]) -> str:
+    """Write every so manieth record of a file, of which the first has a number; return a name."""
+    path, groups, start, step = pick
+    tables = []
+    for number in range(groups):
+        part = blockfile.read_group(path, number)
+        tables.append(part.take(np.arange(-start % step, len(part), step)))
+        start += len(part)
+    table = pa.concat_tables(tables)
+    if not len(table):
+        return ""
+    name = f"{place_of(path).name}-{secrets.token_hex(8)}"
+    with written(place_of(folder) / name) as file:
+        pq.write_table(table, file, compression="zstd")
+    return name
 
 
 def rows_in(table: pa.Table, features: tuple[Feature, ...]) -> Rows:

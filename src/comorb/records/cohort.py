@@ -6,6 +6,7 @@ Every operation returns a new cohort and writes what it did into the ledger.
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
@@ -315,7 +316,7 @@ class Cohort(Framed):
             ledger=part_ledger(size, len(self.codes), notes),
         )
 
-    def sample(self, most: int) -> tuple[Cohort, int]:
+    def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
         """Return the records that describe the cohort, and the step between them: here, all."""
         return self, 1
 

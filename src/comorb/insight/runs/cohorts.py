@@ -72,7 +72,7 @@ class AnyCohort(Protocol):
     def part(self, block: int, start: int, size: int) -> Cohort:
         """Return the records of a block, which begins with the row ``start``."""
 
-    def sample(self, most: int) -> tuple[Cohort, int]:
+    def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
         """Return records that describe the cohort, and the step between them."""
 
     def digest(self) -> str:

@@ -131,7 +131,7 @@ def run(
     """
     clusters = find(cohort, request, executor, journal, tell)
     with RunFolder.write(directory, force) as folder:
-        sample, step = cohort.sample(DESCRIBED)
+        sample, step = cohort.sample(DESCRIBED, executor)
         tell(Progress("describing", "Assigning the records"))
         secret, _ = _secret(request)
         gathering = Gathering(clusters.mixture.n_components, secret, request.outcomes)
@@ -269,7 +269,7 @@ def measure_stability(
 ) -> tuple[Profile, Stability]:
     """Find the clusters of a cohort, and find out how well they come out again."""
     clusters = find(cohort, request, executor, tell=tell)
-    sample, _ = cohort.sample(DESCRIBED)
+    sample, _ = cohort.sample(DESCRIBED, executor)
     tau = clusters.check.caveats.temperature
     assigned = assign(clusters.mixture, sample, temperature=tau)
     made, measured = make_profile(clusters, sample, assigned, request, tell)
