@@ -104,6 +104,7 @@ def run_page(text: str, name: str) -> tuple[str, list[dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
         before = Path.cwd()
         os.chdir(folder)
+        os.environ["COMORB_HOME"] = folder
         try:
             for found in _PYTHON.finditer(text):
                 prose = text[end : found.start()]
@@ -204,10 +205,18 @@ def reference() -> str:
         if not callable(thing):
             continue
         parts.append(f"## {name}\n\n{described(name, thing)}")
-        for own, method in sorted(vars(thing).items()) if inspect.isclass(thing) else ():
-            if not own.startswith("_") and callable(method) and inspect.getdoc(method):
-                parts.append(f"### {name}.{own}\n\n{described(own, method)}")
+        for own, method in methods(thing) if inspect.isclass(thing) else ():
+            parts.append(f"### {name}.{own}\n\n{described(own, method)}")
     return "\n".join(parts)
+
+
+def methods(kind: type) -> list[tuple[str, Any]]:
+    """Return the public methods of a class, and those that it has of others of comorb."""
+    found = {}
+    for one in reversed(kind.__mro__):
+        if one.__module__.startswith("comorb."):
+            found |= {name: method for name, method in vars(one).items() if callable(method)}
+    return sorted((n, m) for n, m in found.items() if not n.startswith("_") and inspect.getdoc(m))
 
 
 def described(name: str, thing: Any) -> str:
@@ -225,7 +234,7 @@ def described(name: str, thing: Any) -> str:
         text,
         flags=re.MULTILINE,
     )
-    text = text.replace("``", "`").replace(":func:", "").replace(":class:", "")
+    text = re.sub(r"(?<!`)``(?!`)", "`", text).replace(":func:", "").replace(":class:", "")
     return f"```python\n{name}\n```\n\n{text}\n"
 
 

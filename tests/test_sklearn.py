@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
-from comorb import BernoulliMixture, LatentClassModel
+from comorb import BernoulliMixture, LatentClassModel, datasets
 from comorb.model.binary import binary_csr
 
 
@@ -68,3 +69,10 @@ def test_scikit_learn_s_checks_of_tables(estimator, check):
 def test_an_estimator_can_be_cloned_with_its_parameters():
     model = BernoulliMixture(7, smoothing=2.0, stop="weights")
     assert clone(model).get_params() == model.get_params()
+
+
+def test_a_cohort_is_split_in_folds_like_rows():
+    cohort = datasets.heart_failure()[:1_500]
+    found = cross_val_score(BernoulliMixture(2), cohort, cv=3)
+    rows = cross_val_score(BernoulliMixture(2), cohort.matrix, cv=3)
+    np.testing.assert_array_equal(found, rows)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from comorb.engines import FileJournal, open_blocks, open_engine
     from comorb.insight.profile.compare import compare
+    from comorb.insight.profile.keys import own_secret
     from comorb.insight.profile.profile import Profile
     from comorb.insight.profile.profiling import profile
     from comorb.insight.runs.spark_scoring import spark_scorer
@@ -53,6 +54,7 @@ _HOMES = {
     "load_cohort": "comorb.records.archive",
     "open_blocks": "comorb.engines",
     "open_engine": "comorb.engines",
+    "own_secret": "comorb.insight.profile.keys",
     "profile": "comorb.insight.profile.profiling",
     "read_dask": "comorb.records.cluster",
     "read_records": "comorb.records.reading",
@@ -85,6 +87,7 @@ __all__ = [
     "load_cohort",
     "open_blocks",
     "open_engine",
+    "own_secret",
     "profile",
     "read_dask",
     "read_records",

@@ -45,6 +45,29 @@ def test_records_are_kept_by_their_ids(cohort):
     assert inside.ledger.chain("records")[-1].rule == "inside cluster 2"
 
 
+@pytest.mark.parametrize(
+    ("rows", "ids"),
+    [
+        (slice(1, 3), ["r1", "r2"]),
+        ([3, 0], ["r3", "r0"]),
+        (np.array([True, False, False, True]), ["r0", "r3"]),
+        ((np.array([2]), ...), ["r2"]),
+    ],
+)
+def test_records_are_taken_by_their_places_with_all_codes(cohort, rows, ids):
+    taken = cohort[rows]
+    assert taken.ids.to_pylist() == ids
+    assert taken.shape == (len(ids), 4)
+    places = [int(one[1]) for one in ids]
+    assert taken.matrix.toarray().tolist() == cohort.matrix.toarray()[places].tolist()
+    assert taken.covariates["age"].to_pylist() == [[70, 40, None, 90][place] for place in places]
+
+
+def test_a_finer_code_names_the_one_above_it_first(cohort):
+    with pytest.raises(RecordsError, match=r"The nearest are 428"):
+        cohort.having("428.0")
+
+
 def test_a_prefix_matches_full_codes_only():
     rows = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     full = make(rows, ("428.0", "428.1", "250.00"), level="full")

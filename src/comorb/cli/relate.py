@@ -19,7 +19,10 @@ METHODS = ("bch", "ml", "naive")
 
 Outcomes = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="A covariate that follows, such as died. Repeatable."),
+    typer.Option(
+        metavar="NAME",
+        help="What follows: died; one value, as discharge=died; a mean, as gpa=number. Repeatable.",
+    ),
 ]
 Predictors = Annotated[
     str | None,

@@ -113,6 +113,19 @@ class Cohort(Framed):
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many records there are, and how many codes."""
+        return len(self), len(self.codes)
+
+    def __getitem__(self, rows: Any) -> Cohort:
+        """Return the records at some places, or where a mask says so, as folds of scikit-learn are.
+
+        All codes stay, so that a model of some records knows those of the others.
+        """
+        own = rows[0] if isinstance(rows, tuple) else rows
+        return self._at(np.arange(len(self))[own], "chosen by their places")
+
     def __repr__(self) -> str:
         """Say how large the cohort is, and nothing about its patients."""
         more = f" and {len(self.features.features)} features" if self.features else ""
@@ -330,7 +343,8 @@ class Cohort(Framed):
         codes, names = (*self.codes, *self.gone), (*self.names, *("" for _ in self.gone))
         words = zip(codes, everyday_words(codes, names, self.system), strict=True)
         near = [code for code, own in words if folded(text) in own][:5]
-        near = near or get_close_matches(text, codes, 3)
+        above = [code for code in codes if text.replace(".", "").upper().startswith(code)]
+        near = near or list(dict.fromkeys([*above, *get_close_matches(text, codes, 3)]))[:3]
         hint = f" The nearest are {', '.join(near)}." if near else ""
         what = "a code like" if is_pattern(text) else "the code"
         return (
@@ -377,7 +391,9 @@ class Cohort(Framed):
         return replace(kept, gone=tuple(sorted(gone)))
 
     def _take(self, mask: Mask, rule: str) -> Cohort:
-        rows = np.flatnonzero(mask)
+        return self._at(np.flatnonzero(mask), rule)
+
+    def _at(self, rows: Ints, rule: str) -> Cohort:
         return replace(
             self,
             matrix=self.matrix[rows],

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from comorb import BernoulliMixture
+from comorb.errors import InputError
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
 from comorb.model.mixture import Mixture
@@ -36,6 +38,14 @@ def test_sizes_shares_and_prevalence(weighted: bool) -> None:
     np.testing.assert_allclose(made.overall, np.average(x, axis=0, weights=w))
     np.testing.assert_allclose(made.lift, made.prevalence / made.overall)
     assert made.source.weight == (w.sum() if weighted else None)
+
+
+def test_a_fitted_estimator_stands_for_its_mixture(cohort: Cohort) -> None:
+    fitted = BernoulliMixture(2).fit(cohort)
+    assert profile(fitted, cohort).to_json() == profile(fitted.mixture_, cohort).to_json()
+    for model, records in ((BernoulliMixture(2), cohort), (fitted, cohort.matrix)):
+        with pytest.raises(InputError, match="fit the estimator first, and give the Cohort"):
+            profile(model, records)  # type: ignore[arg-type]
 
 
 def test_a_single_cluster_has_no_doubts(cohort: Cohort) -> None:

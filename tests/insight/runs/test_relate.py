@@ -111,11 +111,19 @@ def test_what_a_column_becomes():
         yes=pa.array(["no", "yes"] * 12),
         many=pa.array([str(number) for number in range(24)]),
         number=pa.array(range(24)),
+        few=pa.array([1, 2, 3] * 8),
         day=pa.array(["2020-01-01"] * 24).cast(pa.date32()),
         one=pa.array(["x"] * 24),
     )
     assert outcome_column(cohort, "kind") == Column("kind", "category", ("a", "b", "c"))
     assert outcome_column(cohort, "number") == Column("number")
+    assert outcome_column(cohort, "few") == Column("few", "category", ("1", "2", "3"))
+    assert outcome_column(cohort, "few=number") == Column("few")
+    assert outcome_column(cohort, "few=2") == Column("few", "is", ("2",))
+    with pytest.raises(InputError, match="no record has '5' as its few, but 1, 2, 3; few=number"):
+        outcome_column(cohort, "few=5")
+    with pytest.raises(InputError, match="no record has 'd' as its kind, but a, b, c"):
+        predictor_columns(cohort, "kind=d")
     assert [one.title for one in predictor_columns(cohort, "kind")] == ["kind=a", "kind=c"]
     assert [one.title for one in predictor_columns(cohort, "yes")] == ["yes=yes"]
     assert predictor_columns(cohort, "kind=c") == (Column("kind", "is", ("c",)),)

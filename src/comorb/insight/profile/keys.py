@@ -30,6 +30,8 @@ def own_secret() -> bytes:
     """Return the secret of whoever runs this, made when it is first asked for.
 
     It is in the folder that COMORB_HOME names, or else in ``.config/comorb`` of the home folder.
+    Give it to `profile` where counts are to be protected: what is protected with a secret that
+    others know, they can lay bare.
     """
     return secret_in(Path(os.environ.get(HOME) or Path.home() / ".config" / "comorb"))
 

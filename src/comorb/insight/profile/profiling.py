@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from comorb import __version__
+from comorb.errors import InputError
 from comorb.insight.profile import heatmap
 from comorb.insight.profile.assignment import Assignment, assign, check_codes
 from comorb.insight.profile.cells import count_cells
@@ -25,13 +26,14 @@ from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.rules import learn_rules
 from comorb.insight.profile.signs import outcomes_beside, with_signs
 from comorb.model.arrays import Floats, Ints, Keys
+from comorb.model.fitting import MixtureFit
 from comorb.model.mixture import Mixture
 from comorb.model.threads import workers
 from comorb.records.cohort import Cohort
 
 
 def profile(  # noqa: PLR0913 - what goes with the data is given by name
-    model: Mixture,
+    model: Mixture | MixtureFit,
     cohort: Cohort,
     *,
     title: str = "",
@@ -49,7 +51,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
 
     Parameters
     ----------
-    model, cohort : Mixture, Cohort
+    model, cohort : Mixture or fitted estimator, Cohort
         The fitted clusters, over the codes of the records in their order, and the records.
     title, reason, command : str, optional
         What the data are, why this number of clusters, and what was run.
@@ -60,7 +62,8 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
         it isn't the most probable one.
     check, secret, gathering : Check, bytes, Gathering, optional
         What `check_model` returned for more records than these, what the keys of records are made
-        with, without which the profile can't be protected, and burden and slices of more records.
+        with (`own_secret()`), without which the profile can't be protected, and burden and slices
+        of more records.
 
     Returns
     -------
@@ -72,10 +75,10 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     >>> from comorb import BernoulliMixture
     >>> from comorb.records.datasets import heart_failure
     >>> cohort = heart_failure()
-    >>> profile(BernoulliMixture(5).fit(cohort.matrix).mixture_, cohort).k
+    >>> profile(BernoulliMixture(5).fit(cohort), cohort).k
     5
     """
-    check_codes(model, cohort)
+    model = _mixture(model, cohort)
     k = model.n_components
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
     check = check or _check(model, cohort)
@@ -89,6 +92,19 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     gathering = gathering or gathered(cohort, assigned.labels, k, secret, outcomes)
     made = _used(_checked(made, cohort, assigned, check, keys), gathering, cohort, assigned, keys)
     return made if stability is None else made.with_stability(stability)
+
+
+def _mixture(model: Mixture | MixtureFit, cohort: Cohort) -> Mixture:
+    """Return the mixture itself, over the codes of a cohort; what is neither is refused."""
+    found = getattr(model, "mixture_", model)
+    if not isinstance(found, Mixture) or not isinstance(cohort, Cohort):
+        raise InputError(
+            "expected a fitted mixture and the cohort it was fitted on, got "
+            f"{type(model).__name__} and {type(cohort).__name__}; fit the estimator first, and "
+            "give the Cohort that read_records returns"
+        )
+    check_codes(found, cohort)
+    return found
 
 
 def _summaries(

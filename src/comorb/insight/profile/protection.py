@@ -58,7 +58,7 @@ def protect(full: Profile, least: int = LEAST) -> Profile:
     if full.cells is None:
         raise InputError(
             "these clusters can't be protected: they were described without a secret, or by an "
-            "earlier version of comorb; fit them again"
+            "earlier version of comorb; fit them again, or give profile() secret=own_secret()"
         )
     sizes = np.array([*(float(c.size or 0) for c in full.clusters), float(full.source.records)])
     told = protected_counts(sizes, full.cells.clusters, least)

@@ -24,6 +24,8 @@ from comorb.records.layouts.columns import FEW
 from comorb.records.layouts.names import role_of
 from comorb.records.values import yes_no
 
+_AS_NUMBER = "=number"  # behind the name of an outcome: its mean, however few values it has
+
 
 @dataclass(frozen=True)
 class Column:
@@ -118,8 +120,10 @@ def outcome_column(cohort: AnyCohort, name: str) -> Column:
     """Return a covariate as an outcome: a number, or categories where it has a few values.
 
     Texts, truth values and whole numbers of at most eight values are categories; discharge=died is
-    whether it is that one.
+    whether it is that one, and gpa=number is its mean, where it is a whole number of few values.
     """
+    if name.endswith(_AS_NUMBER) and name not in _schema(cohort).names:
+        return number_column(cohort, name.removesuffix(_AS_NUMBER))
     one = _one_value(cohort, name)
     if one is not None:
         return one
@@ -177,7 +181,14 @@ def _one_value(cohort: AnyCohort, name: str) -> Column | None:
     before, mark, value = name.partition("=")
     if not mark or name in _schema(cohort).names:
         return None
-    own, _ = _found(cohort, before)
+    own, kind = _found(cohort, before)
+    counts = _values(cohort, own)
+    if counts is not None and value not in counts:
+        mean = f"; {own}{_AS_NUMBER} asks for its mean" if _is_number(kind) else ""
+        raise InputError(
+            f"no record has {value!r} as its {own}, but {', '.join(categories_of(list(counts)))}"
+            f"{mean}"
+        )
     return Column(own, "is", (value,))
 
 

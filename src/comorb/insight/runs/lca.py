@@ -192,7 +192,7 @@ def methods_text(choice: Choice, indicators: str, least: int = 0) -> str:
     )
     entropy = f"relative entropy {best.entropy:.2f}, smallest class {best.smallest_share:.1%}, "
     entropy += f"average posterior probabilities from {min(best.average_posterior):.2f}"
-    by = "by the BIC" if lowest.k == best.k else "by evidence and stability in parts of the records"
+    by = "by evidence and stability in parts of the records"
     text += f", and {best.k} were retained {by} ({entropy})."
     if best.ratio_p is not None:
         text += (

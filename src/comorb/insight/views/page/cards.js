@@ -16,7 +16,9 @@ export function cards({ profile }) {
 
 function card(profile, j, largest) {
   const cluster = profile.clusters[j];
-  const codes = topCodes(profile, j, 0.6, 5);
+  const relevant = topCodes(profile, j, 0.6, profile.codes.length);
+  const more = relevant.filter((i) => profile.prevalence[j][i] > profile.overall[i]);
+  const codes = (more.length ? more : relevant).slice(0, 5);
   return h(
     "li",
     { class: "card", "data-cluster": j, "data-number": cluster.number, tabindex: 0, vars: { "--c": `var(--cluster-${j})` } },
