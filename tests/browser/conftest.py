@@ -37,6 +37,10 @@ QUIET = (
     "--disable-sync",
 )
 _AXE = "axe-core@4.14.0"
+_VIOLATIONS = """
+window.violations = (part) => axe.run(part ?? document, { resultTypes: ["violations"] })
+  .then(({ violations }) => ({ violations }));
+"""
 missing: list[str] = []
 expect.set_options(timeout=40_000)
 
@@ -193,4 +197,4 @@ def axe(tmp_path_factory) -> str:
         missing.append("axe-core can't be fetched, so accessibility is not checked")
         pytest.skip(missing[-1])
     with tarfile.open(next(folder.glob("*.tgz"))) as archive:
-        return archive.extractfile("package/axe.min.js").read().decode()
+        return archive.extractfile("package/axe.min.js").read().decode() + _VIOLATIONS
