@@ -122,17 +122,17 @@ def test_a_run_in_a_store_has_the_bits_of_one_on_the_disk(claims, health, tmp_pa
 
 
 def test_a_cohort_and_its_journal_lie_in_a_store(claims):
-    where = Remote("s3://health/work/cohort")
+    where = Remote("s3://health/kept/cohort")
     spread_cohort(claims, where)
     whole = BernoulliMixture(3).fit(read_records(claims).matrix)
     first = FileJournal(where.with_name("journal"), identity(where))
     model = BernoulliMixture(3).fit_blocks(open_blocks(where, first))
     assert model.means_.tobytes() == whole.means_.tobytes()
-    again = FileJournal("s3://health/work/journal", identity(where))
+    again = FileJournal("s3://health/kept/journal", identity(where))
     BernoulliMixture(3).fit_blocks(open_blocks(where, again))
     assert again.recalled >= first.passes - 1 > 0
     with pytest.raises(StorageError, match="is no journal of these records"):
-        FileJournal("s3://health/work/journal", "another")
+        FileJournal("s3://health/kept/journal", "another")
     first, *_ = [one for one in where.below() if one.suffix == ".parquet"]
     first.unlink()
     with pytest.raises(StorageError, match=r"row group 0 is damaged or gone|There is no s3"):

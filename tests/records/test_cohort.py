@@ -50,6 +50,8 @@ def test_records_are_kept_by_their_ids(cohort):
     [
         (slice(1, 3), ["r1", "r2"]),
         ([3, 0], ["r3", "r0"]),
+        ([1, 1, 2], ["r1", "r1", "r2"]),
+        (-1, ["r3"]),
         (np.array([True, False, False, True]), ["r0", "r3"]),
         ((np.array([2]), ...), ["r2"]),
     ],

@@ -124,7 +124,7 @@ class Cohort(Framed):
         All codes stay, so that a model of some records knows those of the others.
         """
         own = rows[0] if isinstance(rows, tuple) else rows
-        return self._at(np.arange(len(self))[own], "chosen by their places")
+        return self._at(np.atleast_1d(np.arange(len(self))[own]), "chosen by their places")
 
     def __repr__(self) -> str:
         """Say how large the cohort is, and nothing about its patients."""
