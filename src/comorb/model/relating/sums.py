@@ -38,31 +38,32 @@ class OutcomeSums:
 def sum_outcome(column: int, levels: int, reach: Reach, part: Part) -> OutcomeSums:
     """Return the sums of one column, a number or a category of so many ``levels``.
 
-    Terms lie on a grid on which their sums are exact. O(n·m²).
+    Terms lie on a grid on which their sums are exact. O(n·m): no record is of two categories.
     """
     k = part.posterior.shape[1]
-    values = indicators(column, levels, reach, part.columns)
     known = np.isfinite(part.columns[:, column])
-    ones = np.column_stack([np.ones(known.sum()), values[known]])
+    values = indicators(column, levels, reach, part.columns[known])
+    ones = np.column_stack([np.ones(len(values)), values])
     weights, labels = part.weights[known], part.labels[known]
     m = values.shape[1]
-    first, squares = np.zeros((k, m + 1)), np.zeros((k, m))
-    second, counts = np.zeros((k, m + 1, m + 1)), np.zeros(k)
+
+    def by_label(terms: Floats, bound: float) -> Floats:
+        return np.bincount(labels, rounded(terms, bound), k).astype(np.float64)
+
+    once = [by_label(weights * ones[:, a], reach.total) for a in range(m + 1)]
+    twice = [by_label(weights * ones[:, a] ** 2, reach.total) for a in range(1, m + 1)]
+    second = np.zeros((k, m + 1, m + 1))
+    for a in range(m + 1):
+        for b in range(a, m + 1):
+            if not levels or a in (0, b):
+                products = weights**2 * ones[:, a] * ones[:, b]
+                second[:, a, b] = by_label(products, reach.total * reach.largest)
+                second[:, b, a] = second[:, a, b]
+    counts = np.bincount(labels, minlength=k).astype(np.float64)
     categories = np.zeros((k, levels))
-    once = rounded(weights[:, None] * ones, reach.total)
-    twice = rounded(weights[:, None] * ones[:, 1:] ** 2, reach.total)
-    crossed = [
-        rounded(weights**2 * ones[:, a] * ones[:, b], reach.total * reach.largest)
-        for a in range(m + 1)
-        for b in range(m + 1)
-    ]
-    for label in range(k):
-        here = labels == label
-        counts[label] = here.sum()
-        categories[label] = ones[here, 1:].sum(axis=0) if levels else 0
-        first[label], squares[label] = once[here].sum(axis=0), twice[here].sum(axis=0)
-        second[label] = np.reshape([term[here].sum() for term in crossed], (m + 1, m + 1))
-    return OutcomeSums(first, squares, second, counts, categories)
+    for level in range(levels):
+        categories[:, level] = np.bincount(labels, ones[:, 1 + level], k)
+    return OutcomeSums(np.column_stack(once), np.column_stack(twice), second, counts, categories)
 
 
 def indicators(column: int, levels: int, reach: Reach, columns: Floats) -> Floats:
