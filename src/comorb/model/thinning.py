@@ -18,7 +18,8 @@ from comorb.model.prepared import Prepared
 LEAST_BITS, MOST_BITS = 10, 22
 ROWS_A_SHARD, MOST_SHARDS = 1 << 22, 256
 LEAST_HELD = 1 << 16  # rows that wait to be collapsed
-LEVELS = np.append(0.0, 2.0 ** (np.arange(-254, 1) / 8))  # bounds of a chance, in one byte
+LEVELS = np.append(0.0, 2.0 ** (np.arange(-254, 1) / 8))  # bounds of a share, in one byte
+SLACK = 1 + 1e-12  # by which a bound exceeds what was rounded on the way to it
 
 
 def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | None) -> Blocks:
@@ -28,8 +29,9 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     min(1, w·target / N), and then weighs w over that probability. Chance is a hash of how common
     the row's codes are, so the choice depends neither on the order of the rows nor on that of
     the columns. Two passes: the first adds up weights by a short hash of the row, a bound of w
-    from above; the second adds up the few rows that this bound lets pass, and chooses by their
-    true w. Both are in shards by that hash, each chosen from where it is added up.
+    from above, whatever the target is; the second adds up the few rows that this bound lets pass,
+    and chooses by their true w. Both are in shards by that hash, each chosen from where it is
+    added up.
     O(nnz + N log N) time, 32 MB and the rows kept.
     """
     if blocks.n_rows < 2 * target:
@@ -37,10 +39,11 @@ def thinned(blocks: Blocks, first: Floats, target: int, executor: Executor | Non
     bits = int(np.clip(np.ceil(np.log2(blocks.n_rows)), LEAST_BITS, MOST_BITS))
     shards = 1 << max(int(np.ceil(np.log2(blocks.n_rows / ROWS_A_SHARD))), 0)
     hashed = _Hashed.of(blocks, first, bits, min(shards, MOST_SHARDS))
-    scale = target / blocks.weight
-    weigh = Pass(hashed.weigh, partial(_levels, scale), hashed.shards)
+    weigh = Pass(hashed.weigh, partial(_levels, blocks.weight), hashed.shards)
     levels = np.concatenate(total(weigh, blocks, executor))
-    pick = Pass(partial(hashed.pick, levels), partial(_chosen, scale), hashed.shards)
+    bounds = np.minimum(LEVELS * (target * SLACK), 1.0)
+    choose = partial(_chosen, target / blocks.weight)
+    pick = Pass(partial(hashed.pick, levels, bounds), choose, hashed.shards)
     return _as_blocks(_joined(total(pick, blocks, executor)), blocks)
 
 
@@ -185,10 +188,10 @@ class _Buckets:
         return self.every
 
 
-def _levels(scale: float, buckets: _Buckets) -> npt.NDArray[np.uint8]:
-    """Return a bound of the chances that pass in each bucket, as the place of its level."""
-    bounds = np.minimum(buckets.all() * scale, 1.0)
-    return np.searchsorted(LEVELS, bounds).astype(np.uint8)
+def _levels(weight: float, buckets: _Buckets) -> npt.NDArray[np.uint8]:
+    """Return a bound of the share of all that is in each bucket, as the place of its level."""
+    shares = np.minimum(buckets.all() / weight, 1.0)
+    return np.searchsorted(LEVELS, shares).astype(np.uint8)
 
 
 def _chosen(scale: float, gathered: _Gathered) -> _Weighed:
@@ -267,11 +270,11 @@ class _Hashed:
         """Return the different rows of a block, with their weights."""
         return _Gathered(self._whole(rows, *self.keys(rows)).collapsed())
 
-    def pick(self, levels: npt.NDArray[np.uint8], rows: Rows) -> list[_Gathered]:
+    def pick(self, levels: npt.NDArray[np.uint8], bounds: Floats, rows: Rows) -> list[_Gathered]:
         """Return the rows of a block whose chance is below the bound of their bucket, by shard."""
         whole = self._whole(rows, *self.keys(rows))
         buckets = self._buckets(whole.patterns)
-        passed = whole.chances < LEVELS[levels[buckets]]
+        passed = whole.chances < bounds[levels[buckets]]
         shards = buckets // ((1 << self.bits) // self.shards)
         own = (np.flatnonzero(passed & (shards == shard)) for shard in range(self.shards))
         return [_Gathered(whole.at(places).collapsed()) for places in own]
