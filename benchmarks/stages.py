@@ -34,6 +34,8 @@ from comorb.records.datasets import region
 from comorb.storage import load_model
 from tests.engines import clusters
 
+REST = 0.2  # CPU seconds in two, of processes that wait
+
 
 def write_long(folder: Path, n: int, files: int) -> None:
     """Write the visits of n patients, a row a code, spread over files."""
@@ -130,7 +132,16 @@ def main(layout: str, n: int, engine: str, files: int = 200) -> None:
         maker.join()
         (folder / "cluster").mkdir()
         with started(engine, folder / "cluster") as address:
+            wait_for_rest()
             _measure(source, folder / "run", address)
+
+
+def wait_for_rest() -> None:
+    """Wait until a cluster that has just been started does nothing any more."""
+    spent, before = Spent(), -1.0
+    while (now := spent.now()[0]) - before > REST:
+        before = now
+        time.sleep(2)
 
 
 def _measure(source: Path, run: Path, address: str | None) -> None:

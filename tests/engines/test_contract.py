@@ -6,15 +6,25 @@ from itertools import chain
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
-from comorb.engines import open_blocks
+from comorb.engines import open_blocks, partials
+from comorb.engines.packing import packed
 from comorb.errors import EngineError
 from comorb.model import thinning
-from comorb.model.blocks import Pass, from_csr, map_blocks, map_reduce, total
+from comorb.model.blocks import (
+    Engine,
+    Pass,
+    from_csr,
+    map_blocks,
+    map_reduce,
+    map_tasks,
+    total,
+)
 from comorb.model.choose import hard_labels
 from comorb.model.em import expect
 from comorb.model.estimator import BernoulliMixture
-from comorb.model.moments import prevalence
+from comorb.model.moments import moments, prevalence
 from comorb.model.thinning import thinned
 from tests.engines.conftest import CLUSTERS, save
 
@@ -84,12 +94,33 @@ def test_each_shard_is_added_up_and_finished_by_itself(engine, file):
 def test_what_comes_back_does_not_grow_with_the_records(engine, file, fitted):
     if not hasattr(engine, "received"):
         pytest.skip("counts no bytes")
-    came = []
-    for some in (open_blocks(file).loaders[:3], open_blocks(file).loaders * 5):
+    loaders, came = open_blocks(file).loaders, []
+    for some in (loaders[: partials.FEWEST_TASKS], loaders * 8, loaders * 30):
         before = engine.received
         expect(fitted.mixture_, replace(open_blocks(file), loaders=some), engine)
         came.append(engine.received - before)
     assert 0 < came[1] < 1.05 * came[0]
+    assert 0 < came[2] < 1.05 * came[0]
+
+
+def test_a_large_statistic_is_added_up_before_it_comes_back(engine, file):
+    if not hasattr(engine, "received"):
+        pytest.skip("counts no bytes")
+    blocks, before = open_blocks(file), engine.received
+    found = moments(blocks, engine)
+    assert engine.received - before < 1.05 * len(packed(found.dense_second() * blocks.weight))
+    assert found.second.tobytes() == moments(blocks).second.tobytes()
+
+
+def on_how_many_threads(task):
+    return task, {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+
+def test_tasks_are_done_on_the_workers_with_algebra_on_one_thread(engine):
+    tasks = map_tasks(on_how_many_threads, [3, 1, 2], engine)
+    assert [task for task, _ in tasks] == [3, 1, 2]
+    if isinstance(engine, Engine):
+        assert all(threads == {1} for _, threads in tasks)
 
 
 def fails(rows):

@@ -16,6 +16,7 @@ from comorb.model.blocks import Engine, Loader, Pass, Rows
 A = TypeVar("A")
 T = TypeVar("T")
 
+_BLOCKS_A_TASK = 4
 _WINDOW = 16
 _TIMEOUT = "10s"
 
@@ -77,9 +78,8 @@ class DaskEngine(Engine):
         """Return futures of some work on the blocks of each task."""
         self._check()
         sent = self._submit(_same, about)
-        return [
-            self._submit(work, sent, self._blocks(group)) for group in partials.grouped(loaders)
-        ]
+        groups = partials.grouped(loaders, _BLOCKS_A_TASK)
+        return [self._submit(work, sent, self._blocks(group)) for group in groups]
 
     def _blocks(self, group: tuple[Loader, ...]) -> Any:
         """Return the future of the blocks of a task; plain row groups stay on the workers."""

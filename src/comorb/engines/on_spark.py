@@ -6,6 +6,7 @@ shard comes back, however many records there are.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import re
@@ -14,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -31,11 +32,13 @@ T = TypeVar("T")
 Batches = Iterable[pa.RecordBatch]
 Row = tuple[int, int, bytes]  # the shard, the place in it, and what was packed
 
+_BLOCKS_A_TASK, _HEAVY_BLOCKS = 16, 4  # a task costs Spark more than a block costs a task
 _ROWS = "shard int, place int, packed binary"
 _SCHEMA = pa.schema([("shard", pa.int32()), ("place", pa.int32()), ("packed", pa.binary())])
 _OF_JAVA = ("java.", "javax.", "scala.", "org.apache.", "io.grpc.", "py4j.", "pyspark.")
 _NAMED = re.compile(r"^\s*(?:Caused by: )?([A-Za-z_][\w.$]*(?:Error|Exception)): (.+)$", re.M)
 _TOO_MUCH = re.compile(r"[^\n]*spark\.driver\.maxResultSize[^\n]*")
+_QUICK_START = "-XX:TieredStopAtLevel=1"  # what drives is compiled quickly: it only plans
 _PORT, _TIMEOUT = 15002, 10  # of Spark Connect; seconds until it is taken for lost
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _AGAIN = "Run the same command again: it goes on from the last whole pass."
@@ -58,7 +61,7 @@ class SparkEngine(Engine):
         if not partials.in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
-        groups = partials.grouped(loaders)
+        groups = partials.grouped(loaders, _HEAVY_BLOCKS)
         with told_by_spark():
             found = self._collected(self._mapped(groups, partial(_spread, function)))
         for results in found:
@@ -68,14 +71,16 @@ class SparkEngine(Engine):
         """Return what each shard of a pass comes to, added up by the workers."""
         if not partials.in_file(loaders):
             return partials.finished(job, partials.summed(job, (load() for load in loaders)))
-        groups = partials.grouped(loaders)
-        width = -(-len(groups) // partials.FAN)
+        groups = partials.grouped(loaders, _BLOCKS_A_TASK if job.small else _HEAVY_BLOCKS)
+        width = len(groups)
         with told_by_spark():
             rows = self._mapped(groups, partial(_summed, job))
-            while width > 1:
+            while width > partials.FEWEST_TASKS:
+                width = -(-width // partials.FAN)
                 rows = rows.repartition(width * job.shards, "shard", "place")
                 rows = rows.mapInArrow(_sent(_added, None), _ROWS)
-                width = -(-width // partials.FAN)
+            if job.small:
+                return partials.finished(job, partials.folded(self._collected(rows)))
             rows = rows.repartition(job.shards, "shard")
             return self._collected(rows.mapInArrow(_sent(_added, job.finish), _ROWS))
 
@@ -161,6 +166,17 @@ def worked(content: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
     work, about = pickle.loads(content)  # noqa: S301 - our own, sent to our own task
     for shard, place, made in work(about, batches):
         yield pa.record_batch([[shard], [place], [made]], schema=_SCHEMA)
+    _settled(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _settled(_modules: int) -> None:
+    """Take what modules hold out of the search for garbage that Spark makes after every task.
+
+    That search takes longer than a small task. It is settled again when more modules are there.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _over_groups(about: Any, batches: Batches) -> Iterator[Row]:
@@ -260,6 +276,7 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         builder = builder.remote(master)
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_START)
         builder = builder.master(master).config("spark.ui.enabled", "false")
         builder = builder.config("spark.log.level", "OFF")
         builder = builder.config("spark.ui.showConsoleProgress", "false")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from comorb import __version__
@@ -14,18 +15,22 @@ from comorb.model.blocks import folded as folded
 A = TypeVar("A")
 T = TypeVar("T")
 
-BLOCKS_A_TASK, FEWEST_TASKS = 4, 8  # a task costs an engine more than a block costs a task
+FEWEST_TASKS = 8  # where there are as many blocks
 FAN = 16  # partials that are added up at once
 
 
-def grouped(loaders: Sequence[Loader]) -> list[tuple[Loader, ...]]:
-    """Return the blocks of each task, in order.
+def grouped(loaders: Sequence[Loader], most: int) -> list[tuple[Loader, ...]]:
+    """Return the blocks of each task, in order: as many in each, ``most`` of them at most.
 
-    >>> [len(group) for group in grouped([tuple] * 11)]
-    [2, 2, 2, 2, 2, 1]
+    >>> [len(group) for group in grouped([tuple] * 27, 4)]
+    [4, 4, 4, 4, 4, 4, 3]
+    >>> [len(group) for group in grouped([tuple] * 11, 4)]
+    [2, 2, 2, 1, 1, 1, 1, 1]
     """
-    size = min(BLOCKS_A_TASK, -(-len(loaders) // FEWEST_TASKS))
-    return [tuple(loaders[at : at + size]) for at in range(0, len(loaders), size)]
+    count = min(len(loaders), max(FEWEST_TASKS, -(-len(loaders) // most)))
+    size, larger = divmod(len(loaders), count)
+    ends = [number * size + min(number, larger) for number in range(count + 1)]
+    return [tuple(loaders[start:stop]) for start, stop in pairwise(ends)]
 
 
 def in_file(loaders: Sequence[Loader]) -> bool:

@@ -25,7 +25,7 @@ from comorb.model.exact import snap_for as snap_for
 from comorb.model.features import FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import Prepared, prepared
-from comorb.model.threads import go_on
+from comorb.model.threads import go_on, single_threaded
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e15  # of all rows together
 
@@ -78,12 +78,14 @@ class Journal(Protocol):
 class Pass:
     """What is added up over the rows: ``function`` of a block is a statistic for each shard.
 
-    Each shard is added up by itself, wherever, and ``finish`` of the sum is what comes back.
+    Each shard is added up by itself, wherever, and ``finish`` of the sum is what comes back. Of a
+    statistic that is ``small``, however many the rows, a few sums may come back and be added here.
     """
 
     function: Callable[[Rows], Sequence[Any]]
     finish: Callable[[Any], Any]
     shards: int = 1
+    small: bool = False
 
 
 class Engine(Executor):
@@ -254,13 +256,21 @@ def _identity(same: T) -> T:
 def map_tasks(
     function: Callable[[A], T], tasks: Sequence[A], executor: Executor | None = None
 ) -> list[T]:
-    """Return ``function`` of each task, side by side on a pool of threads.
+    """Return ``function`` of each task, side by side on a pool of threads or on an engine.
 
-    The function must not use that pool itself. Other executors are for blocks, not for tasks.
+    The function must not use that pool itself. Dense linear algebra runs on one thread on workers,
+    as it does here. Other executors are for blocks, not for tasks.
     """
     if isinstance(executor, ThreadPoolExecutor):
         return list(executor.map(function, tasks))
+    if isinstance(executor, Engine) and len(tasks) > 1:
+        return executor.each(partial(_on_one_thread, function), tasks)
     return [function(task) for task in tasks]
+
+
+@single_threaded
+def _on_one_thread(function: Callable[[A], T], task: A) -> T:
+    return function(task)
 
 
 def map_blocks(
@@ -298,10 +308,17 @@ def applied(function: Callable[[Rows], T], load: Loader) -> T:
 
 
 def map_reduce(
-    function: Callable[[Rows], S], blocks: Blocks, executor: Executor | None = None
+    function: Callable[[Rows], S],
+    blocks: Blocks,
+    executor: Executor | None = None,
+    small: bool = True,
 ) -> S:
-    """Return Σ_b function(block b); sums are exact, so that their order doesn't matter."""
-    found: S = total(Pass(partial(_alone, function), _identity), blocks, executor)[0]
+    """Return Σ_b function(block b); sums are exact, so that their order doesn't matter.
+
+    A statistic that isn't ``small`` has more than some numbers for each cluster and code.
+    """
+    job = Pass(partial(_alone, function), _identity, small=small)
+    found: S = total(job, blocks, executor)[0]
     return found
 
 

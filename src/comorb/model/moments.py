@@ -91,7 +91,7 @@ def _carriers(d: int, rows: Rows) -> Floats:
 
 def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
     """Return M1 and M̃2 = XᵀX / N of the rows: step 1 of Algorithm 2, in O(Σ nnz²) time."""
-    pairs = map_reduce(partial(_count, blocks.n_columns), blocks, executor).pairs
+    pairs = map_reduce(partial(_count, blocks.n_columns), blocks, executor, small=False).pairs
     if isinstance(pairs, np.ndarray):
         pairs += np.triu(pairs, 1).T
         pairs /= blocks.weight
@@ -122,7 +122,8 @@ def third(blocks: Blocks, whitener: Floats, executor: Executor | None = None) ->
     O(d·k²) memory; X_k is never stored.
     """
     d, k = whitener.shape
-    sums = map_reduce(partial(_third, whitener, blocks.snap), blocks, executor).sums
+    count = partial(_third, whitener, blocks.snap)
+    sums = map_reduce(count, blocks, executor, small=False).sums
     result = np.empty((d, k, k))
     upper = np.triu_indices(k)
     result[:, upper[0], upper[1]] = sums / blocks.weight
