@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -107,13 +109,20 @@ def engines(path: Path) -> list[Figure]:
 
 
 def spark_figures(path: Path, file: float) -> list[Figure]:
-    """Compare a pass on Spark with two threads, and with one of MLlib's k-means on cached rows."""
+    """Compare a pass on Spark with two threads, and with one of MLlib's k-means on cached rows.
+
+    Both are in one session whose Java compiles as it does by itself: MLlib computes there.
+    """
     from pyspark.ml.clustering import KMeans
     from pyspark.ml.linalg import Vectors, VectorUDT
     from pyspark.sql import functions as f
 
+    def kmeans(passes: int) -> KMeans:
+        return KMeans(k=CLUSTERS, maxIter=passes, tol=0.0, seed=0, initMode="random")
+
     blocks = open_blocks(path)
     million, d = blocks.n_rows / 1e6, blocks.n_columns
+    os.environ["SPARK_SUBMIT_OPTS"] = ""
     with open_engine("local[2,4]") as engine:
         assert isinstance(engine, SparkEngine)
         taken = seconds(blocks, engine)
@@ -127,13 +136,9 @@ def spark_figures(path: Path, file: float) -> list[Figure]:
         frame = engine.session.read.parquet(str(path))
         rows = frame.select(sparse("`comorb.codes`").alias("features")).cache()
         rows.count()
-        spent = []
-        for passes in (1, 6):
-            peer = KMeans(k=CLUSTERS, maxIter=passes, tol=0.0, seed=0, initMode="random")
-            began = time.perf_counter()
-            peer.fit(rows)
-            spent.append(time.perf_counter() - began)
-    one = (spent[1] - spent[0]) / 5
+        few, many = (best_of(partial(kmeans(n).fit, rows), 3) for n in (1, 6))
+        taken = min(taken, seconds(blocks, engine))
+    one = (many - few) / 5
     return [
         overhead("local[2,4]", taken, file, million),
         Figure("a pass on Spark to one of MLlib KMeans", taken / one, 1, False),
