@@ -26,15 +26,12 @@ from comorb.errors import ComorbError, EngineError, RecordsError, StorageError
 from comorb.model.arrays import Keys, Mask
 from comorb.model.features import Feature
 from comorb.records.archive import as_table, rows_in
-from comorb.records.layouts.coded import with_codes_of
-from comorb.records.layouts.plan import Plan
-from comorb.records.layouts.readers import open_columns, plan_table
+from comorb.records.gathering import Gathered, understand
 from comorb.records.ledger import Ledger
 from comorb.records.parts import plan_parts, read_portion
 from comorb.records.preparation import Preparation
-from comorb.records.sources.chunks import Spread, told
-from comorb.records.sources.divided import Divided, NotInPartsError, divide
-from comorb.records.sources.portion import Found, Piece, Whole, merged, of_the_head
+from comorb.records.sources.chunks import told
+from comorb.records.sources.portion import Found, Whole, merged
 from comorb.records.sources.shuffle import Bucket, Chunk, Shuffle, buckets_of
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.streaming import (
@@ -48,18 +45,6 @@ from comorb.records.streaming import (
 from comorb.remote import Remote, place_of, readable, removed, written
 from comorb.storage import fingerprint_from, fingerprint_sums, write_whole
 
-_KINDS = ("wide", "long", "delimited", "binary", "omop")
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A table whose rows were brought together: its name, label and columns, and its notes."""
-
-    name: str
-    label: str
-    schema: pa.Schema
-    notes: tuple[str, ...]
-
 
 @dataclass(frozen=True)
 class _Job:
@@ -70,7 +55,7 @@ class _Job:
     kind: str
     folder: str
     by_patient: bool
-    tables: tuple[_Table, ...]
+    tables: tuple[Gathered, ...]
 
 
 @dataclass(frozen=True)
@@ -114,13 +99,8 @@ def spread_cohort(
     preparation = preparation or Preparation()
     path = place_of(path).absolute()
     kind, records, besides = preparation.sources(source)
-    divided = None if besides else divide(records, preparation.table, executor)
-    try:
-        if divided is None:
-            raise NotInPartsError
-        asked = replace(preparation, table=preparation.table or divided.table)
-        whole, plan, spreads = _understood(divided, asked, kind)
-    except NotInPartsError:
+    understood = None if besides else understand(records, preparation, kind, executor)
+    if understood is None:
         _write_here(source, path, preparation, memory)
         return
     work = path.with_name(f"{path.name}.draft")
@@ -132,18 +112,9 @@ def spread_cohort(
             f"{path} can't be written: {error.strerror or error}. Choose another place."
         ) from None
     try:
-        keys = _keys(plan, asked)
-        shuffle, tables, chunks = Shuffle(str(work), keys), [], []
-        for name, spread in spreads.items():
-            columns = plan.beside.get(name, ())
-            own = replace(shuffle, keys=columns[:1], columns=columns) if columns else shuffle
-            some, notes = spread.shuffled(own, executor)
-            schema = spread.head.select(columns or spread.head.column_names).schema
-            tables.append(_Table(name, spread.label, schema, notes))
-            chunks.append(some)
-        width = len(tables[0].schema.names)
-        buckets = buckets_of(shuffle, chunks, width)
-        job = _Job(whole, asked, kind, str(work), len(keys) > 1, tuple(tables))
+        tables, buckets = understood.gathered(str(work), executor)
+        whole, asked, keys = understood.whole, understood.preparation, understood.keys
+        job = _Job(whole, asked, kind, str(work), len(keys) > 1, tables)
         attempts = _attempts(job, buckets, executor)
         _refuse_repeated(job, keys, attempts, executor)
         _write(attempts, path, work, asked, executor)
@@ -165,37 +136,6 @@ def _write_here(
         write_cohort(source, draft, preparation, memory)
         with draft.open("rb") as file:
             path.send(file)
-
-
-def _understood(
-    divided: Divided, preparation: Preparation, kind: str
-) -> tuple[Whole, Plan, dict[str, Spread]]:
-    """Return what the first rows of a source tell, how they would be read, and of which tables."""
-    whole = Whole(divided.label, tuple(divided.openers))
-    spreads: dict[str, Spread] = {}
-
-    def head(name: str) -> Piece:
-        one = spreads[name] = divided.openers[name]()
-        return Piece(one.label, one.notes, one.head, pa.array(range(1, len(one.head) + 1)))
-
-    with whole.portion(head) as source:
-        names = tuple(one.name for one in preparation.features)
-        layout = replace(preparation.layout, features=names)
-        table, columns = open_columns(source, preparation.table_in(source, kind), layout)
-        if kind != "diagnosis":
-            columns = with_codes_of(columns, kind)
-        plan = plan_table(source, table, columns)
-        if plan.reader.kind not in _KINDS:
-            raise NotInPartsError
-        return replace(whole, answers=of_the_head(source.found)), plan, spreads
-
-
-def _keys(plan: Plan, preparation: Preparation) -> tuple[str, ...]:
-    """Return the columns that rows of the same record, or patient, have in common."""
-    patient, record = plan.keys or (plan.layout.patient, plan.layout.record)
-    if (preparation.unit or plan.reader.unit) == "patient" and patient:
-        return (patient,)
-    return tuple(column for column in (patient, record) if column)
 
 
 def _attempts(
@@ -228,10 +168,8 @@ def _attempts(
 def _attempt(job: _Job, item: tuple[int, tuple[Bucket, ...]]) -> _Attempt | ComorbError:
     number, buckets = item
     try:
-        pieces = {
-            one.name: Piece(one.label, one.notes, *bucket.table(one.schema))
-            for one, bucket in zip(job.tables, buckets, strict=True)
-        }
+        tables = zip(job.tables, buckets, strict=True)
+        pieces = {table.name: table.piece(bucket) for table, bucket in tables}
         with job.whole.portion(pieces.__getitem__) as source:
             try:
                 read = job.preparation.plan(source, job.kind)
