@@ -17,6 +17,7 @@ from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 from comorb.records.sources import chunks, shuffle
 from comorb.records.spreading import spread_cohort
+from tests.records.test_joining import need
 from tests.records.test_spreading import same
 
 ANY = Preparation(at_least=1)
@@ -190,6 +191,20 @@ def test_the_number_of_files_and_the_order_of_rows_change_nothing(files, tmp_pat
     other = load_cohort(tmp_path / "d")
     assert read.ids.equals(other.ids)
     assert read.names == other.names
+
+
+@pytest.mark.parametrize("files", [2, 7])
+def test_eunomia(files, tmp_path):
+    names = ("condition_era", "person", "concept")
+    folder = need("eunomia")
+    rng = np.random.default_rng(files)
+    tables = {name: pa_csv.read_csv(folder / f"{name.upper()}.csv.gz") for name in names}
+    tables = {name: one.take(pa.array(rng.permutation(len(one)))) for name, one in tables.items()}
+    with open_engine("threads") as engine:
+        whole, _ = same(folder, tmp_path / "text", Preparation(), engine)
+        same(save(tables, tmp_path / "cdm", files), tmp_path / "parts", Preparation(), engine)
+    assert whole.digest() == load_cohort(tmp_path / "parts").digest()
+    assert whole.names == load_cohort(tmp_path / "parts").names
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
