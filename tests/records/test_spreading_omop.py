@@ -132,6 +132,14 @@ CASES = {
         changed(changed(CDM, "condition_occurrence", person_id=some(CONDITIONS, "person_id", 2)),
                 "person", person_id=some(PERSON, "person_id", 9)), ANY,
     ),
+    "numbers with a point": (
+        changed(
+            changed(CDM, "condition_occurrence", condition_concept_id=pc.cast(
+                CONDITIONS["condition_concept_id"], pa.float64()).to_pylist()),
+            "person", person_id=[f"{one}.0" for one in TEXTS],
+            gender_concept_id=pc.cast(PERSON["gender_concept_id"], pa.float64()).to_pylist()),
+        ANY,
+    ),
     "null visits": (
         changed(CDM, "condition_occurrence",
                 visit_occurrence_id=some(CONDITIONS, "visit_occurrence_id", 3)), VISITS,
@@ -179,6 +187,16 @@ def test_persons_that_are_not_known_are_noted(tmp_path):
     assert note == (
         f"{rows} rows of part-00000.parquet are of persons that aren't in part-00000.parquet"
     )
+
+
+def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path):
+    tables, _ = CASES["numbers with a point"]
+    one, two = (
+        ANY.cohort(save(some, tmp_path / str(number))) for number, some in enumerate((CDM, tables))
+    )
+    assert (one.digest(), one.codes, one.names) == (two.digest(), two.codes, two.names)
+    assert one.ids.equals(two.ids)
+    assert one.covariates.equals(two.covariates)
 
 
 @pytest.mark.parametrize("files", [1, 2, 9])

@@ -8,7 +8,7 @@ from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.long import count_long, layout_of, read_long, titles_of
 from comorb.records.layouts.plan import Plan, Reader
-from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
+from comorb.records.sources.duck import OpenedSource, SourceTable, quoted, without_point
 from comorb.records.sources.merging import summed, together
 
 _DOMAINS = ("condition", "drug", "procedure", "measurement", "observation", "device")
@@ -17,7 +17,7 @@ _BESIDE = {
     "person": ("person_id", "year_of_birth", "gender_concept_id"),
     "concept": ("concept_id", "concept_name"),
 }
-_SAME_PERSON = "CAST(p.person_id AS VARCHAR) = CAST(c.person_id AS VARCHAR)"
+_SAME_PERSON = f"{without_point('p.person_id')} = {without_point('c.person_id')}"
 
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
@@ -30,6 +30,9 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if code.lower() not in have:
         raise RecordsError(f"{table.label} has no column {code!r}; name another with the codes.")
     visit = "c.visit_occurrence_id" if "visit_occurrence_id" in have else "NULL"
+    of_concepts = code.lower().endswith("concept_id")
+    written = f"c.{quoted(code)}"
+    written = without_point(written) if of_concepts else f"CAST({written} AS VARCHAR)"
     ends = ("start_date", "start_datetime", "era_start_date", "exposure_start_date", "date")
     days = [f"{domain}_{end}" for end in ends]
     start = next((f"c.{day}" for day in days if day in have), "NULL::DATE")
@@ -38,14 +41,14 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
         day = f"TRY_CAST(left(CAST({start} AS VARCHAR), 10) AS DATE)"
         persons = (
             f", year({day}) - TRY_CAST(p.year_of_birth AS INTEGER) AS age, CASE "
-            "CAST(p.gender_concept_id AS VARCHAR) WHEN '8507' THEN 'male' WHEN '8532' THEN "
+            f"{without_point('p.gender_concept_id')} WHEN '8507' THEN 'male' WHEN '8532' THEN "
             "'female' END AS sex"
         )
         join = f" LEFT JOIN {source.table('person').sql} p ON {_SAME_PERSON}"
     view = source.view(
         table.label,
-        f"SELECT CAST({visit} AS VARCHAR) AS visit, CAST(c.person_id AS VARCHAR) AS patient, "
-        f"NULLIF(CAST(c.{quoted(code)} AS VARCHAR), '0') AS code, {start} AS date{persons} "
+        f"SELECT {without_point(visit)} AS visit, {without_point('c.person_id')} AS patient, "
+        f"NULLIF({written}, '0') AS code, {start} AS date{persons} "
         f"FROM {table.sql} c{join}",
         table.text,
     )
@@ -54,7 +57,7 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
         view,
         layout_of(READER.kind, view),
         titles=_titles(source, view) or _own_titles(source, table, code),
-        system="opaque" if code.lower().endswith("concept_id") else None,
+        system="opaque" if of_concepts else None,
         notes=_unknown_persons(source, table),
         holds="" if domain == "condition" else f"{domain}s",
         keys=(have["person_id"], have.get("visit_occurrence_id")),
@@ -73,7 +76,7 @@ def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
     return dict(
         source.ask_whole(
             concept,
-            "SELECT CAST(concept_id AS VARCHAR) AS code, min(concept_name) AS name "
+            f"SELECT {without_point('concept_id')} AS code, min(concept_name) AS name "
             f"FROM {concept.sql} WHERE code IN (SELECT code FROM occurring) "
             "AND concept_name IS NOT NULL GROUP BY 1",
             together,

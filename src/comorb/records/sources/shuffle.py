@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from comorb.errors import EngineError, StorageError
 from comorb.model.arrays import Ints
-from comorb.records.sources.duck import quoted
+from comorb.records.sources.duck import quoted, without_point
 from comorb.remote import Remote, place_of, written
 
 SLOTS = 256
@@ -94,7 +94,7 @@ class Shuffle:
         if not self.keys:
             return np.zeros(len(table), dtype=np.int64)
         known = ", ".join(
-            f"CASE WHEN {quoted(name)} IS NOT NULL THEN hash(CAST({quoted(name)} AS VARCHAR)) END"
+            f"CASE WHEN {quoted(name)} IS NOT NULL THEN hash({without_point(quoted(name))}) END"
             for name in self.keys
         )
         with duckdb.connect(":memory:", config={"threads": 1}) as connection:
