@@ -1,4 +1,7 @@
-"""Tables of OMOP that workers read give the cohort that they give in memory."""
+"""Tables of OMOP that workers read give the cohort that they give in memory.
+
+What `gathering` brings together is seen here and in `test_spreading`.
+"""
 
 from itertools import pairwise
 

@@ -59,9 +59,9 @@ def read_spark(  # noqa: PLR0913 - one parameter for each option
     from comorb.engines.on_spark import SparkEngine
 
     given = frame if isinstance(frame, Mapping) else {"": frame}
-    frames = [one for one in given.values() if not isinstance(one, str)]
-    if frames:
-        session = frames[0].sparkSession
+    sessions = [one.sparkSession for one in given.values() if hasattr(one, "sparkSession")]
+    if sessions:
+        session = sessions[0]
     else:  # a session of Spark Connect is never made without its address
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     named = {name: f"table:{one}" if isinstance(one, str) else one for name, one in given.items()}

@@ -60,9 +60,11 @@ def divide(source: Any, table: str | None, executor: Executor | None) -> Divided
     """
     if isinstance(source, FrameTables):
         frames = {usual(name): one for name, one in source.frames.items()}
+        if len(frames) < len(source.frames):
+            raise RecordsError("The frames have a table more than once; give each another name.")
         opened = {name: partial(_of_one, name, one, executor) for name, one in frames.items()}
         return Divided("the frames", opened)
-    if type(source).__module__.partition(".")[0] in ("pyspark", "dask"):
+    if _is_frame(source):
         spread = spread_frame(source, executor)
         return Divided(spread.label, {"frame": lambda: spread})
     if isinstance(source, str) and source.startswith("table:"):
@@ -79,12 +81,19 @@ def divide(source: Any, table: str | None, executor: Executor | None) -> Divided
     return _of_path(Path(source), table)
 
 
+def _is_frame(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] in ("pyspark", "dask")
+
+
 def _of_one(name: str, source: Any, executor: Executor | None) -> Spread:
     """Return one table of several that are given each by itself."""
+    if _is_frame(source):
+        return spread_frame(source, executor, name)
     divided = divide(source, None, executor)
     if divided is None or (len(divided.openers) > 1 and divided.table is None):
         raise RecordsError(
-            f"Expected a frame or files of one table as {name!r}; got {type(source).__name__}."
+            f"Expected a frame of the engine, or one table, as {name!r}; got a "
+            f"{type(source).__name__}."
         )
     return divided.openers[divided.table or next(iter(divided.openers))]()
 
