@@ -15,6 +15,7 @@ from comorb.errors import RecordsError, StorageError
 from comorb.insight.runs.assign import assign_records
 from comorb.insight.runs.run import Request, fit_records
 from comorb.model.estimator import BernoulliMixture
+from comorb.records import spreading
 from comorb.records.archive import CohortFile
 from comorb.records.datasets import region
 from comorb.records.preparation import Preparation
@@ -22,6 +23,7 @@ from comorb.records.spreading import spread_cohort
 from comorb.remote import Remote, is_remote, place_of
 from comorb.storage import load_model
 from tests.records.sources.test_delta import Lake
+from tests.records.test_spreading_omop import cdm, save
 from tests.stores import store
 
 SECRET = "not-to-be-told-5Kq"
@@ -81,6 +83,34 @@ def test_records_in_a_store_are_those_on_the_disk(claims, address, tmp_path):
     if "flat" not in address:
         named = CohortFile.open(tmp_path / "cohort").load()
         assert set(named.covariates["year"].to_pylist()) == {2015, 2016, 2017, 2018}
+
+
+@pytest.mark.parametrize("address", ["s3://health/cdm", "s3://health/cdm/**/*.parquet"])
+@pytest.mark.parametrize("asked", [Preparation(), Preparation(table="condition_occurrence")])
+def test_tables_of_omop_in_a_store_are_read_by_the_workers(
+    health, address, asked, tmp_path, monkeypatch
+):
+    tables = cdm(600)
+    folder = save(tables | {"location": tables["person"]}, tmp_path / "cdm")
+    for file in folder.rglob("*.parquet"):
+        sent(file, health / "cdm" / file.relative_to(folder).as_posix())
+    monkeypatch.setattr(spreading, "_write_here", lambda *_: pytest.fail("read here"))
+    spread_cohort(address, tmp_path / "cohort", asked)
+    here, there = asked.cohort(folder), CohortFile.open(tmp_path / "cohort")
+    assert (there.digest(), there.names) == (here.digest(), here.names)
+    assert there.ledger.notes == here.ledger.notes
+    ages = dict(zip(here.ids.to_pylist(), here.covariates["age"].to_pylist(), strict=True))
+    read = there.load()
+    assert ages == dict(zip(read.ids.to_pylist(), read.covariates["age"].to_pylist(), strict=True))
+
+
+def test_a_table_of_omop_in_two_places_of_a_store_is_refused(health, tmp_path):
+    save(cdm(60), tmp_path / "cdm", 1)
+    file = tmp_path / "cdm" / "person" / "part-00000.parquet"
+    for name in ("person.parquet", "old/person.parquet"):
+        sent(file, health / "twice" / name)
+    with pytest.raises(RecordsError, match="the table 'person' more than once"):
+        spread_cohort("s3://health/twice", tmp_path / "cohort")
 
 
 def test_nested_patterns_and_lists_of_files(claims):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from comorb.storage import load_model
+from tests.records.test_spreading_omop import cdm, save
 
 RULES = ("--having", "585", "-k", 3, "--drop-codes", "428")
 
@@ -27,6 +28,18 @@ def test_an_engine_can_be_named(comorb, records):
     assert told.exit_code == 1
     assert "comorb: expected the engine threads, dask, " in told.stderr
     assert [path.name for path in Path().iterdir()] == ["comorb-run"]
+
+
+def test_tables_of_omop_on_an_engine_give_the_run_of_memory(comorb, tmp_path):
+    folder = save(cdm(), tmp_path / "cdm")
+    for name, more in (("here", ()), ("there", ("--engine", "threads"))):
+        words = ("fit", folder, "-k", 2, "--at-least", 2, "--no-stability", "-o", tmp_path / name)
+        told = comorb(*words, *more)
+        assert told.exit_code == 0, told.output
+    one, two = (load_model(tmp_path / name / "model.comorb") for name in ("here", "there"))
+    assert (one.mixture.key, one.data_hash) == (two.mixture.key, two.data_hash)
+    files = [tmp_path / name / "assignments.csv" for name in ("here", "there")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_assign_in_parts_writes_the_file_of_memory(comorb, run, records):

@@ -17,6 +17,7 @@ from comorb.records.datasets import region
 from comorb.records.preparation import Preparation
 from comorb.records.reading import read_records
 from comorb.records.spreading import spread_cohort
+from tests.records.test_spreading_omop import cdm, save
 
 FILES = 5
 
@@ -87,6 +88,57 @@ def test_frames_are_read_where_they_are(engine, folder, every, tmp_path):
     assert (read.digest(), read.codes) == (every.digest(), every.codes)
     assert read.ledger.chain("rows") == every.ledger.chain("rows")
     assert sorted(read.load().ids.to_pylist()) == sorted(every.ids.to_pylist())
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    return save(cdm(), tmp_path_factory.mktemp("omop") / "cdm")
+
+
+def holds_the_same(read, whole):
+    """Tell whether a cohort on the disk has the records, names, covariates and counts of one."""
+    one = read.load()
+    pairs = [
+        dict(zip(cohort.ids.to_pylist(), cohort.covariates.to_pylist(), strict=True))
+        for cohort in (one, whole)
+    ]
+    chains = [
+        [cohort.ledger.chain(unit) for unit in ("rows", "records")] for cohort in (one, whole)
+    ]
+    return (
+        (read.digest(), read.codes, read.names) == (whole.digest(), whole.codes, whole.names)
+        and pairs[0] == pairs[1]
+        and chains[0] == chains[1]
+        and read.ledger.notes == whole.ledger.notes
+    )
+
+
+@pytest.mark.parametrize("unit", ["patient", "visit"])
+def test_tables_of_omop_are_read_by_the_workers(engine, database, unit, tmp_path):
+    asked = Preparation(unit=unit, at_least=1)
+    spread_cohort(database, tmp_path / "c", asked, engine)
+    assert holds_the_same(CohortFile.open(tmp_path / "c"), asked.cohort(database))
+
+
+def test_frames_of_omop_are_read_where_they_are(engine, database, tmp_path):
+    kind, names = type(engine).__name__, ("condition_occurrence", "person", "concept")
+    if kind == "DaskEngine":
+        import dask.dataframe as dd
+
+        frames = {name.upper(): dd.read_parquet(database / name) for name in names}
+        read = read_dask(frames, tmp_path / "c")
+    elif kind == "SparkEngine":
+        frames = {name: engine.session.read.parquet(str(database / name)) for name in names}
+        read = read_spark(frames, tmp_path / "c", table="condition_occurrence")
+        for name in names:
+            frames[name].createOrReplaceTempView(name)
+        found = read_spark("condition_occurrence", tmp_path / "found")
+        assert holds_the_same(found, read_records(database))
+        alone = read_spark({"condition_occurrence": "condition_occurrence"}, tmp_path / "alone")
+        assert alone.load().covariates.column_names == ["date"]
+    else:
+        pytest.skip("this engine has no frames")
+    assert holds_the_same(read, read_records(database))
 
 
 def test_frames_without_their_engine_are_refused(folder, tmp_path):

@@ -110,6 +110,11 @@ class SparkEngine(Engine):
                 "catalogue of the session."
             ) from None
 
+    def has(self, table: str) -> bool:
+        """Tell whether the session has a table."""
+        with told_by_spark():
+            return bool(self.session.catalog.tableExists(table))
+
     def _mapped(self, groups: list[tuple[Loader, ...]], work: Callable[..., Iterator[Row]]) -> Any:
         numbers = self.session.range(0, len(groups), 1, len(groups))
         return numbers.mapInArrow(_sent(_over_groups, (groups, work)), _ROWS)

@@ -14,6 +14,7 @@ from comorb.records.codes.own_map import CodeMap
 from comorb.records.layouts.description import Layout
 from comorb.records.preparation import Preparation
 from comorb.records.reading import preparing
+from comorb.records.sources.divided import FrameTables
 from comorb.records.spreading import spread_cohort
 
 
@@ -21,6 +22,7 @@ def read_spark(  # noqa: PLR0913 - one parameter for each option
     frame: Any,
     folder: str | Path,
     *,
+    table: str | None = None,
     layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
@@ -34,11 +36,13 @@ def read_spark(  # noqa: PLR0913 - one parameter for each option
 
     Parameters
     ----------
-    frame : pyspark.sql.DataFrame or str
-        The rows, or the name of a table of the session, which may be one of Spark Connect.
+    frame : pyspark.sql.DataFrame or str, or a mapping of names to such
+        The rows, or the name of a table of the session, which may be one of Spark Connect. Tables
+        of OMOP are given by their names: ``{"condition_era": …, "person": …, "concept": …}``; a
+        table of the session finds those in its schema.
     folder : path
         Where the workers write the cohort; all of them, and this process, see it there.
-    layout, unit, system, level, code_map, chronic, scores, features
+    table, layout, unit, system, level, code_map, chronic, scores, features
         As in `read_records`.
 
     Returns
@@ -47,19 +51,21 @@ def read_spark(  # noqa: PLR0913 - one parameter for each option
         The cohort that `read_records` makes of the same rows, its records in the order of a hash
         of the patient, or of the record. It is opened again by its folder.
     """
-    preparation = preparing((), None, layout, unit, system, level, code_map, chronic, scores)
+    preparation = preparing((), table, layout, unit, system, level, code_map, chronic, scores)
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise EngineError(not_installed("Spark", "spark")) from None
     from comorb.engines.on_spark import SparkEngine
 
-    named = isinstance(frame, str)
-    if named:  # a session of Spark Connect is never made without its address
+    given = frame if isinstance(frame, Mapping) else {"": frame}
+    sessions = [one.sparkSession for one in given.values() if hasattr(one, "sparkSession")]
+    if sessions:
+        session = sessions[0]
+    else:  # a session of Spark Connect is never made without its address
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
-    else:
-        session = frame.sparkSession
-    source = f"table:{frame}" if named else frame
+    named = {name: f"table:{one}" if isinstance(one, str) else one for name, one in given.items()}
+    source = FrameTables(named) if isinstance(frame, Mapping) else named[""]
     return _read(source, folder, SparkEngine(session), preparation, features)
 
 
@@ -67,6 +73,7 @@ def read_dask(  # noqa: PLR0913 - one parameter for each option
     frame: Any,
     folder: str | Path,
     *,
+    table: str | None = None,
     layout: Layout | str | None = None,
     unit: str | None = None,
     system: str | None = None,
@@ -80,11 +87,11 @@ def read_dask(  # noqa: PLR0913 - one parameter for each option
 
     Parameters
     ----------
-    frame : dask.dataframe.DataFrame
-        The rows.
+    frame : dask.dataframe.DataFrame, or a mapping of names to such
+        The rows, or the tables of OMOP: ``{"condition_era": …, "person": …, "concept": …}``.
     folder : path
         Where the workers write the cohort; all of them, and this process, see it there.
-    layout, unit, system, level, code_map, chronic, scores, features
+    table, layout, unit, system, level, code_map, chronic, scores, features
         As in `read_records`.
 
     Returns
@@ -93,7 +100,7 @@ def read_dask(  # noqa: PLR0913 - one parameter for each option
         The cohort that `read_records` makes of the same rows, its records in the order of a hash
         of the patient, or of the record. It is opened again by its folder.
     """
-    preparation = preparing((), None, layout, unit, system, level, code_map, chronic, scores)
+    preparation = preparing((), table, layout, unit, system, level, code_map, chronic, scores)
     try:
         from distributed import get_client
     except ImportError:
@@ -106,7 +113,8 @@ def read_dask(  # noqa: PLR0913 - one parameter for each option
         raise EngineError(
             "no Dask cluster is connected; start a distributed.Client before reading."
         ) from None
-    return _read(frame, folder, DaskEngine(client), preparation, features)
+    source = FrameTables(frame) if isinstance(frame, Mapping) else frame
+    return _read(source, folder, DaskEngine(client), preparation, features)
 
 
 def _read(

@@ -133,18 +133,19 @@ class Preparation:
 
     def plan(self, opened: OpenedSource, kind: str, whole: bool = False) -> Plan:
         """Find out how to read the records, which are of a kind, ``whole`` or in parts."""
-        table = self.table
-        if table is None and self.kinds:
-            table = table_of(opened, kind)
         return plan_reading(
             opened,
-            table,
+            self.table_in(opened, kind),
             replace(self.layout, features=tuple(one.name for one in self.features)),
             self.unit,
             whole=whole,
             keep_empty=self.at_least == 0,
             kind=kind,
         )
+
+    def table_in(self, opened: OpenedSource, kind: str) -> str | None:
+        """Return the table of the records in a source, if one is said."""
+        return table_of(opened, kind) if self.table is None and self.kinds else self.table
 
     @property
     def own_system(self) -> str | None:

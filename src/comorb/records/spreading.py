@@ -26,14 +26,12 @@ from comorb.errors import ComorbError, EngineError, RecordsError, StorageError
 from comorb.model.arrays import Keys, Mask
 from comorb.model.features import Feature
 from comorb.records.archive import as_table, rows_in
-from comorb.records.layouts.coded import with_codes_of
-from comorb.records.layouts.plan import Plan
-from comorb.records.layouts.readers import open_columns, plan_table
+from comorb.records.gathering import Gathered, understand
 from comorb.records.ledger import Ledger
 from comorb.records.parts import plan_parts, read_portion
 from comorb.records.preparation import Preparation
-from comorb.records.sources.chunks import Spread, spread_source, told
-from comorb.records.sources.portion import Found, Whole, merged, of_the_head
+from comorb.records.sources.chunks import told
+from comorb.records.sources.portion import Found, Whole, merged
 from comorb.records.sources.shuffle import Bucket, Chunk, Shuffle, buckets_of
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.streaming import (
@@ -47,18 +45,17 @@ from comorb.records.streaming import (
 from comorb.remote import Remote, place_of, readable, removed, written
 from comorb.storage import fingerprint_from, fingerprint_sums, write_whole
 
-_KINDS = ("wide", "long", "delimited", "binary")
-
 
 @dataclass(frozen=True)
 class _Job:
-    """What every task knows."""
+    """What every task knows; the first table has the records."""
 
     whole: Whole
     preparation: Preparation
     kind: str
     folder: str
     by_patient: bool
+    tables: tuple[Gathered, ...]
 
 
 @dataclass(frozen=True)
@@ -102,13 +99,8 @@ def spread_cohort(
     preparation = preparation or Preparation()
     path = place_of(path).absolute()
     kind, records, besides = preparation.sources(source)
-    spread = None if besides else spread_source(records, preparation.table, executor)
-    if spread is None:
-        _write_here(source, path, preparation, memory)
-        return
-    asked = replace(preparation, table=None)
-    whole, plan = _understood(spread, asked, kind)
-    if plan.reader.kind not in _KINDS:
+    understood = None if besides else understand(records, preparation, kind, executor)
+    if understood is None:
         _write_here(source, path, preparation, memory)
         return
     work = path.with_name(f"{path.name}.draft")
@@ -120,11 +112,9 @@ def spread_cohort(
             f"{path} can't be written: {error.strerror or error}. Choose another place."
         ) from None
     try:
-        keys = _keys(plan, asked)
-        shuffle = Shuffle(str(work), keys)
-        chunks, notes = spread.shuffled(shuffle, executor)
-        buckets = buckets_of(shuffle, chunks, spread.head.num_columns)
-        job = _Job(replace(whole, notes=notes), asked, kind, str(work), len(keys) > 1)
+        tables, buckets = understood.gathered(str(work), executor)
+        whole, asked, keys = understood.whole, understood.preparation, understood.keys
+        job = _Job(whole, asked, kind, str(work), len(keys) > 1, tables)
         attempts = _attempts(job, buckets, executor)
         _refuse_repeated(job, keys, attempts, executor)
         _write(attempts, path, work, asked, executor)
@@ -148,31 +138,12 @@ def _write_here(
             path.send(file)
 
 
-def _understood(spread: Spread, preparation: Preparation, kind: str) -> tuple[Whole, Plan]:
-    """Return what the first rows of a source tell, and how they would be read."""
-    whole = Whole(spread.label)
-    numbers = pa.array(range(1, len(spread.head) + 1))
-    with whole.portion(spread.head, numbers) as source:
-        names = tuple(one.name for one in preparation.features)
-        table, columns = open_columns(source, None, replace(preparation.layout, features=names))
-        if kind != "diagnosis":
-            columns = with_codes_of(columns, kind)
-        plan = plan_table(source, table, columns)
-        return replace(whole, answers=of_the_head(source.found)), plan
-
-
-def _keys(plan: Plan, preparation: Preparation) -> tuple[str, ...]:
-    """Return the columns that rows of the same record, or patient, have in common."""
-    layout = plan.layout
-    if (preparation.unit or plan.reader.unit) == "patient" and layout.patient:
-        return (layout.patient,)
-    return tuple(column for column in (layout.patient, layout.record) if column)
-
-
-def _attempts(job: _Job, buckets: Sequence[Bucket], executor: Executor | None) -> list[_Attempt]:
+def _attempts(
+    job: _Job, buckets: Sequence[tuple[Bucket, ...]], executor: Executor | None
+) -> list[_Attempt]:
     """Let the workers ask and answer until all of them have read their rows."""
     if not buckets:
-        raise RecordsError(f"{job.whole.label} holds no rows; export it again.")
+        raise RecordsError(f"{job.tables[0].label} holds no rows; export it again.")
     answers = dict(job.whole.answers)
     attempts: list[_Attempt | None] = [None] * len(buckets)
     while True:
@@ -194,11 +165,12 @@ def _attempts(job: _Job, buckets: Sequence[Bucket], executor: Executor | None) -
             return done
 
 
-def _attempt(job: _Job, item: tuple[int, Bucket]) -> _Attempt | ComorbError:
-    number, bucket = item
+def _attempt(job: _Job, item: tuple[int, tuple[Bucket, ...]]) -> _Attempt | ComorbError:
+    number, buckets = item
     try:
-        rows, numbers = bucket.table()
-        with job.whole.portion(rows, numbers) as source:
+        tables = zip(job.tables, buckets, strict=True)
+        pieces = {table.name: table.piece(bucket) for table, bucket in tables}
+        with job.whole.portion(pieces.__getitem__) as source:
             try:
                 read = job.preparation.plan(source, job.kind)
                 plan, begun, encode = plan_parts(source, read, job.preparation)
@@ -229,19 +201,18 @@ def _refuse_repeated(
 ) -> None:
     """Refuse ids of records that several patients have: their rows are not in one place."""
     chunks = [one.ids for one in attempts if one.ids is not None and one.ids.rows]
-    repeated = sum(
-        told(each(_repeated, buckets_of(Shuffle(job.folder, ("id",)), chunks, 1), executor))
-    )
+    buckets = buckets_of(Shuffle(job.folder, ("id",)), [chunks], 1)
+    repeated = sum(told(each(_repeated, [bucket for (bucket,) in buckets], executor)))
     if repeated:
         raise RecordsError(
-            f"{job.whole.label}: {repeated:,} ids of column {keys[-1]!r} stand for visits of "
+            f"{job.tables[0].label}: {repeated:,} ids of column {keys[-1]!r} stand for visits of "
             "several patients. Name the column that is unique, or read with unit='patient'."
         )
 
 
 def _repeated(bucket: Bucket) -> int | ComorbError:
     try:
-        ids = bucket.table()[0]["id"]
+        ids = bucket.table(pa.schema([("id", pa.string())]))[0]["id"]
         return len(ids) - int(pc.count_distinct(ids).as_py())
     except ComorbError as error:
         return error

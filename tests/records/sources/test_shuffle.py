@@ -7,17 +7,19 @@ from comorb.errors import EngineError, StorageError
 from comorb.records.sources import shuffle
 from comorb.records.sources.shuffle import Shuffle, buckets_of
 
+SCHEMA = pa.schema([("p", pa.string()), ("i", pa.int64())])
+
 
 def written(folder, keys):
     made = Shuffle(str(folder), keys)
     tables = [pa.table({"p": [f"p{i % 5}" for i in range(n)], "i": range(n)}) for n in (40, 0, 30)]
     chunks = [made.write(number, table.to_batches()) for number, table in enumerate(tables)]
-    return buckets_of(made, [chunk for chunk in chunks if chunk.rows], 2)
+    return [one for (one,) in buckets_of(made, [[chunk for chunk in chunks if chunk.rows]], 2)]
 
 
 def test_rows_of_a_key_are_in_one_bucket_in_the_order_of_the_source(tmp_path, monkeypatch):
     monkeypatch.setattr(shuffle, "BUCKET", 10)
-    found = [bucket.table() for bucket in written(tmp_path, ("p",))]
+    found = [bucket.table(SCHEMA) for bucket in written(tmp_path, ("p",))]
     keys = [set(table["p"].to_pylist()) for table, _ in found]
     assert len(found) > 1
     assert sum(map(len, keys)) == len(set.union(*keys)) == 5
@@ -27,14 +29,34 @@ def test_rows_of_a_key_are_in_one_bucket_in_the_order_of_the_source(tmp_path, mo
 
 def test_rows_without_a_key_stay_where_they_are(tmp_path):
     (bucket,) = written(tmp_path, ())
-    table, numbers = bucket.table()
+    table, numbers = bucket.table(SCHEMA)
     assert table["i"].to_pylist() == [*range(40), *range(30)]
     assert numbers.to_pylist() == list(range(1, 71))
     next(tmp_path.glob("000002-*")).unlink()
     with pytest.raises(StorageError, match="rows that were brought together are damaged or gone"):
-        bucket.table()
+        bucket.table(SCHEMA)
+
+
+def test_rows_of_other_tables_come_along_by_their_keys(tmp_path, monkeypatch):
+    monkeypatch.setattr(shuffle, "BUCKET", 20)
+    made, beside = Shuffle(str(tmp_path), ("p",)), Shuffle(str(tmp_path), ("k",), ("k",))
+    visits = pa.table({"p": [f"{i % 5}" for i in range(40)], "i": range(40)})
+    people = pa.table({"k": [*range(300), None]})
+    chunks = [one.write(0, some.to_batches()) for one, some in ((made, visits), (beside, people))]
+    buckets = buckets_of(made, [[chunks[0]], [chunks[1]]], 2)
+    assert len(buckets) > 1
+    seen = []
+    for own, other in buckets:
+        table, _ = own.table(SCHEMA)
+        keys = other.table(people.schema)[0]["k"].to_pylist()
+        assert {int(key) for key in table["p"].to_pylist()} <= set(keys)
+        seen += keys
+    assert sorted(seen, key=str) == sorted(people["k"].to_pylist(), key=str)
+    assert buckets_of(made, [[], [chunks[1]]], 2) == []
+    ((_, none),) = buckets_of(made, [chunks[:1], []], 2 << 20)[:1]
+    assert len(none.table(people.schema)[0]) == 0
 
 
 def test_another_duckdb_is_refused(tmp_path):
     with pytest.raises(EngineError, match=r"a worker has DuckDB .* and this process 0.1, which"):
-        Shuffle(str(tmp_path), ("p",), "0.1").write(0, [])
+        Shuffle(str(tmp_path), ("p",), version="0.1").write(0, [])

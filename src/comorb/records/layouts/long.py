@@ -45,12 +45,14 @@ _WRITTEN = pa.schema([("version", pa.string()), ("code", pa.string()), ("number"
 class _Codes:
     """The distinct texts of codes, ``written`` beside each version, and the rows of each raw code.
 
-    ``written`` has the number of the raw code too, as two spellings of a version are one edition.
+    ``written`` has the number of the raw code too, as two spellings of a version are one edition;
+    ``rows`` are all that were read.
     """
 
     written: pa.Table
     raws: dict[Raw, int]
     lines: Ledger
+    rows: int
 
     @property
     def numbers(self) -> Indices:
@@ -149,6 +151,10 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     """Read a table in which a row is one code of a record."""
     base = _base(source, plan)
     codes = _codes(source, base, plan)
+    if not codes.rows:
+        raise RecordsError(f"{base.label} holds no rows; export it again.")
+    if not codes.lines.left("rows"):
+        raise plan.without_ids()
     vocabulary = encode(codes.raws)
     ids = _ids(source, base)
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
@@ -212,10 +218,6 @@ def _codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
         f"FROM {base.sql} GROUP BY ALL ORDER BY ALL",
     )
     total, known = sum(row[2] for row in rows), sum(row[3] for row in rows)
-    if not total:
-        raise RecordsError(f"{base.label} holds no rows; export it again.")
-    if not known:
-        raise plan.without_ids()
     lines = Ledger().open("rows", "read", total + sum(plan.removed.values()))
     for rule, count in plan.removed.items():
         lines = lines.less("rows", rule, count)
@@ -229,7 +231,7 @@ def _codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
             raws[raw] = raws.get(raw, 0) + count
             number = numbers.setdefault(raw, len(numbers))
             written.append({"version": version, "code": text, "number": number})
-    return _Codes(pa.Table.from_pylist(written, _WRITTEN), raws, lines)
+    return _Codes(pa.Table.from_pylist(written, _WRITTEN), raws, lines, total)
 
 
 def _ids(source: OpenedSource, base: SourceTable) -> pa.Array:

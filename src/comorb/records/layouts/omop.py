@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.long import count_long, layout_of, read_long, titles_of
 from comorb.records.layouts.plan import Plan, Reader
-from comorb.records.sources.duck import OpenedSource, SourceTable, quoted
+from comorb.records.sources.duck import OpenedSource, SourceTable, quoted, without_point
+from comorb.records.sources.merging import summed, together
 
 _DOMAINS = ("condition", "drug", "procedure", "measurement", "observation", "device")
+# The columns that are read of the tables beside, the key first.
+_BESIDE = {
+    "person": ("person_id", "year_of_birth", "gender_concept_id"),
+    "concept": ("concept_id", "concept_name"),
+}
+_SAME_PERSON = f"{without_point('p.person_id')} = {without_point('c.person_id')}"
 
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
     """Return how to read a table of one domain, or None when the table isn't of OMOP."""
-    have = {name.lower() for name in table.columns}
+    have = {name.lower(): name for name in table.columns}
     domain = next((one for one in _DOMAINS if f"{one}_concept_id" in have), None)
     if domain is None or "person_id" not in have:
         return None
@@ -21,6 +30,9 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if code.lower() not in have:
         raise RecordsError(f"{table.label} has no column {code!r}; name another with the codes.")
     visit = "c.visit_occurrence_id" if "visit_occurrence_id" in have else "NULL"
+    of_concepts = code.lower().endswith("concept_id")
+    written = f"c.{quoted(code)}"
+    written = without_point(written) if of_concepts else f"CAST({written} AS VARCHAR)"
     ends = ("start_date", "start_datetime", "era_start_date", "exposure_start_date", "date")
     days = [f"{domain}_{end}" for end in ends]
     start = next((f"c.{day}" for day in days if day in have), "NULL::DATE")
@@ -29,25 +41,28 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
         day = f"TRY_CAST(left(CAST({start} AS VARCHAR), 10) AS DATE)"
         persons = (
             f", year({day}) - TRY_CAST(p.year_of_birth AS INTEGER) AS age, CASE "
-            "CAST(p.gender_concept_id AS VARCHAR) WHEN '8507' THEN 'male' WHEN '8532' THEN "
+            f"{without_point('p.gender_concept_id')} WHEN '8507' THEN 'male' WHEN '8532' THEN "
             "'female' END AS sex"
         )
-        join = (
-            f" LEFT JOIN {source.table('person').sql} p "
-            "ON CAST(p.person_id AS VARCHAR) = CAST(c.person_id AS VARCHAR)"
-        )
+        join = f" LEFT JOIN {source.table('person').sql} p ON {_SAME_PERSON}"
     view = source.view(
         table.label,
-        f"SELECT CAST({visit} AS VARCHAR) AS visit, CAST(c.person_id AS VARCHAR) AS patient, "
-        f"NULLIF(CAST(c.{quoted(code)} AS VARCHAR), '0') AS code, {start} AS date{persons} "
+        f"SELECT {without_point(visit)} AS visit, {without_point('c.person_id')} AS patient, "
+        f"NULLIF({written}, '0') AS code, {start} AS date{persons} "
         f"FROM {table.sql} c{join}",
         table.text,
     )
-    system = "opaque" if code.lower().endswith("concept_id") else None
-    titles = _titles(source, view) or _own_titles(source, table, code)
-    holds = "" if domain == "condition" else f"{domain}s"
-    layout = layout_of(READER.kind, view)
-    return Plan(READER, view, layout, titles=titles, system=system, holds=holds)
+    return Plan(
+        READER,
+        view,
+        layout_of(READER.kind, view),
+        titles=_titles(source, view) or _own_titles(source, table, code),
+        system="opaque" if of_concepts else None,
+        notes=_unknown_persons(source, table),
+        holds="" if domain == "condition" else f"{domain}s",
+        keys=(have["person_id"], have.get("visit_occurrence_id")),
+        beside={name: _columns_of(source.opened[name], names) for name, names in _beside(source)},
+    )
 
 
 def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
@@ -55,12 +70,43 @@ def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
     if "concept" not in source.openers:
         return {}
     concept = source.table("concept")
-    rows = source.rows(
-        concept,
-        f"SELECT CAST(concept_id AS VARCHAR), concept_name FROM {concept.sql} "
-        f"WHERE CAST(concept_id AS VARCHAR) IN (SELECT code FROM {view.sql})",
+    sql = f"SELECT DISTINCT code FROM {view.sql} WHERE code IS NOT NULL"
+    codes = sorted(code for (code,) in source.ask_whole(view, sql, together))
+    source.register("occurring", pa.table({"code": pa.array(codes, pa.string())}))
+    return dict(
+        source.ask_whole(
+            concept,
+            f"SELECT {without_point('concept_id')} AS code, min(concept_name) AS name "
+            f"FROM {concept.sql} WHERE code IN (SELECT code FROM occurring) "
+            "AND concept_name IS NOT NULL GROUP BY 1",
+            together,
+        )
     )
-    return dict(rows)
+
+
+def _unknown_persons(source: OpenedSource, table: SourceTable) -> tuple[str, ...]:
+    """Return what is to be noted of rows whose person isn't among the persons."""
+    if "person" not in source.opened:
+        return ()
+    person = source.opened["person"]
+    ((rows,),) = source.ask_whole(
+        table,
+        f"SELECT count(*) FROM {table.sql} c ANTI JOIN {person.sql} p ON {_SAME_PERSON} "
+        "WHERE c.person_id IS NOT NULL",
+        summed,
+    )
+    note = f"{rows:,} rows of {table.label} are of persons that aren't in {person.label}"
+    return (note,) if rows else ()
+
+
+def _beside(source: OpenedSource) -> list[tuple[str, tuple[str, ...]]]:
+    return [(name, columns) for name, columns in _BESIDE.items() if name in source.opened]
+
+
+def _columns_of(table: SourceTable, wanted: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns of a table by their names in small letters, as they are written."""
+    written = {name.lower(): name for name in table.columns}
+    return tuple(written[name] for name in wanted)
 
 
 def _own_titles(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:

@@ -32,7 +32,9 @@ class Plan:
     mean was decided before reading; ``notes`` are for the ledger; ``holds`` says what the codes
     are of when they aren't diagnoses. Records without a usable code are left out unless
     ``keep_empty``. ``stored`` is the table with the columns and rows of its source; ``asked`` are
-    items that become features.
+    items that become features. ``keys`` are the columns of the source with the ids of patient and
+    record, where the table has others; ``beside`` are the columns that other tables are read by,
+    their keys first.
     """
 
     reader: Reader
@@ -48,6 +50,8 @@ class Plan:
     keep_empty: bool = False
     stored: SourceTable | None = None
     asked: tuple[Asked, ...] = ()
+    keys: tuple[str | None, str | None] | None = None
+    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def id_column(self) -> str | None:

@@ -1,9 +1,9 @@
-"""Chunks: a source that many workers read, each some of its files or parts."""
+"""Chunks: a table that many workers read, each some of its files or parts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -19,16 +19,16 @@ from comorb import __version__
 from comorb.engines.mapping import each
 from comorb.errors import ComorbError, EngineError, RecordsError
 from comorb.model.blocks import Engine
-from comorb.records.sources.duck import OpenedSource, SourceTable, connect, lock, quoted
-from comorb.records.sources.endings import ending_of, table_name
-from comorb.records.sources.folders import (
-    TableFiles,
-    are_paths,
-    files_of,
-    is_glob,
-    listed,
-    tables_in,
+from comorb.records.sources.duck import (
+    OpenedSource,
+    SourceTable,
+    connect,
+    guarded,
+    lock,
+    quoted,
 )
+from comorb.records.sources.endings import ending_of
+from comorb.records.sources.folders import TableFiles
 from comorb.records.sources.frames import frame_rows
 from comorb.records.sources.kinds import kind_of
 from comorb.records.sources.pages import bare_files, bare_note
@@ -36,9 +36,8 @@ from comorb.records.sources.parquet import open_parquet, schema_of
 from comorb.records.sources.shuffle import Chunk, Shuffle
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import stamp_of
-from comorb.records.sources.stores import data_in
 from comorb.records.sources.textfile import open_text
-from comorb.remote import Remote, is_remote, place_of
+from comorb.remote import Remote, place_of
 from comorb.storage import write_text
 
 HEAD = 1000
@@ -84,10 +83,11 @@ class FileChunk:
                 first = self.span[0] == 0
                 bare = bare_files(source, self.label, [self.file]) if first else 0
                 table = open_parquet(source, self.label, [self.file], self.root, self.span)
-            batches = source.batches(table, f"SELECT {self._picks(table)} FROM {table.sql}")
+            picks = self._picks(table, shuffle.columns)
+            batches = source.batches(table, f"SELECT {picks} FROM {table.sql}")
             return Written(shuffle.write(number, batches), tuple(source.notes), bare)
 
-    def _picks(self, table: SourceTable) -> str:
+    def _picks(self, table: SourceTable, only: Sequence[str]) -> str:
         """Return the columns of all files, of their types, null where this file has none."""
         other = table.columns.keys() - dict(self.columns).keys()
         if other and self.span is None:
@@ -98,12 +98,13 @@ class FileChunk:
         return ", ".join(
             f"CAST({quoted(name) if name in table.columns else 'NULL'} AS {kind}) AS {quoted(name)}"
             for name, kind in self.columns
+            if not only or name in only
         )
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A source of many parts: its label, its first rows, and its chunks or what writes them."""
+    """A table of many parts: its label, its first rows, and its chunks or what writes them."""
 
     label: str
     head: pa.Table
@@ -121,47 +122,13 @@ class Spread:
             written = told(each(partial(_write, shuffle), items, executor))
         else:
             written = self.write(shuffle, executor)
-        notes = dict.fromkeys((*self.notes, *(note for one in written for note in one.notes)))
         bare = bare_note(self.label, sum(one.bare for one in written), self.files)
-        return [one.chunk for one in written if one.chunk.rows], (*notes, *([bare] if bare else []))
+        notes = (bare, *self.notes, *(note for one in written for note in one.notes))
+        return [one.chunk for one in written if one.chunk.rows], tuple(dict.fromkeys(notes))
 
 
-def spread_source(source: Any, table: str | None, executor: Executor | None) -> Spread | None:
-    """Return a source that workers can read in parts, None for one that they can't."""
-    home = type(source).__module__.partition(".")[0]
-    if home in ("pyspark", "dask"):
-        return _spread_frame(source, home, executor)
-    if isinstance(source, str) and source.startswith("table:"):
-        name = source.removeprefix("table:")
-        frame = getattr(executor, "frame", None)
-        if frame is None:
-            raise EngineError(f"{source} is a table of Spark; name the engine, as --engine spark.")
-        return replace(_spread_frame(frame(name), "pyspark", executor), label=name)
-    if are_paths(source):
-        several = listed(source)
-        return _spread_files(several.name, several, "")
-    if is_remote(source):
-        return _spread_store(place_of(source))
-    if not isinstance(source, str | Path) or "://" in str(source):
-        return None
-    path = Path(source)
-    files = files_of(path)
-    if len(files) > 1 and is_glob(path) and {kind_of(file) for file in files} == {"text"}:
-        return _spread_files(path.name, TableFiles(path.stem, "text", tuple(files)), "")
-    tables = tables_in(path, files)
-    if table is not None:
-        wanted = (table.lower(), table_name(table).lower())
-        tables = [one for one in tables if one.name.lower() in wanted]
-    elif len(tables) > 1:
-        return None
-    if len(tables) != 1 or tables[0].kind not in ("parquet", "text"):
-        return None
-    return _spread_files(path.name, tables[0], tables[0].files[0].name if len(tables) > 1 else "")
-
-
-def _spread_store(place: Path | Remote) -> Spread | None:
+def spread_store(label: str, files: Mapping[str, Remote]) -> Spread | None:
     """Return files in a store, all text or all Parquet of the same columns; None for others."""
-    files = data_in(place)
     with temporary_folder() as name:
         root = Path(name).resolve()
         first = next(iter(files))
@@ -175,17 +142,17 @@ def _spread_store(place: Path | Remote) -> Spread | None:
             if len({str(one.schema.to_arrow_schema()) for one in footers.values()}) > 1:
                 return None
             spans = {one: (0, footer.num_rows) for one, footer in footers.items()}
-        head = _spread_files(place.name, TableFiles(place.name, kind, (root / first,), root), "")
+        head = spread_files(label, TableFiles(label, kind, (root / first,), root))
     columns = head.chunks[0].columns
     chunks = tuple(
-        FileChunk(Path(one), place.name, columns, None, spans[one], store.stamp(), store)
+        FileChunk(Path(one), label, columns, None, spans[one], store.stamp(), store)
         for one, store in files.items()
     )
     return replace(head, chunks=chunks, files=0 if of_text else len(files))
 
 
-def _spread_files(label: str, table: TableFiles, own: str) -> Spread:
-    label = own or label
+def spread_files(label: str, table: TableFiles) -> Spread:
+    """Return the files of a table, all text or all Parquet."""
     of_text = table.kind == "text"
     with _opened(label, table.files) as source:
         if of_text:
@@ -194,16 +161,14 @@ def _spread_files(label: str, table: TableFiles, own: str) -> Spread:
         else:
             found = open_parquet(source, label, table.files, table.root)
             notes = tuple(source.notes)
-        head = pa.Table.from_batches(
-            list(source.batches(found, f"SELECT * FROM {found.sql} LIMIT {HEAD}", HEAD))
-        )
+        rows = source.connection.sql(f"SELECT * FROM {found.sql} LIMIT {HEAD}")
+        head = guarded(label, rows.to_arrow_table)
     columns = tuple(found.columns.items())
     chunks = [
         FileChunk(file, label, columns, table.root, span, stamp_of(file))
         for file in table.files
         for span in ([None] if of_text else _spans(file))
     ]
-
     return Spread(label, head, notes, None, 0 if of_text else len(table.files), tuple(chunks))
 
 
@@ -214,9 +179,11 @@ def _spans(file: Path) -> Iterator[tuple[int, int]]:
     start = stop = 0
     for number in range(metadata.num_row_groups):
         stop += metadata.row_group(number).num_rows
-        if stop - start >= _ROWS or (number == metadata.num_row_groups - 1 and stop > start):
+        if stop - start >= _ROWS:
             yield start, stop
             start = stop
+    if stop > start or not stop:
+        yield start, stop
 
 
 def _write(shuffle: Shuffle, item: tuple[int, FileChunk]) -> Written | ComorbError:
@@ -237,21 +204,25 @@ def _write(shuffle: Shuffle, item: tuple[int, FileChunk]) -> Written | ComorbErr
         return error
 
 
-def _spread_frame(frame: Any, home: str, executor: Executor | None) -> Spread:
-    label = f"the {type(frame).__name__}"
+def spread_frame(frame: Any, executor: Executor | None, label: str | None = None) -> Spread:
+    """Return a frame of Spark or Dask, whose engine reads it."""
+    home = type(frame).__module__.partition(".")[0]
+    label = label or f"the {type(frame).__name__}"
     what = "Spark" if home == "pyspark" else "Dask"
     if not isinstance(executor, Engine) or what.lower() not in type(executor).__module__:
         raise EngineError(f"Records of {what} are read where they are; name the engine {what}.")
     head = frame.limit(HEAD).toArrow() if home == "pyspark" else frame.head(HEAD, npartitions=-1)
     rows = frame_rows(label, head)
-    if not len(rows):
-        raise RecordsError(f"{label} holds no rows; export it again.")
     kinds = [pa.string() if pa.types.is_null(one.type) else one.type for one in rows.schema]
     schema = pa.schema(list(zip(rows.column_names, kinds, strict=True)))
 
     def write(shuffle: Shuffle, executor: Executor | None) -> list[Written]:
         assert isinstance(executor, Engine)  # noqa: S101 - checked above
-        return told(executor.each_part(partial(_write_part, shuffle, label, schema), frame))
+        own, fields = frame, schema
+        if shuffle.columns:
+            own = frame[list(shuffle.columns)]
+            fields = pa.schema([schema.field(name) for name in shuffle.columns])
+        return told(executor.each_part(partial(_write_part, shuffle, label, fields), own))
 
     return Spread(label, rows.cast(schema), (), write)
 

@@ -198,6 +198,12 @@ def as_text(name: str, kind: str) -> str:
     return f"CAST({quoted(name)} AS VARCHAR)"
 
 
+def without_point(name: str) -> str:
+    """Return the SQL of a whole number as text, without the '.0' that it may have beside blanks."""
+    text = f"CAST({name} AS VARCHAR)"
+    return f"CASE WHEN ends_with({text}, '.0') THEN left({text}, -2) ELSE {text} END"
+
+
 def literal(text: str) -> str:
     """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

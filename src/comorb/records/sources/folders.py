@@ -177,22 +177,32 @@ def _is_one(root: Path, below: dict[Path, list[Path]]) -> bool:
 
 def _grouped(name: str, kinds: dict[Path, str], root: Path | None) -> list[TableFiles]:
     """Return the tables of files side by side."""
-    parted = {file for file in kinds if _part(file) in PARTS}
-    if set(kinds.values()) == {"parquet"} and not parted and _alike(list(kinds), root):
-        return [TableFiles(name, "parquet", tuple(kinds), root)]
-    names = {file: _part(file) if file in parted else table_name(file.name) for file in kinds}
+    parted = {file: part for file in kinds if (part := standard_name(file.name))}
+    kind = {*kinds.values()}
+    if kind == {"parquet"} and not parted and _alike(list(kinds), root):
+        return [TableFiles(usual(name), "parquet", tuple(kinds), root)]
+    if kind == {"text"} and not parted and usual(name) in PARTS and are_numbered([*kinds]):
+        return [TableFiles(usual(name), "text", tuple(kinds))]
+    names = {file: parted.get(file) or table_name(file.name) for file in kinds}
     numbered = {file for file in kinds if kinds[file] == "parquet" and file not in parted}
     names |= {file: _base(file) for file in numbered}
     tables = []
     for each in dict.fromkeys(names.values()):
         same = tuple(file for file in kinds if names[file] == each)
         several = {kinds[file] for file in same}
-        if len(same) > 1 and several not in ({"parquet"}, {"json"}):
-            raise RecordsError(
-                f"{name} holds the table {each!r} in more than one file; join them into one."
-            )
+        parts = several in ({"parquet"}, {"json"}) or (several == {"text"} and are_numbered(same))
+        if len(same) > 1 and not parts:
+            raise in_several_files(name, each)
         tables.append(TableFiles(each, several.pop(), same))
     return tables
+
+
+def in_several_files(label: str, table: str) -> RecordsError:
+    """Return the error of a table that isn't read from more than one file."""
+    return RecordsError(
+        f"{label} holds the table {table!r} in more than one file; join them into one. Numbered "
+        "text files are read as one on an engine, such as threads."
+    )
 
 
 def _alike(files: list[Path], root: Path | None) -> bool:
@@ -206,5 +216,23 @@ def _base(file: Path) -> str:
     return _NUMBERING.sub("", table_name(file.name)) or "records"
 
 
-def _part(file: Path) -> str:
-    return re.split(r"[.\-]", file.name)[0].lower()
+def are_numbered(files: Sequence[Path]) -> bool:
+    """Tell whether text files are parts of one table: one ending, and one name but for numbers."""
+    names = {table_name(file.name) for file in files}
+    bases = {_NUMBERING.sub("", name) for name in names}
+    return len(bases) == len({ending_of(file.name) for file in files}) == 1 and not bases & names
+
+
+def usual(name: str) -> str:
+    """Return the name of a table of the usual models in small letters, another as it is."""
+    return name.lower() if name.lower() in PARTS else name
+
+
+def standard_name(name: str) -> str | None:
+    """Return the table of the usual models that a file is called after.
+
+    >>> standard_name("PERSON-0001.csv.gz"), standard_name("visits.csv")
+    ('person', None)
+    """
+    part = re.split(r"[.\-]", name)[0].lower()
+    return part if part in PARTS else None

@@ -19,6 +19,11 @@ def either(one: Rows, two: Rows) -> Rows:
     return one or two
 
 
+def together(one: Rows, two: Rows) -> Rows:
+    """Return the rows of both, each once."""
+    return list(dict.fromkeys((*one, *two)))
+
+
 def every(one: Rows, two: Rows) -> Rows:
     """Return whether both say yes, column by column; nothing is no answer."""
     return _columns(one, two, lambda a, b: a and b)

@@ -30,12 +30,13 @@ from comorb.records.sources.duck import (
     quoted,
 )
 from comorb.records.sources.folders import (
-    PARTS,
     TableFiles,
     are_paths,
     files_of,
+    in_several_files,
     listed,
     tables_in,
+    usual,
 )
 from comorb.records.sources.frames import open_frame
 from comorb.records.sources.incoming import copy_reader
@@ -170,6 +171,8 @@ def _open_table(source: OpenedSource, table: TableFiles) -> SourceTable:
         return open_objects(source, file.name, table.files)
     if table.kind in KINDS:
         return open_statistics(source, file, table.kind)
+    if len(table.files) > 1:
+        raise in_several_files(source.label, table.name)
     return open_text(source, file)
 
 
@@ -196,12 +199,8 @@ def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> OpenedSou
         "WHERE table_catalog = 'records' ORDER BY ALL"
     ).fetchall():
         sql = f"SELECT * FROM records.{quoted(schema)}.{quoted(name)}"
-        source.openers[_standard(name)] = partial(source.view, f"{file.name}, table {name}", sql)
+        source.openers[usual(name)] = partial(source.view, f"{file.name}, table {name}", sql)
     return source
-
-
-def _standard(name: str) -> str:
-    return name.lower() if name.lower() in PARTS else name
 
 
 def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
@@ -216,5 +215,5 @@ def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) ->
             return copy_reader(source, label, reader)
 
     source.ask = load
-    source.openers = {_standard(name): partial(load, name) for name in database.tables}
+    source.openers = {usual(name): partial(load, name) for name in database.tables}
     return source

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -81,25 +81,40 @@ class Portion(OpenedSource):
 
 
 @dataclass(frozen=True)
-class Whole:
-    """What is known of a source of many parts: its label, what was doubtful, and all answers."""
+class Piece:
+    """Some rows of a table with their numbers in it, its label, and what was doubtful about it."""
 
     label: str
-    notes: tuple[str, ...] = ()
-    numbers: frozenset[str] = frozenset()
+    notes: tuple[str, ...]
+    rows: pa.Table
+    numbers: pa.Array
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What is known of a source of many parts: its label, its tables' names, and all answers."""
+
+    label: str
+    names: tuple[str, ...]
     answers: Answers = field(default_factory=dict)
 
     @contextmanager
-    def portion(self, rows: pa.Table, numbers: pa.Array) -> Iterator[Portion]:
-        """Open some rows as a part of the source, with their numbers in it."""
+    def portion(self, find: Callable[[str], Piece]) -> Iterator[Portion]:
+        """Open a part of the source; the table that is opened first has the records."""
         with ExitStack() as stack:
             spill = stack.enter_context(temporary_folder())
             connection = stack.enter_context(connect(spill, None, threads=1))
             lock(connection, [], Path(spill).resolve() / "copies")
             source = Portion(self.label, connection, answers=self.answers)
-            source.notes, source.numbers = list(self.notes), set(self.numbers)
-            connection.register(_NUMBERS, pa.table({"number": numbers}))
-            source.openers["records"] = lambda: register_table(source, self.label, rows)
+
+            def opened(name: str) -> SourceTable:
+                piece = find(name)
+                if not source.opened:
+                    connection.register(_NUMBERS, pa.table({"number": piece.numbers}))
+                source.note(*piece.notes)
+                return register_table(source, piece.label, piece.rows)
+
+            source.openers = {name: partial(opened, name) for name in self.names}
             yield source
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from comorb.errors import EngineError, StorageError
 from comorb.model.arrays import Ints
-from comorb.records.sources.duck import quoted
+from comorb.records.sources.duck import quoted, without_point
 from comorb.remote import Remote, place_of, written
 
 SLOTS = 256
@@ -46,11 +46,12 @@ class Shuffle:
     """How the rows of chunks are told apart, and the folder to which they are written.
 
     ``keys`` are the columns of which the first that isn't null decides; without any, rows stay
-    where they are.
+    where they are. ``columns`` are those to write; all where none is named.
     """
 
     folder: str
     keys: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     version: str = duckdb.__version__
 
     def write(self, number: int, batches: Iterable[pa.RecordBatch]) -> Chunk:
@@ -93,7 +94,7 @@ class Shuffle:
         if not self.keys:
             return np.zeros(len(table), dtype=np.int64)
         known = ", ".join(
-            f"CASE WHEN {quoted(name)} IS NOT NULL THEN hash(CAST({quoted(name)} AS VARCHAR)) END"
+            f"CASE WHEN {quoted(name)} IS NOT NULL THEN hash({without_point(quoted(name))}) END"
             for name in self.keys
         )
         with duckdb.connect(":memory:", config={"threads": 1}) as connection:
@@ -117,14 +118,15 @@ def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Rows that one task reads: batches of files, and the number of the row before each file."""
+    """Rows of a table that one task reads: batches of files, and how many rows are before each."""
 
     folder: str
     pieces: tuple[tuple[str, int, tuple[int, ...]], ...]
-    rows: int
 
-    def table(self) -> tuple[pa.Table, pa.Array]:
+    def table(self, schema: pa.Schema) -> tuple[pa.Table, pa.Array]:
         """Return the rows, in the order of the source, and the number of each in it."""
+        if not self.pieces:
+            return schema.empty_table(), pa.array([], pa.int64())
         tables, numbers = [], []
         for name, before, places in self.pieces:
             try:
@@ -149,30 +151,48 @@ def _mapped(place: Path | Remote) -> Any:
     return pa.memory_map(str(place))
 
 
-def buckets_of(shuffle: Shuffle, chunks: Sequence[Chunk], columns: int) -> list[Bucket]:
-    """Return what tasks read: all rows of some slots each, or of some batches without a key."""
+def buckets_of(
+    shuffle: Shuffle, tables: Sequence[Sequence[Chunk]], columns: int
+) -> list[tuple[Bucket, ...]]:
+    """Return what tasks read: all rows of some slots each, or of some batches without a key.
+
+    The rows of other tables than the first, which has the records, come along by their slots.
+    """
     most = min(BUCKET, _CELLS // max(1, columns))
-    before = np.concatenate([[0], np.cumsum([chunk.rows for chunk in chunks])]).tolist()
     rows: dict[tuple[int, ...], int] = {}
-    pieces: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for number, chunk in enumerate(chunks):
-        for place, (slot, count) in enumerate(chunk.batches):
-            key: tuple[int, ...] = (slot,) if shuffle.keys else (number, place)
-            rows[key] = rows.get(key, 0) + count
-            pieces.setdefault(key, []).append((number, place))
+    pieces: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}
+    own: set[tuple[int, ...]] = set()
+    for which, chunks in enumerate(tables):
+        for number, chunk in enumerate(chunks):
+            for place, (slot, count) in enumerate(chunk.batches):
+                key: tuple[int, ...] = (slot,) if shuffle.keys else (number, place)
+                rows[key] = rows.get(key, 0) + count
+                pieces.setdefault(key, []).append((which, number, place))
+                own |= set() if which else {key}
     groups: list[list[tuple[int, ...]]] = []
     held = most
-    for key in sorted(rows):
+    for key in sorted(own):
         if held + rows[key] > most:
             groups.append([])
             held = 0
         groups[-1].append(key)
         held += rows[key]
+    lonely = sorted(rows.keys() - own) if groups else []
+    for place, key in enumerate(lonely):
+        groups[place % len(groups)].append(key)
+    before = [np.cumsum([0, *(chunk.rows for chunk in chunks)]).tolist() for chunks in tables]
     found = []
     for group in groups:
-        by_chunk: dict[int, list[int]] = {}
-        for number, place in sorted(piece for key in group for piece in pieces[key]):
-            by_chunk.setdefault(number, []).append(place)
-        own = tuple((chunks[n].file, before[n], tuple(p)) for n, p in by_chunk.items())
-        found.append(Bucket(shuffle.folder, own, sum(rows[key] for key in group)))
+        places: list[dict[int, list[int]]] = [{} for _ in tables]
+        for which, number, place in sorted(piece for key in group for piece in pieces[key]):
+            places[which].setdefault(number, []).append(place)
+        each = zip(tables, before, places, strict=True)
+        found.append(tuple(_bucket(shuffle.folder, *one) for one in each))
     return found
+
+
+def _bucket(
+    folder: str, chunks: Sequence[Chunk], before: Sequence[int], places: dict[int, list[int]]
+) -> Bucket:
+    own = ((chunks[n].file, before[n], tuple(some)) for n, some in places.items())
+    return Bucket(folder, tuple(own))
