@@ -170,11 +170,11 @@ def stamps(records: Any) -> list[list[Any]]:
         return [[kind, *stamp] for kind in records for stamp in stamps(records[kind])]
     if isinstance(records, list | tuple):
         return [stamp for one in records for stamp in stamps(one)]
-    if not isinstance(records, str | Path):
+    if not isinstance(records, str | Path | Remote):
         return [[type(records).__name__, secrets.token_hex(8)]]
-    path = Path(records)
     if isinstance(place := place_of(records), Remote):
         return [[one.uri, *(one.stamp() or ())] for one in matching(place)[1]]
+    path = place
     if "://" in str(records):
         return [[str(records)]]
     if path.is_dir():

@@ -36,7 +36,7 @@ from comorb.records.sources.parquet import open_parquet, schema_of
 from comorb.records.sources.shuffle import Chunk, Shuffle
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import stamp_of
-from comorb.records.sources.stores import data_in
+from comorb.records.sources.stores import data_in, data_of
 from comorb.records.sources.textfile import open_text
 from comorb.remote import Remote, is_remote, place_of
 from comorb.storage import write_text
@@ -138,10 +138,10 @@ def spread_source(source: Any, table: str | None, executor: Executor | None) -> 
             raise EngineError(f"{source} is a table of Spark; name the engine, as --engine spark.")
         return replace(_spread_frame(frame(name), "pyspark", executor), label=name)
     if are_paths(source):
-        several = listed(source)
-        return _spread_files(several.name, several, "")
+        return _spread_list(source)
     if is_remote(source):
-        return _spread_store(place_of(source))
+        place = place_of(source)
+        return _spread_store(place.name, data_in(place))
     if not isinstance(source, str | Path) or "://" in str(source):
         return None
     path = Path(source)
@@ -159,9 +159,20 @@ def spread_source(source: Any, table: str | None, executor: Executor | None) -> 
     return _spread_files(path.name, tables[0], tables[0].files[0].name if len(tables) > 1 else "")
 
 
-def _spread_store(place: Path | Remote) -> Spread | None:
+def _spread_list(paths: Sequence[str | Path | Remote]) -> Spread | None:
+    """Return several files, on the disk or in a store; None where they are in both."""
+    afar = [is_remote(one) for one in paths]
+    if all(afar):
+        others = " and others" if len(paths) > 1 else ""
+        return _spread_store(f"{place_of(paths[0]).name}{others}", data_of(paths))
+    if any(afar):
+        return None
+    several = listed([Path(str(one)) for one in paths])
+    return _spread_files(several.name, several, "")
+
+
+def _spread_store(label: str, files: dict[str, Remote]) -> Spread | None:
     """Return files in a store, all text or all Parquet of the same columns; None for others."""
-    files = data_in(place)
     with temporary_folder() as name:
         root = Path(name).resolve()
         first = next(iter(files))
@@ -175,10 +186,10 @@ def _spread_store(place: Path | Remote) -> Spread | None:
             if len({str(one.schema.to_arrow_schema()) for one in footers.values()}) > 1:
                 return None
             spans = {one: (0, footer.num_rows) for one, footer in footers.items()}
-        head = _spread_files(place.name, TableFiles(place.name, kind, (root / first,), root), "")
+        head = _spread_files(label, TableFiles(label, kind, (root / first,), root), "")
     columns = head.chunks[0].columns
     chunks = tuple(
-        FileChunk(Path(one), place.name, columns, None, spans[one], store.stamp(), store)
+        FileChunk(Path(one), label, columns, None, spans[one], store.stamp(), store)
         for one, store in files.items()
     )
     return replace(head, chunks=chunks, files=0 if of_text else len(files))
