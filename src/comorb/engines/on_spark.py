@@ -128,9 +128,10 @@ def told_by_spark() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out what Spark thinks of the pandas that is here."""
+    """Leave out what Spark thinks of the pandas that is here, and Python of Spark 3.5."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        warnings.filterwarnings("ignore", "distutils Version classes", DeprecationWarning)
         yield
 
 

@@ -253,7 +253,11 @@ def _spread_frame(frame: Any, home: str, executor: Executor | None) -> Spread:
     what = "Spark" if home == "pyspark" else "Dask"
     if not isinstance(executor, Engine) or what.lower() not in type(executor).__module__:
         raise EngineError(f"Records of {what} are read where they are; name the engine {what}.")
-    head = frame.limit(HEAD).toArrow() if home == "pyspark" else frame.head(HEAD, npartitions=-1)
+    if home == "pyspark":
+        parts = [one for one in executor.each_part(_gathered, frame.limit(HEAD)) if one is not None]
+        head = pa.concat_tables(parts) if parts else pa.table({})
+    else:
+        head = frame.head(HEAD, npartitions=-1)
     rows = frame_rows(label, head)
     if not len(rows):
         raise RecordsError(f"{label} holds no rows; export it again.")
@@ -265,6 +269,12 @@ def _spread_frame(frame: Any, home: str, executor: Executor | None) -> Spread:
         return told(executor.each_part(partial(_write_part, shuffle, label, schema), frame))
 
     return Spread(label, rows.cast(schema), (), write)
+
+
+def _gathered(_number: int, batches: Any) -> pa.Table | None:
+    """Return the rows of a part as they came; None where there are none, and so no columns."""
+    held = list(batches)
+    return pa.Table.from_batches(held) if held else None
 
 
 def _write_part(
