@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -154,9 +154,10 @@ def workshop(
     try:
         yield folder
     except BaseException:
-        begun = any((folder / name).exists() for name in (JOURNAL, f"{COHORT}.draft"))
-        if not (begun or is_cohort_file(folder / COHORT)):
-            removed(folder)
+        with suppress(StorageError):  # a store that is lost is told by what it was asked for
+            begun = any((folder / name).exists() for name in (JOURNAL, f"{COHORT}.draft"))
+            if not (begun or is_cohort_file(folder / COHORT)):
+                removed(folder)
         raise
     removed(folder)
 

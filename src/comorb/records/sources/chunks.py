@@ -38,7 +38,7 @@ from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import stamp_of
 from comorb.records.sources.stores import data_in, data_of
 from comorb.records.sources.textfile import open_text
-from comorb.remote import Remote, is_remote, place_of
+from comorb.remote import Remote, is_remote, opened, place_of
 from comorb.storage import write_text
 
 HEAD = 1000
@@ -182,7 +182,7 @@ def _spread_store(label: str, files: dict[str, Remote]) -> Spread | None:
             return None
         of_text, spans = kind == "text", dict.fromkeys(files)
         if not of_text:
-            footers = {one: pq.read_metadata(store.source()) for one, store in files.items()}
+            footers = {one: _footer(store) for one, store in files.items()}
             if len({str(one.schema.to_arrow_schema()) for one in footers.values()}) > 1:
                 return None
             spans = {one: (0, footer.num_rows) for one, footer in footers.items()}
@@ -193,6 +193,11 @@ def _spread_store(label: str, files: dict[str, Remote]) -> Spread | None:
         for one, store in files.items()
     )
     return replace(head, chunks=chunks, files=0 if of_text else len(files))
+
+
+def _footer(store: Remote) -> pq.FileMetaData:
+    with opened(store) as file:
+        return pq.read_metadata(file)
 
 
 def _spread_files(label: str, table: TableFiles, own: str) -> Spread:
