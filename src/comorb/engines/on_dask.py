@@ -136,12 +136,16 @@ def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
     A local cluster has a worker a core and no dashboard.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError:
         raise EngineError(not_installed("Dask", "dask")) from None
     with ExitStack() as stack:
         target = f"tcp://{address}"
         if address is None:
+            # A lost worker is started again. Dask looks 15 s later whether it is there, and gives
+            # it up for good if it was lost once more just then: with the last one, all would wait.
+            stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "365d"}))
             target = stack.enter_context(
                 LocalCluster(
                     threads_per_worker=1,
