@@ -17,12 +17,15 @@ from comorb.engines import FileJournal, on_dask, on_spark, open_blocks, open_eng
 from comorb.engines.blockfile import MANIFEST, identity
 from comorb.engines.on_dask import DaskEngine
 from comorb.engines.on_spark import told
+from comorb.engines.packing import noted
 from comorb.errors import EngineError
 from comorb.insight.runs.scoring import Scorer, write_assigned
 from comorb.model import start
 from comorb.model.choose import hard_labels
+from comorb.model.em import expect
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.moments import prevalence
+from comorb.model.thinning import thinned
 from comorb.records.archive import CohortFile
 from comorb.records.datasets import region
 from comorb.records.sources import shuffle
@@ -36,8 +39,9 @@ distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 
 READING, IN_START, IN_EM = {1}, {3}, {5}  # rounds of tasks while records are read; passes of a fit
+FITTING = ["dask"]  # where a whole fit isn't slow
 if os.environ.get(clusters.CLUSTERS):
-    READING, IN_START = set(range(1, 100)), {1, 2, 3}
+    READING, IN_START, FITTING = set(range(1, 100)), {1, 2, 3}, AFAR
 
 
 class Killer(FileJournal):
@@ -108,7 +112,18 @@ def survives(doomed, file, quiet):
     assert str(doomed.calls) in doomed.markers
 
 
-@pytest.mark.parametrize("engine", AFAR, indirect=True)
+@pytest.mark.parametrize("engine", ["local[2,4]"], indirect=True)
+def test_a_worker_that_dies_in_a_pass_does_not_change_a_bit(engine, file, fitted, tmp_path):
+    blocks, doomed = open_blocks(file), Doomed(engine, tmp_path / "died", {2, 3})
+    shares = prevalence(blocks)
+    rows = [thinned(blocks, shares, 5000, one).loaders for one in (None, doomed)]
+    steps = [expect(fitted.mixture_, blocks, one) for one in (None, doomed)]
+    assert noted([load() for load in rows[1]]) == noted([load() for load in rows[0]])
+    assert noted(steps[1]) == noted(steps[0])
+    assert {"2", "3"} <= set(doomed.markers)
+
+
+@pytest.mark.parametrize("engine", FITTING, indirect=True)
 def test_a_worker_that_dies_in_the_start_and_in_em_does_not_change_a_bit(
     engine, file, quiet, tmp_path
 ):
