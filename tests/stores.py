@@ -1,7 +1,12 @@
-"""A store on this machine that speaks enough of S3 for Arrow: objects in memory, over HTTP."""
+"""A store on this machine that speaks enough of S3 for Arrow: objects in memory, over HTTP.
+
+It has every bucket but ``nowhere``, lets in everyone but ``stranger``, and can be told to break
+down after a number of requests.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -10,6 +15,18 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 WHEN = "2026-01-01T00:00:00.000Z"
+SECRET = "not-to-be-told-5Kq"
+
+
+def settings(address: str, user: str = "someone") -> dict[str, str]:
+    """Return the environment by which a store is found."""
+    return {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ACCESS_KEY_ID": user,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
 
 
 class Store(ThreadingHTTPServer):
@@ -17,8 +34,9 @@ class Store(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, requests: int) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
+        self.left = requests
         self.objects: dict[str, bytes] = {}
         self.parts: dict[tuple[str, int], bytes] = {}
 
@@ -30,6 +48,23 @@ class _Answer(BaseHTTPRequestHandler):
 
     def log_message(self, *words) -> None:
         pass
+
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        self.server.left -= 1
+        if not self.server.left:
+            os._exit(1)
+        refused = 0
+        if "Credential=stranger/" in self.headers.get("authorization", ""):
+            refused, code = 403, "AccessDenied"
+        elif self.key.partition("/")[0] == "nowhere":
+            refused, code = 404, "NoSuchBucket"
+        if refused:
+            self.close_connection = True
+            self.answer(refused, f"<Error><Code>{code}</Code></Error>".encode())
+            self.wfile.flush()
+        return not refused
 
     def handle_expect_100(self) -> bool:
         going = super().handle_expect_100()
@@ -152,9 +187,12 @@ class _Answer(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def store():
-    """Yield the address of a store; it is a process of its own, as Arrow may hold this one up."""
-    words = [sys.executable, __file__]
+def store(requests: int = 0):
+    """Yield the address of a store; it is a process of its own, as Arrow may hold this one up.
+
+    With ``requests`` it breaks down when it is asked for that many times.
+    """
+    words = [sys.executable, __file__, str(requests)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -164,7 +202,7 @@ def store():
 
 
 if __name__ == "__main__":
-    with Store() as server:
+    with Store(int(sys.argv[1])) as server:
         sys.stdout.write(f"http://127.0.0.1:{server.server_port}\n")
         sys.stdout.flush()
         server.serve_forever()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from comorb.engines import FileJournal, open_blocks
 from comorb.engines.blockfile import identity
 from comorb.errors import RecordsError, StorageError
 from comorb.insight.runs.assign import assign_records
+from comorb.insight.runs.cohorts import stamps
 from comorb.insight.runs.run import Request, fit_records
 from comorb.model.estimator import BernoulliMixture
 from comorb.records import spreading
@@ -24,20 +27,15 @@ from comorb.remote import Remote, is_remote, place_of
 from comorb.storage import load_model
 from tests.records.sources.test_delta import Lake
 from tests.records.test_spreading_omop import cdm, save
-from tests.stores import store
-
-SECRET = "not-to-be-told-5Kq"
+from tests.stores import SECRET, settings, store
 
 
 @pytest.fixture(scope="module", autouse=True)
 def health():
     """Yield a store whose bucket 'health' has what is written to it."""
     with store() as address, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", address)
-        patch.setenv("AWS_ACCESS_KEY_ID", "someone")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        for name, value in settings(address).items():
+            patch.setenv(name, value)
         yield Remote("s3://health")
 
 
@@ -120,6 +118,20 @@ def test_nested_patterns_and_lists_of_files(claims):
     assert read_records(f"{claims}/year=*/part-?.parquet").digest() == digest
 
 
+def test_lists_of_files_in_a_store(claims, tmp_path):
+    digest = read_records(claims).digest()
+    names = [f"s3://health/flat/part-{number}.parquet" for number in range(4)]
+    both = [*names[:2], *sorted(claims.rglob("*-[23].parquet"))]
+    assert read_records(both).digest() == digest
+    spread_cohort([Remote(names[0]), *names[1:]], tmp_path / "cohort")
+    assert CohortFile.open(tmp_path / "cohort").digest() == digest
+    spread_cohort(both, tmp_path / "file")
+    assert CohortFile.open(tmp_path / "file").digest() == digest
+    assert stamps([Remote(names[0])]) == stamps(names[:1])
+    with pytest.raises(RecordsError, match="There are no records at s3://health/flat/none"):
+        read_records([*names, "s3://health/flat/none"])
+
+
 def test_a_list_of_texts_asks_for_an_engine(tmp_path):
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("id,dx1\n1,428.0\n")
@@ -198,3 +210,29 @@ def test_what_is_not_there_is_told():
         CohortFile.open("s3://health/none")
     with pytest.raises(StorageError, match="There is no s3://health/none; check the address"):
         Remote("s3://health/none").read_bytes()
+
+
+def refusals(place):
+    """Return what is told when a place in a store is read, written and looked at."""
+    told = []
+    for action in (read_records, lambda one: fit_records(one, one / "run", Request(2))):
+        with pytest.raises((RecordsError, StorageError)) as error:
+            action(place)
+        told.append(str(error.value))
+    with pytest.raises(StorageError) as error:
+        place.send(BytesIO(b"rows"))
+    assert SECRET not in "".join([*told, str(error.value)])
+    return [*told, str(error.value)]
+
+
+def test_a_store_that_lets_nobody_in_is_told(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "stranger")
+    for text in refusals(Remote("s3://locked/claims")):
+        assert re.match(r"s3://locked/claims\S* can't be read or written: .*ACCESS_DENIED", text)
+        assert "stranger" not in text
+
+
+def test_a_bucket_that_is_not_there_is_told():
+    read, fitted, sent = refusals(Remote("s3://nowhere/claims"))
+    assert read == fitted == "There are no records at s3://nowhere/claims; check the address."
+    assert "NO_SUCH_BUCKET" in sent

@@ -130,13 +130,15 @@ class Remote:
         with _told(self.uri):
             return found.open_input_file(path)
 
-    def open(self, _mode: str = "rb") -> BufferedReader:
+    @contextmanager
+    def open(self, _mode: str = "rb") -> Iterator[BinaryIO]:
         """Open a file to read it."""
-        return BufferedReader(self.source())
+        with opened(self) as file:
+            yield BufferedReader(file)
 
     def read_bytes(self) -> bytes:
         """Return what a file holds."""
-        with self.source() as file:
+        with opened(self) as file:
             content: bytes = file.read()
         return content
 
@@ -177,9 +179,17 @@ def written(place: Path | Remote) -> Iterator[BinaryIO]:
         place.send(draft)
 
 
-def readable(place: Path | Remote) -> Any:
-    """Return what Arrow reads a file by."""
-    return place.source() if isinstance(place, Remote) else str(place)
+@contextmanager
+def opened(place: Path | Remote) -> Iterator[Any]:
+    """Yield what Arrow reads a file by; a store that is lost meanwhile is told."""
+    if isinstance(place, Path):
+        yield str(place)
+        return
+    with place.source() as file:
+        try:
+            yield file
+        except OSError as error:
+            raise _lost(place.uri, error) from None
 
 
 def removed(folder: Path | Remote) -> None:
@@ -255,8 +265,12 @@ def _told(uri: str) -> Iterator[None]:
     except FileNotFoundError:
         raise StorageError(f"There is no {uri}; check the address.") from None
     except OSError as error:
-        reason = str(error.strerror or error).partition("\n")[0]
-        raise StorageError(f"{uri} can't be read or written: {reason}") from None
+        raise _lost(uri, error) from None
     except (ValueError, NotImplementedError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise StorageError(f"{uri} is no address of a store that is known here: {reason}") from None
+
+
+def _lost(uri: str, error: OSError) -> StorageError:
+    reason = str(error.strerror or error).partition("\n")[0]
+    return StorageError(f"{uri} can't be read or written: {reason}")

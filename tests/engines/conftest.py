@@ -18,7 +18,9 @@ from comorb.records.archive import save_cohort
 from comorb.records.cohort import Cohort
 from comorb.records.datasets.simulate import record_like
 from comorb.records.ledger import Ledger
+from comorb.remote import Remote
 from tests.engines import clusters
+from tests.stores import settings, store
 
 ROWS, CODES, CLUSTERS = 30_000, 60, 4
 GROUP = 3_000
@@ -78,9 +80,10 @@ def serial():
     yield None
 
 
-ENGINES = ["serial", "threads", "processes", "dask", "local[2,4]"]
+AFAR = ["dask", "local[2,4]"]  # whose workers are processes of their own, and may die
 if os.environ.get(clusters.CLUSTERS):
-    ENGINES += ["standalone", "connect"]
+    AFAR += ["standalone", "connect"]
+ENGINES = ["serial", "threads", "processes", *AFAR]
 
 
 @pytest.fixture(scope="session")
@@ -92,15 +95,27 @@ def spark_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def wards():
+    """Yield a bucket in a store that workers find, where clusters are tried, or else nothing."""
+    if not os.environ.get(clusters.CLUSTERS):
+        yield None
+        return
+    with store() as address, pytest.MonkeyPatch.context() as patch:
+        for name, value in settings(address).items():
+            patch.setenv(name, value)
+        yield Remote("s3://wards")
+
+
 @pytest.fixture(scope="session", params=ENGINES)
-def engine(request, spark_folder):
+def engine(request, spark_folder, wards):
     name, wanted = request.param, ExitStack()
     if name not in ("serial", "threads", "processes", "dask"):
         pytest.importorskip("pyspark", reason="SPARK IS NOT TESTED: pyspark is not installed")
         if shutil.which("java") is None:
             pytest.skip("SPARK IS NOT TESTED: there is no java on the path")
     with wanted:
-        if name in ("standalone", "connect"):
+        if name in ("standalone", "spare", "connect"):  # spare is a cluster that may be destroyed
             name = wanted.enter_context(clusters.standalone(spark_folder))
         if request.param == "connect":
             name = wanted.enter_context(clusters.connect(spark_folder, name))

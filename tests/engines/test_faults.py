@@ -1,31 +1,47 @@
 """A cluster that fails: a worker killed in the middle of a pass, a scheduler that is lost."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from comorb.engines import FileJournal, on_dask, on_spark, open_blocks, open_engine, partials
-from comorb.engines.blockfile import identity
+from comorb.engines.blockfile import MANIFEST, identity
 from comorb.engines.on_dask import DaskEngine
 from comorb.engines.on_spark import told
+from comorb.engines.packing import noted
 from comorb.errors import EngineError
 from comorb.insight.runs.scoring import Scorer, write_assigned
-from comorb.model.blocks import map_blocks, map_reduce
+from comorb.model import start
+from comorb.model.choose import hard_labels
+from comorb.model.em import expect
 from comorb.model.estimator import BernoulliMixture
 from comorb.model.moments import prevalence
+from comorb.model.thinning import thinned
 from comorb.records.archive import CohortFile
-from tests.engines.conftest import CLUSTERS
+from comorb.records.datasets import region
+from comorb.records.sources import shuffle
+from comorb.records.spreading import spread_cohort
+from tests.engines import clusters
+from tests.engines.conftest import AFAR, CLUSTERS
+from tests.engines.deaths import EXECUTOR, WORKER, Doomed
 from tests.engines.test_contract import same_bits
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+
+READING, IN_START, IN_EM = {1}, {3}, {5}  # rounds of tasks while records are read; passes of a fit
+FITTING = ["dask"]  # where a whole fit isn't slow
+if os.environ.get(clusters.CLUSTERS):
+    READING, IN_START, FITTING = set(range(1, 100)), {1, 2, 3}, AFAR
 
 
 class Killer(FileJournal):
@@ -45,65 +61,99 @@ def whole(file):
     return BernoulliMixture(CLUSTERS, init="asvtd").fit_blocks(open_blocks(file))
 
 
-@pytest.mark.parametrize("at", [2, 6])
-def test_a_killed_worker_does_not_change_a_bit(file, whole, at):
-    with (
-        distributed.LocalCluster(
-            2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        killer = Killer()
-        killer.at = at
-        killer.pid = next(iter(client.run(os.getpid).values()))
-        model = BernoulliMixture(CLUSTERS, init="asvtd").fit_blocks(
-            open_blocks(file, killer), DaskEngine(client)
-        )
-    assert same_bits(model, whole)
-    assert killer.passes > at
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory):
+    """Return files among which the rows of every patient are spread."""
+    folder = tmp_path_factory.mktemp("region") / "claims"
+    folder.mkdir()
+    table = pa.Table.from_batches(region(400, "long"))
+    for number in range(4):
+        pq.write_table(table.take(np.arange(number, len(table), 4)), folder / f"{number}.parquet")
+    return folder
 
 
-def dies_once(marker, rows):
-    """Kill the process that this runs in, the first time, and count ones from then on."""
-    try:
-        marker.touch(exist_ok=False)
-    except FileExistsError:
-        return int(rows.indptr[-1])
-    return os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("engine", ["dask", "local[2,4]"], indirect=True)
-def test_a_worker_that_dies_in_a_block_does_not_change_a_partial(engine, file, tmp_path):
-    blocks = open_blocks(file)
-    whole = [int(load().indptr[-1]) for load in blocks.loaders]
-    assert list(map_blocks(partial(dies_once, tmp_path / "died"), blocks, engine)) == whole
-    assert map_reduce(partial(dies_once, tmp_path / "again"), blocks, engine) == sum(whole)
-
-
-@dataclass(frozen=True, eq=False)
-class Mortal(Scorer):
-    """Kills the process that it scores in, the first time."""
-
-    marker: Path = Path()
-
-    def assigned(self, rows):
-        dies_once(self.marker, rows)
-        return super().assigned(rows)
-
-
-@pytest.mark.parametrize("engine", ["dask", "local[2,4]"], indirect=True)
-def test_a_worker_that_dies_while_it_writes_does_not_change_a_label(
-    engine, file, cohort, fitted, tmp_path
+@pytest.mark.parametrize("engine", AFAR, indirect=True)
+def test_a_worker_that_dies_while_it_reads_does_not_change_a_record(
+    engine, claims, tmp_path, monkeypatch
 ):
-    scorer = Mortal(fitted.mixture_, 0.8, (1, 2, 3, 4), marker=tmp_path / "died")
-    totals = write_assigned(CohortFile.open(file), scorer, tmp_path / "all.csv", engine)
-    assert (tmp_path / "died").exists()
-    alone = Scorer(fitted.mixture_, 0.8, (1, 2, 3, 4))
-    here = write_assigned(CohortFile.open(file), alone, tmp_path / "here.csv", None)
+    monkeypatch.setattr(shuffle, "BUCKET", 900)
+    spread_cohort(claims, tmp_path / "alone")
+    doomed = Doomed(engine, tmp_path / "died", READING)
+    spread_cohort(claims, tmp_path / "there", executor=doomed)
+    assert len(doomed.markers) == sum(call in READING for call in range(1, doomed.calls + 1)) > 0
+    alone, there = (CohortFile.open(tmp_path / name) for name in ("alone", "there"))
+    assert identity(there.path) == identity(alone.path)
+    assert there.load().ids.equals(alone.load().ids)
+    assert (there.digest(), there.ledger) == (alone.digest(), alone.ledger)
+    parts = json.loads((tmp_path / "there" / MANIFEST).read_text().partition("\n")[2])["parts"]
+    names = {MANIFEST, *(part["file"] for part in parts)}
+    assert len(parts) > 2
+    assert {one.name for one in (tmp_path / "there").iterdir()} == names
+    assert {one.name for one in tmp_path.iterdir()} == {"alone", "there", "died"}
+
+
+@pytest.fixture
+def quiet(file, monkeypatch):
+    """Return an undisturbed fit, which is started on some of the rows and goes on with all."""
+    monkeypatch.setattr(start, "JURY", 1)
+    return BernoulliMixture(CLUSTERS).fit_blocks(open_blocks(file))
+
+
+def survives(doomed, file, quiet):
+    """Fit and find labels on an engine whose workers die, and want the bits of a quiet fit."""
+    journal, died = FileJournal(), {str(call) for call in doomed.at}
+    model = BernoulliMixture(CLUSTERS).fit_blocks(open_blocks(file, journal), doomed)
+    assert same_bits(model, quiet)
+    assert journal.passes == doomed.calls > max(IN_EM)
+    assert died <= set(doomed.markers)
+    doomed.at = {doomed.calls + 1}
+    labels = hard_labels(model.mixture_, open_blocks(file), doomed)
+    assert np.array_equal(labels, hard_labels(quiet.mixture_, open_blocks(file)))
+    assert str(doomed.calls) in doomed.markers
+
+
+@pytest.mark.parametrize("engine", ["local[2,4]"], indirect=True)
+def test_a_worker_that_dies_in_a_pass_does_not_change_a_bit(engine, file, fitted, tmp_path):
+    blocks, doomed = open_blocks(file), Doomed(engine, tmp_path / "died", {2, 3})
+    shares = prevalence(blocks)
+    rows = [thinned(blocks, shares, 5000, one).loaders for one in (None, doomed)]
+    steps = [expect(fitted.mixture_, blocks, one) for one in (None, doomed)]
+    assert noted([load() for load in rows[1]]) == noted([load() for load in rows[0]])
+    assert noted(steps[1]) == noted(steps[0])
+    assert {"2", "3"} <= set(doomed.markers)
+
+
+@pytest.mark.parametrize("engine", FITTING, indirect=True)
+def test_a_worker_that_dies_in_the_start_and_in_em_does_not_change_a_bit(
+    engine, file, quiet, tmp_path
+):
+    survives(Doomed(engine, tmp_path / "died", IN_START | IN_EM), file, quiet)
+
+
+@pytest.mark.skipif(not os.environ.get(clusters.CLUSTERS), reason="no cluster is wanted")
+@pytest.mark.parametrize("above", [EXECUTOR, WORKER])
+@pytest.mark.parametrize("engine", ["spare"], indirect=True)
+def test_a_machine_that_is_lost_in_em_does_not_change_a_bit(engine, file, quiet, tmp_path, above):
+    survives(Doomed(engine, tmp_path / "died", IN_EM, above), file, quiet)
+
+
+@pytest.mark.parametrize("engine", AFAR, indirect=True)
+def test_a_worker_that_dies_while_it_writes_does_not_change_a_label(engine, file, fitted, tmp_path):
+    scorer, all_calls = Scorer(fitted.mixture_, 0.8, (1, 2, 3, 4)), range(100)
+    doomed = Doomed(engine, tmp_path / "died", all_calls)
+    totals = write_assigned(CohortFile.open(file), scorer, tmp_path / "all.csv", doomed)
+    assert "1" in doomed.markers
+    here = write_assigned(CohortFile.open(file), scorer, tmp_path / "here.csv", None)
     assert (tmp_path / "all.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
     for name in ("sizes", "sure", "soft", "table"):
         assert getattr(totals, name).tobytes() == getattr(here, name).tobytes()
     assert {one.name for one in tmp_path.iterdir()} == {"all.csv", "here.csv", "died"}
+
+
+@pytest.mark.parametrize("engine", ["dask"], indirect=True)
+def test_a_worker_that_is_lost_twice_is_not_given_up(engine):
+    seconds = dask.utils.parse_timedelta(dask.config.get("distributed.deploy.lost-worker-timeout"))
+    assert seconds > 86_400
 
 
 def test_a_lost_scheduler_is_told_and_the_fit_goes_on(file, whole, tmp_path):

@@ -26,7 +26,7 @@ from comorb.model.blocks import Blocks, Journal, Rows, rounded
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.kinds.variable import Variable
 from comorb.model.prepared import prepared, prepared_for
-from comorb.remote import Remote, place_of, readable
+from comorb.remote import Remote, opened, place_of
 
 VERSION, VERSION_WITH_FEATURES = 1, 2
 HEADER, SEAL = b"comorb.cohort", b"comorb.seal"
@@ -88,10 +88,13 @@ def read_group(path: str | Path, number: int, columns: list[str] | None = None) 
     place = place_of(path)
     options = {"pre_buffer": isinstance(place, Remote), "page_checksum_verification": True}
     try:
-        with pq.ParquetFile(readable(place), metadata=_footer(place), **options) as file:
+        footer = _footer(place)
+        with opened(place) as source, pq.ParquetFile(source, metadata=footer, **options) as file:
             return file.read_row_group(number, columns, use_threads=False)
     except (pa.ArrowException, OSError):
         raise damaged(path, number) from None
+    except StorageError as error:
+        raise StorageError(f"row group {number}: {error}") from None
 
 
 def _footer(path: str | Path | Remote) -> pq.FileMetaData:
@@ -105,7 +108,8 @@ def _footer(path: str | Path | Remote) -> pq.FileMetaData:
 
 @lru_cache(maxsize=4)
 def _read_footer(path: str, _stamp: tuple[int, int] | None) -> pq.FileMetaData:
-    return pq.read_metadata(readable(place_of(path)))
+    with opened(place_of(path)) as file:
+        return pq.read_metadata(file)
 
 
 def ones_of(table: pa.Table) -> tuple[Any, Any]:
@@ -146,8 +150,10 @@ def describe(path: str | Path | Remote) -> dict[str, Any]:
             seal, text = (path / MANIFEST).read_bytes().split(b"\n", 1)
             found = {HEADER: text, SEAL: seal}
         else:
-            file = pq.read_metadata(readable(path))
+            file = _footer(path)
             found, schema = file.metadata or {}, file.schema.to_arrow_schema()
+    except StorageError:
+        raise
     except (pa.ArrowException, OSError, ValueError):
         raise StorageError(
             f"{path.name} is damaged or no Parquet file; write the cohort again."
@@ -288,7 +294,7 @@ def open_blocks(
     header = describe(path)
     groups, total = places_of(path, header), None
     rows, d = header["records"], len(header["codes"])
-    columns = header.get("columns") or pq.read_schema(readable(place_of(path))).names
+    columns = header.get("columns") or _footer(path).schema.to_arrow_schema().names
     if WEIGHT in columns:
         parts = (read_group(*place, [WEIGHT])[WEIGHT] for place in groups)
         total = fsum(weight for part in parts for weight in part.to_numpy().tolist())

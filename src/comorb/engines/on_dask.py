@@ -74,6 +74,10 @@ class DaskEngine(Engine):
             parts.clear()
             return list(self._client.gather(asked))
 
+    def head(self, frame: Any, rows: int) -> Any:
+        """Return the first rows of a DataFrame, as pandas has them."""
+        return frame.head(rows, npartitions=-1)
+
     def _asked(self, work: Callable[..., T], about: Any, loaders: Sequence[Loader]) -> list[Any]:
         """Return futures of some work on the blocks of each task."""
         self._check()
@@ -136,12 +140,16 @@ def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
     A local cluster has a worker a core and no dashboard.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster
     except ImportError:
         raise EngineError(not_installed("Dask", "dask")) from None
     with ExitStack() as stack:
         target = f"tcp://{address}"
         if address is None:
+            # A lost worker is started again. Dask looks 15 s later whether it is there, and gives
+            # it up for good if it was lost once more just then: with the last one, all would wait.
+            stack.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": "365d"}))
             target = stack.enter_context(
                 LocalCluster(
                     threads_per_worker=1,

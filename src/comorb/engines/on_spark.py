@@ -98,6 +98,14 @@ class SparkEngine(Engine):
         with told_by_spark():
             return self._collected(frame.mapInArrow(_sent(_over_part, function), _ROWS))
 
+    def head(self, frame: Any, rows: int) -> pa.Table:
+        """Return the first rows of a DataFrame."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        parts = self.each_part(_held, frame.limit(rows))
+        held = [batch for part in parts for batch in part]
+        return pa.Table.from_batches(held, None if held else to_arrow_schema(frame.schema))
+
     def frame(self, table: str) -> Any:
         """Return a table of the session as a DataFrame."""
         try:
@@ -138,9 +146,10 @@ def told_by_spark() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out what Spark thinks of the pandas that is here."""
+    """Leave out what Spark thinks of the pandas that is here, and Python of Spark 3.5."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        warnings.filterwarnings("ignore", "distutils Version classes", DeprecationWarning)
         yield
 
 
@@ -203,6 +212,10 @@ def _over_part(function: Callable[[int, Any], Any], batches: Batches) -> Iterato
 
     number = TaskContext.get().partitionId()
     yield 0, number, packed(function(number, batches))
+
+
+def _held(_number: int, batches: Batches) -> list[pa.RecordBatch]:
+    return list(batches)
 
 
 def _spread(function: Callable[[Rows], Any], number: int, blocks: Iterable[Rows]) -> Iterator[Row]:

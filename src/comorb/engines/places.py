@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from comorb.errors import StorageError
-from comorb.remote import Remote, place_of, readable
+from comorb.remote import Remote, opened, place_of
 
 
 def places_of(path: str | Path | Remote, header: dict[str, Any]) -> list[tuple[str, int]]:
@@ -18,10 +18,13 @@ def places_of(path: str | Path | Remote, header: dict[str, Any]) -> list[tuple[s
         if "parts" in header:
             sizes = {str(path / part["file"]): part["groups"] for part in header["parts"]}
         else:
-            file = pq.read_metadata(readable(path))
+            with opened(path) as source:
+                file = pq.read_metadata(source)
             sizes = {str(path): [file.row_group(i).num_rows for i in range(file.num_row_groups)]}
         if sum(map(sum, sizes.values())) != header["records"]:
             raise ValueError("it doesn't hold the records it says")
+    except StorageError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
     return [(file, number) for file, groups in sizes.items() for number in range(len(groups))]

@@ -103,6 +103,10 @@ class Engine(Executor):
         """Return ``function`` of the number and the rows of each part of a frame of its own."""
         raise NotImplementedError
 
+    def head(self, frame: Any, rows: int) -> Any:
+        """Return the first rows of a frame of its own."""
+        raise NotImplementedError
+
     def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
         """Return what each shard of a pass comes to; clusters add up where the blocks are."""
         return [job.finish(sums) for sums in folded(self.spread(job.function, loaders))]

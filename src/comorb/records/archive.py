@@ -25,7 +25,7 @@ from comorb.model.kinds.variable import Variable
 from comorb.records.asked import Asked
 from comorb.records.cohort import Cohort, as_matrix, part_ledger
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
-from comorb.remote import Remote, place_of, readable, removed, written
+from comorb.remote import Remote, opened, place_of, removed, written
 from comorb.storage import fingerprint_of, write_whole
 
 
@@ -214,14 +214,15 @@ class CohortFile:
         folder.mkdir()
         try:
             names = executor.each(partial(_picked, str(folder)), picks)
-            tables = [pq.ParquetFile(readable(folder / name)).read() for name in names if name]
+            tables = [_table(folder / name) for name in names if name]
         finally:
             removed(folder)
         return self._loaded(pa.concat_tables(tables), start, step), step
 
     def schema(self) -> pa.Schema:
         """Return the columns of the rows, and their types."""
-        return pq.read_schema(readable(place_of(self.places[0][0])))
+        with opened(place_of(self.places[0][0])) as file:
+            return pq.read_schema(file)
 
     def digest(self) -> str:
         """Return a hash of what a model learns from, as that of `Cohort.digest`."""
@@ -295,6 +296,11 @@ class CohortFile:
 
     def _rows(self, place: tuple[str, int]) -> Rows:
         return rows_in(blockfile.read_group(*place), self.features)
+
+
+def _table(place: Path | Remote) -> pa.Table:
+    with opened(place) as file:
+        return pq.ParquetFile(file).read()
 
 
 def _picked(folder: str, pick: tuple[str, int, int, int]) -> str:

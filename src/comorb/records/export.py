@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from comorb.remote import Remote, place_of, readable
+from comorb.remote import Remote, opened, place_of
 from comorb.storage import check_file, write_whole
 
 _FORMULA = r"'*[=+\-@\t\r]"  # how a text begins that a spreadsheet would work out
@@ -51,8 +51,7 @@ def join_parts(
     """
     path, parts = place_of(path), sorted(parts, key=str)
     if path.suffix.lower() == ".parquet":
-        files = (pq.ParquetFile(readable(part)) for part in parts)
-        export(chain.from_iterable(file.iter_batches() for file in files), path, force)
+        export(chain.from_iterable(map(_batches, parts)), path, force)
         return
     check_export(path, force)
     with write_whole(path) as sink:
@@ -61,6 +60,11 @@ def join_parts(
                 header = file.readline()
                 sink.write(b"" if place else header)
                 shutil.copyfileobj(file, sink, 1 << 20)
+
+
+def _batches(part: Path | Remote) -> Iterator[pa.RecordBatch]:
+    with opened(part) as file:
+        yield from pq.ParquetFile(file).iter_batches()
 
 
 def without_apostrophes(texts: pa.ChunkedArray) -> pa.ChunkedArray:

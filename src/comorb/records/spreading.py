@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,6 @@ from comorb.errors import ComorbError, EngineError, RecordsError, StorageError
 from comorb.model.arrays import Keys, Mask
 from comorb.model.features import Feature
 from comorb.records.archive import as_table, rows_in
-from comorb.records.gathering import Gathered, understand
 from comorb.records.ledger import Ledger
 from comorb.records.parts import plan_parts, read_portion
 from comorb.records.preparation import Preparation
@@ -42,7 +42,8 @@ from comorb.records.streaming import (
     summary_of,
     write_cohort,
 )
-from comorb.remote import Remote, place_of, readable, removed, written
+from comorb.records.understanding import Gathered, understand
+from comorb.remote import Remote, opened, place_of, removed, written
 from comorb.storage import fingerprint_from, fingerprint_sums, write_whole
 
 
@@ -119,7 +120,8 @@ def spread_cohort(
         _refuse_repeated(job, keys, attempts, executor)
         _write(attempts, path, work, asked, executor)
     except (RecordsError, StorageError):
-        removed(work)
+        with suppress(StorageError):  # a store that is lost is told by what it was asked for
+            removed(work)
         raise
     removed(work)
 
@@ -270,7 +272,8 @@ def _write(
         ],
         "digest": fingerprint_from(sum((part.sums for part in kept[1:]), start=kept[0].sums)),
     }
-    schema = pq.read_schema(readable(path / kept[0].file))
+    with opened(path / kept[0].file) as part:
+        schema = pq.read_schema(part)
     with write_whole(path / blockfile.MANIFEST) as file:
         file.write(blockfile.manifest(header, schema))
     names = {blockfile.MANIFEST, *(part.file for part in kept)}
@@ -289,14 +292,15 @@ def _finish(
 ) -> _Part | ComorbError:
     number, draft = item
     try:
-        with pq.ParquetFile(readable(place_of(draft))) as file:
-            table = finished(fitted(file.read(), schema), kept, features)
+        with opened(place_of(draft)) as file:
+            table = finished(fitted(pq.ParquetFile(file).read(), schema), kept, features)
         name = f"part-{number:06d}-{secrets.token_hex(8)}.parquet"
         path = place_of(folder) / name
         if not len(table):
             return _Part(name, (), 0, "", fingerprint_sums([], codes, features))
         _write_table(table, path)
-        metadata = pq.read_metadata(readable(path))
+        with opened(path) as file:
+            metadata = pq.read_metadata(file)
         groups = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
         ones = pc.sum(pc.list_value_length(table[blockfile.CODES])).as_py() or 0
         sums = fingerprint_sums([rows_in(table, features)], codes, features)

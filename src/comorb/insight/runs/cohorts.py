@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -154,9 +154,10 @@ def workshop(
     try:
         yield folder
     except BaseException:
-        begun = any((folder / name).exists() for name in (JOURNAL, f"{COHORT}.draft"))
-        if not (begun or is_cohort_file(folder / COHORT)):
-            removed(folder)
+        with suppress(StorageError):  # a store that is lost is told by what it was asked for
+            begun = any((folder / name).exists() for name in (JOURNAL, f"{COHORT}.draft"))
+            if not (begun or is_cohort_file(folder / COHORT)):
+                removed(folder)
         raise
     removed(folder)
 
@@ -170,11 +171,11 @@ def stamps(records: Any) -> list[list[Any]]:
         return [[kind, *stamp] for kind in records for stamp in stamps(records[kind])]
     if isinstance(records, list | tuple):
         return [stamp for one in records for stamp in stamps(one)]
-    if not isinstance(records, str | Path):
+    if not isinstance(records, str | Path | Remote):
         return [[type(records).__name__, secrets.token_hex(8)]]
-    path = Path(records)
     if isinstance(place := place_of(records), Remote):
         return [[one.uri, *(one.stamp() or ())] for one in matching(place)[1]]
+    path = place
     if "://" in str(records):
         return [[str(records)]]
     if path.is_dir():

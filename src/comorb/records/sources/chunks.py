@@ -37,7 +37,7 @@ from comorb.records.sources.shuffle import Chunk, Shuffle
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import stamp_of
 from comorb.records.sources.textfile import open_text
-from comorb.remote import Remote, place_of
+from comorb.remote import Remote, opened, place_of
 from comorb.storage import write_text
 
 HEAD = 1000
@@ -138,7 +138,7 @@ def spread_store(label: str, files: Mapping[str, Remote]) -> Spread | None:
             return None
         of_text, spans = kind == "text", dict.fromkeys(files)
         if not of_text:
-            footers = {one: pq.read_metadata(store.source()) for one, store in files.items()}
+            footers = {one: _footer(store) for one, store in files.items()}
             if len({str(one.schema.to_arrow_schema()) for one in footers.values()}) > 1:
                 return None
             spans = {one: (0, footer.num_rows) for one, footer in footers.items()}
@@ -149,6 +149,11 @@ def spread_store(label: str, files: Mapping[str, Remote]) -> Spread | None:
         for one, store in files.items()
     )
     return replace(head, chunks=chunks, files=0 if of_text else len(files))
+
+
+def _footer(store: Remote) -> pq.FileMetaData:
+    with opened(store) as file:
+        return pq.read_metadata(file)
 
 
 def spread_files(label: str, table: TableFiles) -> Spread:
@@ -211,7 +216,7 @@ def spread_frame(frame: Any, executor: Executor | None, label: str | None = None
     what = "Spark" if home == "pyspark" else "Dask"
     if not isinstance(executor, Engine) or what.lower() not in type(executor).__module__:
         raise EngineError(f"Records of {what} are read where they are; name the engine {what}.")
-    head = frame.limit(HEAD).toArrow() if home == "pyspark" else frame.head(HEAD, npartitions=-1)
+    head = executor.head(frame, HEAD)
     rows = frame_rows(label, head)
     kinds = [pa.string() if pa.types.is_null(one.type) else one.type for one in rows.schema]
     schema = pa.schema(list(zip(rows.column_names, kinds, strict=True)))

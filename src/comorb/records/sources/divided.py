@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,7 @@ from comorb.records.sources.folders import (
     usual,
 )
 from comorb.records.sources.kinds import kind_of
-from comorb.records.sources.stores import data_in
+from comorb.records.sources.stores import data_in, data_of
 from comorb.remote import Remote, is_remote, place_of
 
 _KINDS = ("parquet", "text")
@@ -72,8 +72,7 @@ def divide(source: Any, table: str | None, executor: Executor | None) -> Divided
     if table is not None and is_query(table):
         return None
     if are_paths(source):
-        several = listed(source)
-        return Divided(several.name, {several.name: partial(spread_files, several.name, several)})
+        return _of_list(source)
     if is_remote(source):
         return _of_store(place_of(source), table)
     if not isinstance(source, str | Path) or "://" in str(source):
@@ -114,6 +113,20 @@ def _of_spark(source: str, executor: Executor | None) -> Divided:
         return spread_frame(engine.frame(full), executor, full)
 
     return Divided(name, {one: partial(opened, names[one]) for one in names}, next(iter(names)))
+
+
+def _of_list(paths: Sequence[str | Path | Remote]) -> Divided | None:
+    """Return several files, on the disk or in a store; None where they are in both."""
+    afar = [is_remote(one) for one in paths]
+    if all(afar):
+        others = " and others" if len(paths) > 1 else ""
+        label = f"{place_of(paths[0]).name}{others}"
+        spread = spread_store(label, data_of(paths))
+        return None if spread is None else Divided(label, {label: lambda: spread})
+    if any(afar):
+        return None
+    several = listed([Path(str(one)) for one in paths])
+    return Divided(several.name, {several.name: partial(spread_files, several.name, several)})
 
 
 def _of_store(place: Path | Remote, table: str | None) -> Divided | None:

@@ -17,6 +17,7 @@ from comorb.records.sources.delta import LOG
 from comorb.records.sources.endings import ending_of, table_name
 from comorb.records.sources.kinds import kind_of
 from comorb.records.sources.parquet import is_partition, schema_of
+from comorb.remote import Remote
 
 # Tables of the usual models, which go by these names in whatever case and number of files.
 PARTS = (
@@ -66,7 +67,7 @@ def files_of(path: Path) -> list[Path]:
 def are_paths(source: Any) -> bool:
     """Tell a list of files from other lists."""
     several = isinstance(source, list | tuple) and bool(source)
-    return several and all(isinstance(one, str | Path) for one in source)
+    return several and all(isinstance(one, str | Path | Remote) for one in source)
 
 
 def listed(paths: Sequence[str | Path]) -> TableFiles:

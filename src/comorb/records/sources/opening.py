@@ -46,7 +46,7 @@ from comorb.records.sources.resources import add_resources, open_objects, types_
 from comorb.records.sources.spill import temporary_folder
 from comorb.records.sources.stamps import unchanged
 from comorb.records.sources.statistical import KINDS, open_statistics
-from comorb.records.sources.stores import fetch_records
+from comorb.records.sources.stores import fetch_list, fetch_records
 from comorb.records.sources.textfile import open_text
 from comorb.records.sources.workbooks import add_sheets
 from comorb.records.sources.zipped import unpack
@@ -74,7 +74,8 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource
         elif isinstance(source, str | Path):
             yield _from_path(Path(source), connection, folder, stack)
         elif are_paths(source):
-            yield _from_list(source, connection, folder, stack)
+            copies = fetch_list(source, Path(spill).resolve() / "fetched")
+            yield _from_list(copies, connection, folder, stack)
         else:
             lock(connection, [], folder)
             opened = OpenedSource(f"the {type(source).__name__}", connection, folder=folder)
@@ -112,7 +113,7 @@ def _from_path(
 
 
 def _from_list(
-    paths: Sequence[str | Path],
+    paths: Sequence[Path],
     connection: duckdb.DuckDBPyConnection,
     folder: Path,
     stack: ExitStack,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import pairwise
@@ -22,7 +22,7 @@ import pyarrow as pa
 from comorb.errors import EngineError, StorageError
 from comorb.model.arrays import Ints
 from comorb.records.sources.duck import quoted, without_point
-from comorb.remote import Remote, place_of, written
+from comorb.remote import Remote, opened, place_of, written
 
 SLOTS = 256
 BUCKET = 1 << 20  # rows that one task reads, at most
@@ -144,11 +144,15 @@ class Bucket:
         return pa.concat_tables(tables).take(pa.array(order)), pa.array(number[order])
 
 
-def _mapped(place: Path | Remote) -> Any:
+@contextmanager
+def _mapped(place: Path | Remote) -> Iterator[Any]:
     """Open a file of batches; of a store's, many that follow each other are read at once."""
     if isinstance(place, Remote):
-        return pa.PythonFile(BufferedReader(place.source(), _AHEAD), "r")
-    return pa.memory_map(str(place))
+        with opened(place) as file:
+            yield pa.PythonFile(BufferedReader(file, _AHEAD), "r")
+    else:
+        with pa.memory_map(str(place)) as file:
+            yield file
 
 
 def buckets_of(

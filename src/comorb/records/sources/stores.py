@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from comorb.errors import RecordsError
 from comorb.records.sources.delta import LOG
 from comorb.records.sources.endings import ending_of
-from comorb.remote import Remote, matching
+from comorb.remote import Remote, matching, place_of
 
 
 def data_in(place: Path | Remote) -> dict[str, Remote]:
@@ -22,6 +23,23 @@ def data_in(place: Path | Remote) -> dict[str, Remote]:
     if not kept:
         raise RecordsError(f"There are no records at {place}; check the address.")
     return kept
+
+
+def data_of(places: Sequence[str | Path | Remote]) -> dict[str, Remote]:
+    """Return the data files of a list of places in a store, each in a folder of its own number."""
+    files = [file for one in places for file in data_in(place_of(one)).values()]
+    return {f"{number}/{file.name}": file for number, file in enumerate(files)}
+
+
+def fetch_list(places: Sequence[str | Path | Remote], folder: Path) -> list[Path]:
+    """Copy those of several places that are in a store to a folder, and return where all are."""
+    found = []
+    for number, one in enumerate(places):
+        place = place_of(one)
+        if isinstance(place, Remote):
+            place = fetch_records(place, folder / str(number))
+        found.append(place)
+    return found
 
 
 def fetch_records(place: Path | Remote, folder: Path) -> Path:

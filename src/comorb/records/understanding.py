@@ -1,4 +1,4 @@
-"""Gathering: tables that workers read, understood by their first rows, and brought together."""
+"""Understanding: tables that workers read, understood by their first rows, and brought together."""
 
 from __future__ import annotations
 

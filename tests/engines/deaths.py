@@ -1,0 +1,90 @@
+"""Workers that die: an engine one of whose processes is killed in the middle of some calls."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Container
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from comorb.engines.partials import in_file
+from comorb.model.blocks import Engine
+
+EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "deploy.worker.Worker"  # processes of Spark
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """A function after which a process is killed, the first time: what it came to is lost.
+
+    It is the process that this runs in or, with ``above``, the one above it of such a command. The
+    process that drives it all, ``home``, stays alive.
+    """
+
+    function: Any
+    marker: Path
+    home: int
+    above: str = ""
+
+    def __call__(self, *words):
+        result = self.function(*words)
+        if os.getpid() == self.home:
+            return result
+        try:
+            self.marker.touch(exist_ok=False)
+        except FileExistsError:
+            return result
+        os.kill(self._victim(), signal.SIGKILL)
+        time.sleep(600)  # until what is below a killed process ends as well
+        return None
+
+    def _victim(self) -> int:
+        own = psutil.Process()
+        if not self.above:
+            return own.pid
+        return next(one.pid for one in own.parents() if self.above in " ".join(one.cmdline()))
+
+
+class Doomed(Engine):
+    """An engine one of whose processes dies once in each of the calls ``at``, numbered from one.
+
+    Calls about nothing, or about blocks in the memory of this process, don't count.
+    ``markers`` are the names of files, one for each process that died.
+    """
+
+    def __init__(self, engine, folder: Path, at: Container[int], above: str = "") -> None:
+        self.engine, self.at, self.above, self.calls = engine, at, above, 0
+        self.folder = folder
+        folder.mkdir()
+
+    @property
+    def markers(self) -> list[str]:
+        return sorted(one.name for one in self.folder.iterdir())
+
+    def spread(self, function, loaders):
+        own = self._next(function) if in_file(loaders) else function
+        return self.engine.spread(own, loaders)
+
+    def each(self, function, items):
+        return self.engine.each(self._next(function), items) if items else []
+
+    def total(self, job, loaders):
+        if not in_file(loaders):
+            return self.engine.total(job, loaders)
+        function = self._next(job.function)
+        finish = self._deadly(job.finish, f"{self.calls}, at the end")
+        return self.engine.total(replace(job, function=function, finish=finish), loaders)
+
+    def _next(self, function):
+        self.calls += 1
+        return self._deadly(function, str(self.calls))
+
+    def _deadly(self, function, name: str):
+        if self.calls not in self.at:
+            return function
+        return Deadly(function, self.folder / name, os.getpid(), self.above)
