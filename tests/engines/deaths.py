@@ -51,14 +51,16 @@ class Deadly:
 
 
 class Doomed(Engine):
-    """An engine one of whose processes dies once in each of the calls ``at``, numbered from one.
+    """An engine one of whose processes dies once in each of the calls ``at``.
 
-    Calls about nothing, or about blocks in the memory of this process, don't count.
-    ``markers`` are the names of files, one for each process that died.
+    They are 'pass 1', 'pass 2' … over blocks and 'round 1' … of other tasks. Calls about nothing,
+    or about blocks in the memory of this process, don't count. ``markers`` are the names of files,
+    one for each process that died.
     """
 
-    def __init__(self, engine, folder: Path, at: Container[int], above: str = "") -> None:
-        self.engine, self.at, self.above, self.calls = engine, at, above, 0
+    def __init__(self, engine, folder: Path, at: Container[str], above: str = "") -> None:
+        self.engine, self.at, self.above = engine, at, above
+        self.passes = self.rounds = 0
         self.folder = folder
         folder.mkdir()
 
@@ -67,24 +69,25 @@ class Doomed(Engine):
         return sorted(one.name for one in self.folder.iterdir())
 
     def spread(self, function, loaders):
-        own = self._next(function) if in_file(loaders) else function
-        return self.engine.spread(own, loaders)
+        return self.engine.spread(self._pass(function) if in_file(loaders) else function, loaders)
 
     def each(self, function, items):
-        return self.engine.each(self._next(function), items) if items else []
+        self.rounds += bool(items)
+        own = self._deadly(function, f"round {self.rounds}")
+        return self.engine.each(own, items) if items else []
 
     def total(self, job, loaders):
         if not in_file(loaders):
             return self.engine.total(job, loaders)
-        function = self._next(job.function)
-        finish = self._deadly(job.finish, f"{self.calls}, at the end")
+        function = self._pass(job.function)
+        finish = self._deadly(job.finish, f"pass {self.passes}", ", at the end")
         return self.engine.total(replace(job, function=function, finish=finish), loaders)
 
-    def _next(self, function):
-        self.calls += 1
-        return self._deadly(function, str(self.calls))
+    def _pass(self, function):
+        self.passes += 1
+        return self._deadly(function, f"pass {self.passes}")
 
-    def _deadly(self, function, name: str):
-        if self.calls not in self.at:
+    def _deadly(self, function, call: str, more: str = ""):
+        if call not in self.at:
             return function
-        return Deadly(function, self.folder / name, os.getpid(), self.above)
+        return Deadly(function, self.folder / f"{call}{more}", os.getpid(), self.above)
