@@ -29,6 +29,7 @@ RULES = Preparation(having=("585",), without=("250",), drop_codes=("428",), drop
 def small_buckets(monkeypatch):
     monkeypatch.setattr(shuffle, "SLOTS", 7)
     monkeypatch.setattr(shuffle, "BUCKET", 900)
+    monkeypatch.setattr(chunks, "_ROWS", 1)
 
 
 def save(table, folder, files=3):
@@ -226,6 +227,20 @@ def test_a_folder_is_sealed_and_says_what_is_gone(tmp_path):
         load_cohort(tmp_path / "again")
 
 
+def test_small_files_are_read_together(tmp_path, monkeypatch):
+    folder, counts = save(visits(), tmp_path / "visits", 5), []
+    monkeypatch.setattr(chunks, "each", lambda work, items, _: counts.append(len(items)) or [
+        work(item) for item in items
+    ])  # fmt: skip
+    for most in (1, 600, 1 << 20):
+        monkeypatch.setattr(chunks, "_ROWS", most)
+        spread_cohort(folder, tmp_path / str(most), Preparation())
+    assert counts[0] == 5
+    assert counts[1] in (2, 3, 4)
+    assert counts[2] == 1
+    assert len({identity(tmp_path / str(most)) for most in (1, 600, 1 << 20)}) == 1
+
+
 def test_what_was_brought_together_is_found_again(tmp_path, monkeypatch):
     folder = save(visits(), tmp_path / "visits")
     spread_cohort(folder, tmp_path / "whole", Preparation())
@@ -238,12 +253,13 @@ def test_what_was_brought_together_is_found_again(tmp_path, monkeypatch):
     monkeypatch.undo()
     (work / "000001-of-a-lost-worker.arrow").write_bytes(b"cut off")
     seen = []
-    write = chunks.FileChunk.write
-    monkeypatch.setattr(chunks.FileChunk, "write", lambda *own: seen.append(own) or write(*own))
+    read = chunks.FileChunk.batches
+    monkeypatch.setattr(chunks.FileChunk, "batches", lambda *own: seen.append(own) or read(*own))
     next(work.glob("000002-*.json")).unlink()
     monkeypatch.setattr(shuffle, "SLOTS", 7)
+    monkeypatch.setattr(chunks, "_ROWS", 1)
     spread_cohort(folder, tmp_path / "c", Preparation())
-    assert [number for _, _, number in seen] == [2]
+    assert [chunk.file.name for chunk, *_ in seen] == ["visits-2.parquet"]
     assert not work.exists()
     one, two = CohortFile.open(tmp_path / "c"), CohortFile.open(tmp_path / "whole")
     assert one.digest() == two.digest()

@@ -31,6 +31,7 @@ VISITS = Preparation(at_least=1, unit="visit")
 def small_buckets(monkeypatch):
     monkeypatch.setattr(shuffle, "SLOTS", 7)
     monkeypatch.setattr(shuffle, "BUCKET", 900)
+    monkeypatch.setattr(chunks, "_ROWS", 1)
 
 
 @pytest.fixture(autouse=True)
@@ -322,13 +323,13 @@ def test_visits_of_several_persons_are_refused(tmp_path):
 
 def test_only_what_is_needed_is_brought_together(tmp_path, monkeypatch):
     seen = []
-    write = chunks.FileChunk.write
+    write = chunks._write
 
-    def spy(chunk, how, number):
-        seen.append((chunk.file.parent.name, how.keys, how.columns))
-        return write(chunk, how, number)
+    def spy(how, item):
+        seen.append((item[1][0].file.parent.name, how.keys, how.columns))
+        return write(how, item)
 
-    monkeypatch.setattr(chunks.FileChunk, "write", spy)
+    monkeypatch.setattr(chunks, "_write", spy)
     tables = CDM | {"drug_exposure": CONCEPT}
     spread_cohort(save(tables, tmp_path / "cdm", 1), tmp_path / "c", VISITS)
     assert seen == [

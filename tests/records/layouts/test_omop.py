@@ -162,3 +162,16 @@ def test_drugs_of_omop_by_their_source_value_and_alone():
     cohort = read_records(given, layout=layouts)
     assert sets(cohort)["8"] == {"316139", "drug:C07A"}
     assert sets(read_records({"drug": drugs}))["9"] == {"5"}
+
+
+def test_a_person_that_is_there_twice_counts_once_and_is_told(tmp_path):
+    plain = read_records(as_parquet(tmp_path))
+    again = pa.table({"person_id": [7], "gender_concept_id": [8532], "year_of_birth": [1938]})
+    twice = pa.concat_tables([OMOP["person"], again])
+    pq.write_table(twice, tmp_path / "person.parquet", write_page_checksum=True)
+    cohort = read_records(tmp_path)
+    assert cohort.ledger.chain("rows") == plain.ledger.chain("rows")
+    assert plain.covariates["age"].to_pylist() == [70, 61]
+    assert cohort.covariates["age"].to_pylist() == [72, 61]
+    (note,) = (one for one in cohort.ledger.notes if "repeat a person" in one)
+    assert note.startswith("1 rows of person.parquet repeat a person")

@@ -17,7 +17,6 @@ _BESIDE = {
     "person": ("person_id", "year_of_birth", "gender_concept_id"),
     "concept": ("concept_id", "concept_name"),
 }
-_SAME_PERSON = f"{without_point('p.person_id')} = {without_point('c.person_id')}"
 
 
 def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
@@ -40,11 +39,16 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     if "person" in source.openers:
         day = f"TRY_CAST(left(CAST({start} AS VARCHAR), 10) AS DATE)"
         persons = (
-            f", year({day}) - TRY_CAST(p.year_of_birth AS INTEGER) AS age, CASE "
-            f"{without_point('p.gender_concept_id')} WHEN '8507' THEN 'male' WHEN '8532' THEN "
-            "'female' END AS sex"
+            f", year({day}) - p.born AS age, CASE p.gender WHEN '8507' THEN 'male' "
+            "WHEN '8532' THEN 'female' END AS sex"
         )
-        join = f" LEFT JOIN {source.table('person').sql} p ON {_SAME_PERSON}"
+        once = (
+            f"SELECT {without_point('person_id')} AS id, "
+            "min(TRY_CAST(year_of_birth AS INTEGER)) AS born, "
+            f"min({without_point('gender_concept_id')}) AS gender "
+            f"FROM {source.table('person').sql} GROUP BY 1"
+        )
+        join = f" LEFT JOIN ({once}) p ON p.id = {without_point('c.person_id')}"
     view = source.view(
         table.label,
         f"SELECT {without_point(visit)} AS visit, {without_point('c.person_id')} AS patient, "
@@ -58,7 +62,7 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
         layout_of(READER.kind, view),
         titles=_titles(source, view) or _own_titles(source, table, code),
         system="opaque" if of_concepts else None,
-        notes=_unknown_persons(source, table),
+        notes=_odd_persons(source, table),
         holds="" if domain == "condition" else f"{domain}s",
         keys=(have["person_id"], have.get("visit_occurrence_id")),
         beside={name: _columns_of(source.opened[name], names) for name, names in _beside(source)},
@@ -84,19 +88,29 @@ def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
     )
 
 
-def _unknown_persons(source: OpenedSource, table: SourceTable) -> tuple[str, ...]:
-    """Return what is to be noted of rows whose person isn't among the persons."""
+def _odd_persons(source: OpenedSource, table: SourceTable) -> tuple[str, ...]:
+    """Return what is to be noted of persons that are unknown, or that are there twice."""
     if "person" not in source.opened:
         return ()
-    person = source.opened["person"]
-    ((rows,),) = source.ask_whole(
+    person, id_ = source.opened["person"], without_point("person_id")
+    ((unknown,),) = source.ask_whole(
         table,
-        f"SELECT count(*) FROM {table.sql} c ANTI JOIN {person.sql} p ON {_SAME_PERSON} "
+        f"SELECT count(*) FROM {table.sql} c ANTI JOIN {person.sql} p "
+        f"ON {without_point('p.person_id')} = {without_point('c.person_id')} "
         "WHERE c.person_id IS NOT NULL",
         summed,
     )
-    note = f"{rows:,} rows of {table.label} are of persons that aren't in {person.label}"
-    return (note,) if rows else ()
+    ((again,),) = source.ask_whole(
+        person,
+        f"SELECT count(*) - count(DISTINCT {id_}) FROM {person.sql} WHERE person_id IS NOT NULL",
+        summed,
+    )
+    notes = {
+        f"{unknown:,} rows of {table.label} are of persons that aren't in {person.label}": unknown,
+        f"{again:,} rows of {person.label} repeat a person; where they differ, the smaller year "
+        "of birth and concept of gender count": again,
+    }
+    return tuple(note for note, rows in notes.items() if rows)
 
 
 def _beside(source: OpenedSource) -> list[tuple[str, tuple[str, ...]]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -53,6 +53,14 @@ class Written:
     bare: int = 0
 
 
+@dataclass
+class Doubts:
+    """What was doubtful about some files, and how many of them had no checksums."""
+
+    notes: list[str] = field(default_factory=list)
+    bare: int = 0
+
+
 @dataclass(frozen=True)
 class FileChunk:
     """Some rows of a file, and the columns of all files with their types."""
@@ -65,27 +73,31 @@ class FileChunk:
     stamp: tuple[int, ...] | None = None
     store: Remote | None = None
 
-    def write(self, shuffle: Shuffle, number: int) -> Written:
-        """Write the rows to where they belong; a file in a store is copied here for that."""
+    @property
+    def rows(self) -> int:
+        """How many there are; as many as one task reads where that isn't known."""
+        return _ROWS if self.span is None else self.span[1] - self.span[0]
+
+    def batches(self, only: Sequence[str], doubts: Doubts) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, of some columns or of all; a file in a store is copied here for that."""
         if self.store is not None and self.store.stamp() == self.stamp:
             with temporary_folder() as name:
                 root = Path(name).resolve()
                 self.store.fetch(root / self.file)
                 here = replace(self, file=root / self.file, root=root, store=None)
-                return replace(here, stamp=stamp_of(here.file)).write(shuffle, number)
+                yield from replace(here, stamp=stamp_of(here.file)).batches(only, doubts)
+            return
         if self.store is not None or stamp_of(self.file) != self.stamp:
             raise RecordsError(f"{self.file.name} changed while it was read; read it again.")
         with _opened(self.label, [self.file]) as source:
-            bare = 0
             if self.span is None:
                 table = open_text(source, self.file)
             else:
                 first = self.span[0] == 0
-                bare = bare_files(source, self.label, [self.file]) if first else 0
+                doubts.bare += bare_files(source, self.label, [self.file]) if first else 0
                 table = open_parquet(source, self.label, [self.file], self.root, self.span)
-            picks = self._picks(table, shuffle.columns)
-            batches = source.batches(table, f"SELECT {picks} FROM {table.sql}")
-            return Written(shuffle.write(number, batches), tuple(source.notes), bare)
+            yield from source.batches(table, f"SELECT {self._picks(table, only)} FROM {table.sql}")
+            doubts.notes += source.notes
 
     def _picks(self, table: SourceTable, only: Sequence[str]) -> str:
         """Return the columns of all files, of their types, null where this file has none."""
@@ -118,7 +130,7 @@ class Spread:
     ) -> tuple[list[Chunk], tuple[str, ...]]:
         """Let workers bring the rows together; return their chunks, and what is to be noted."""
         if self.write is None:
-            items = list(enumerate(self.chunks))
+            items = list(enumerate(_grouped(self.chunks)))
             written = told(each(partial(_write, shuffle), items, executor))
         else:
             written = self.write(shuffle, executor)
@@ -191,20 +203,32 @@ def _spans(file: Path) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-def _write(shuffle: Shuffle, item: tuple[int, FileChunk]) -> Written | ComorbError:
-    """Write a chunk, or find the one that a task before wrote, which says so in a note."""
-    number, chunk = item
-    key = sha256(repr((__version__, chunk, shuffle)).encode()).hexdigest()
+def _grouped(chunks: Sequence[FileChunk]) -> list[tuple[FileChunk, ...]]:
+    """Return the chunks that a task reads: small ones that follow each other together."""
+    groups: list[list[FileChunk]] = [[]]
+    for chunk in chunks:
+        if groups[-1] and sum(one.rows for one in groups[-1]) + chunk.rows > _ROWS:
+            groups.append([])
+        groups[-1].append(chunk)
+    return [tuple(group) for group in groups if group]
+
+
+def _write(shuffle: Shuffle, item: tuple[int, tuple[FileChunk, ...]]) -> Written | ComorbError:
+    """Write some chunks, or find what a task before wrote of them, which says so in a note."""
+    number, chunks = item
+    key = sha256(repr((__version__, chunks, shuffle)).encode()).hexdigest()
     note = place_of(shuffle.folder) / f"{number:06d}-{key[:32]}.json"
     try:
         if note.is_file():
             plain = json.loads(note.read_text(encoding="utf-8"))
             rows = Chunk(plain["file"], plain["rows"], tuple(map(tuple, plain["batches"])))
             return Written(rows, tuple(plain["notes"]), plain["bare"])
-        written = chunk.write(shuffle, number)
-        own = asdict(written.chunk) | {"notes": written.notes, "bare": written.bare}
+        doubts = Doubts()
+        batches = (batch for chunk in chunks for batch in chunk.batches(shuffle.columns, doubts))
+        rows = shuffle.write(number, batches)
+        own = asdict(rows) | asdict(doubts)
         write_text(json.dumps(own), note)
-        return written
+        return Written(rows, tuple(doubts.notes), doubts.bare)
     except ComorbError as error:
         return error
 
