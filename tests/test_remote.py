@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from io import BytesIO
 from pathlib import Path
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb import read_records
+from comorb.cli.group import app
 from comorb.engines import FileJournal, open_blocks
 from comorb.engines.blockfile import identity
 from comorb.errors import RecordsError, StorageError
@@ -236,3 +238,13 @@ def test_a_bucket_that_is_not_there_is_told():
     read, fitted, sent = refusals(Remote("s3://nowhere/claims"))
     assert read == fitted == "There are no records at s3://nowhere/claims; check the address."
     assert "NO_SUCH_BUCKET" in sent
+
+
+def test_the_command_line_tells_whole_addresses(claims, capsys):
+    words = ["fit", "s3://health/flat", "-k", "2", "--no-stability", "-o", "s3://health/told"]
+    with pytest.raises(SystemExit, match="0"):
+        app(words)
+    assert "Report: s3://health/told/report.html" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="0"):
+        app(["assign", "s3://health/told", "s3://health/flat", "-o", "s3://health/a.csv", "--json"])
+    assert json.loads(capsys.readouterr().out)["file"] == "s3://health/a.csv"

@@ -119,5 +119,7 @@ def engine(request, spark_folder, wards):
             name = wanted.enter_context(clusters.standalone(spark_folder))
         if request.param == "connect":
             name = wanted.enter_context(clusters.connect(spark_folder, name))
+        if not name.startswith("sc:"):
+            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # is left by Spark Connect
         made = {"serial": serial, "processes": processes}.get(name)
         yield wanted.enter_context(made() if made else open_engine(name))

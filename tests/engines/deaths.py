@@ -79,8 +79,9 @@ class Doomed(Engine):
     def total(self, job, loaders):
         if not in_file(loaders):
             return self.engine.total(job, loaders)
-        function = self._pass(job.function)
-        finish = self._deadly(job.finish, f"pass {self.passes}", ", at the end")
+        function, finish = self._pass(job.function), job.finish
+        if not self.above:  # of what is above workers there are few
+            finish = self._deadly(finish, f"pass {self.passes}", ", at the end")
         return self.engine.total(replace(job, function=function, finish=finish), loaders)
 
     def _pass(self, function):

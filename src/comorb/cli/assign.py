@@ -59,6 +59,7 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     from comorb.cli.summaries import assigned_summary
     from comorb.insight.runs.assign import assign_records
     from comorb.records.preparation import Preparation
+    from comorb.remote import place_of
 
     reading = Preparation(
         table=table,
@@ -79,6 +80,6 @@ def assign(  # noqa: PLR0913 - one parameter for each option
             tell=tell,
         )
     summary = assigned_summary(tally, options.least_count(protected, min_cell))
-    summary |= {"file": str(output)}
+    summary |= {"file": str(place_of(output))}
     show_notes(summary["notes"])
     show(summary, show_assigned, as_json, quiet)

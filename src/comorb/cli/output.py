@@ -17,6 +17,7 @@ from rich.text import Text
 from comorb.cli.summaries import profile_summary
 from comorb.cli.usage_tables import show_burden, show_drift, show_rule
 from comorb.insight.views.drawing import save
+from comorb.remote import place_of
 from comorb.storage import check_file
 
 if TYPE_CHECKING:
@@ -61,12 +62,13 @@ def show_notes(notes: Iterable[str]) -> None:
 
 def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> None:
     """Print the clusters of a run that was just written to a folder."""
+    place = place_of(directory)  # a path has lost a slash of an address
     show_notes(profile.source.notes)
-    show(profile_summary(profile) | {"directory": str(directory)}, show_profile, as_json, quiet)
+    show(profile_summary(profile) | {"directory": str(place)}, show_profile, as_json, quiet)
     if not (as_json or quiet):
         from comorb.insight.runs.folder import RunFolder
 
-        typer.echo(f"\nReport: {RunFolder(directory).report}")
+        typer.echo(f"\nReport: {place / RunFolder(directory).report.name}")
 
 
 def counted(number: int | None, noun: str) -> str:

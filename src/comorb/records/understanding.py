@@ -60,7 +60,8 @@ class Understood:
         self, folder: str, executor: Executor | None
     ) -> tuple[tuple[Gathered, ...], list[tuple[Bucket, ...]]]:
         """Let workers bring rows together in a folder; return the tables, and what tasks read."""
-        shuffle, tables, chunks = Shuffle(folder, self.keys), [], []
+        rows = next(iter(self.tables.values())).rows
+        shuffle, tables, chunks = Shuffle(folder, self.keys, rows=rows), [], []
         for name, spread in self.tables.items():
             columns = self.plan.beside.get(name, ())
             own = replace(shuffle, keys=columns[:1], columns=columns) if columns else shuffle

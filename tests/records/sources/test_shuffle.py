@@ -27,6 +27,15 @@ def test_rows_of_a_key_are_in_one_bucket_in_the_order_of_the_source(tmp_path, mo
     assert sorted(n for _, numbers in found for n in numbers.to_pylist()) == list(range(1, 71))
 
 
+def test_many_rows_have_more_slots(tmp_path, monkeypatch):
+    monkeypatch.setattr(shuffle, "BUCKET", 1)
+    table = pa.table({"p": [f"p{i % 900}" for i in range(3000)]})
+    few, many = (Shuffle(str(tmp_path), ("p",), rows=rows) for rows in (0, 3000))
+    slots = [{slot for slot, _ in one.write(0, table.to_batches()).batches} for one in (few, many)]
+    assert max(slots[0]) < 256 <= max(slots[1]) < many.slots == 2048
+    assert {slot % 256 for slot in slots[1]} == slots[0]
+
+
 def test_rows_without_a_key_stay_where_they_are(tmp_path):
     (bucket,) = written(tmp_path, ())
     table, numbers = bucket.table(SCHEMA)

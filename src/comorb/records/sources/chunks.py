@@ -125,6 +125,11 @@ class Spread:
     files: int = 0
     chunks: tuple[FileChunk, ...] = ()
 
+    @property
+    def rows(self) -> int:
+        """How many there are, where files tell that; else 0."""
+        return sum(chunk.rows for chunk in self.chunks if chunk.span is not None)
+
     def shuffled(
         self, shuffle: Shuffle, executor: Executor | None
     ) -> tuple[list[Chunk], tuple[str, ...]]:

@@ -24,7 +24,7 @@ from comorb.model.arrays import Ints
 from comorb.records.sources.duck import quoted, without_point
 from comorb.remote import Remote, opened, place_of, written
 
-SLOTS = 256
+SLOTS, MOST_SLOTS = 256, 4096
 BUCKET = 1 << 20  # rows that one task reads, at most
 ROW = "comorb.row"
 _AT_ONCE = 1 << 19
@@ -46,12 +46,14 @@ class Shuffle:
     """How the rows of chunks are told apart, and the folder to which they are written.
 
     ``keys`` are the columns of which the first that isn't null decides; without any, rows stay
-    where they are. ``columns`` are those to write; all where none is named.
+    where they are. ``columns`` are those to write; all where none is named. ``rows`` are about as
+    many as all chunks have: a task holds those of a slot at least, and of many there are more.
     """
 
     folder: str
     keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
+    rows: int = 0
     version: str = duckdb.__version__
 
     def write(self, number: int, batches: Iterable[pa.RecordBatch]) -> Chunk:
@@ -89,6 +91,18 @@ class Shuffle:
             ) from None
         return Chunk(name, rows, tuple(held))
 
+    @property
+    def slots(self) -> int:
+        """How many slots there are.
+
+        >>> [Shuffle("", ("id",), rows=rows).slots for rows in (0, 10**8, 10**9, 10**11)]
+        [256, 256, 512, 4096]
+        """
+        slots = SLOTS
+        while slots < MOST_SLOTS and self.rows > 2 * slots * BUCKET:
+            slots *= 2
+        return slots
+
     def _slots(self, table: pa.Table) -> Ints:
         """Return the slot of each row; rows without a key are spread."""
         if not self.keys:
@@ -99,7 +113,7 @@ class Shuffle:
         )
         with duckdb.connect(":memory:", config={"threads": 1}) as connection:
             connection.register("rows", table.select(list(self.keys)))
-            sql = f"SELECT coalesce({known}, 0) % {SLOTS} AS slot FROM rows"
+            sql = f"SELECT coalesce({known}, 0) % {self.slots} AS slot FROM rows"
             found = connection.sql(sql).to_arrow_table()["slot"]
         return np.asarray(found.to_numpy(), dtype=np.int64)
 
