@@ -183,7 +183,8 @@ def best_start(
         results = court.ranked(court.further(results, HEAT, executor), KEPT[1])
     for turn in range(1 + k // CLUSTERS_A_ROUND):
         results = moved(court, results, keys, turn, executor)
-    results = map_tasks(partial(court.filled, keys=keys), results, executor)
+    if any(empty_places(result).size for result in results):
+        results = map_tasks(partial(court.filled, keys=keys), results, executor)
     finalists = court.near(court.ranked(results, FINALISTS))
     court = replace(court, blocks=jury)
     best = court.ranked(court.further(finalists, FINAL, executor), 1)[0]
