@@ -1,6 +1,6 @@
 """Tables of OMOP that workers read give the cohort that they give in memory.
 
-What `gathering` brings together is seen here and in `test_spreading`.
+What `understanding` brings together is seen here and in `test_spreading`.
 """
 
 from itertools import pairwise

@@ -22,8 +22,8 @@ FAN = 16  # partials that are added up at once
 def grouped(loaders: Sequence[Loader], most: int) -> list[tuple[Loader, ...]]:
     """Return the blocks of each task, in order: as many in each, ``most`` of them at most.
 
-    >>> [len(group) for group in grouped([tuple] * 27, 4)]
-    [4, 4, 4, 4, 4, 4, 3]
+    >>> [len(group) for group in grouped([tuple] * 35, 4)]
+    [4, 4, 4, 4, 4, 4, 4, 4, 3]
     >>> [len(group) for group in grouped([tuple] * 11, 4)]
     [2, 2, 2, 1, 1, 1, 1, 1]
     """
