@@ -1,7 +1,7 @@
 """Spark: a pass is one job over the row groups, by the DataFrame API alone.
 
-Each task adds up its own blocks, further stages add up what tasks came to where they are many, and a
-few rows come back, however many records there are.
+Each task adds up its own blocks, further stages add up what tasks came to where they are many, and
+a few rows come back, however many records there are.
 """
 
 from __future__ import annotations
