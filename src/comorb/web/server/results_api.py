@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
@@ -74,7 +74,7 @@ def profile(
     jobs: TheJobs,
     errand: TheErrand,
     view: View | None = None,
-) -> FileResponse:
+) -> Response:
     """Return the profile of a run, in full to exporters on runs of their own, else protected.
 
     Exporters may ask for either view. Diagnoses have their names in the language of the page, or
@@ -83,7 +83,7 @@ def profile(
     row = finished(store, key, user)
     path = jobs.document(key, view_of(user, view, row), errand)
     store.audit(user.name, "open run", key)
-    return FileResponse(path, media_type="application/json")
+    return Response(path.read_bytes(), media_type="application/json")
 
 
 @router.get("/runs/{key}/relevance")
@@ -125,8 +125,10 @@ def patient_map(
     path = store.folder("runs", key) / f"map-{name}.json"
     if not path.exists():
         told = jobs.read(messages.DrawMap(jobs.task(row, data), by, least), errand)
-        path.write_text(json.dumps(told), encoding="utf-8")
-    return FileResponse(path, media_type="application/json")
+        draft = path.with_suffix(f".{secrets.token_hex(4)}")
+        draft.write_text(json.dumps(told), encoding="utf-8")
+        draft.replace(path)
+    return Response(path.read_bytes(), media_type="application/json")
 
 
 @router.get("/runs/{key}/tree")
