@@ -91,18 +91,19 @@ class Spent:
 
     def __init__(self) -> None:
         self.known: dict[psutil.Process, tuple[bool, float]] = {}
+        self.looked = 0.0  # the seconds of looking, which don't count
 
     def now(self) -> tuple[float, float]:
         """Return the seconds of all until now, and of those that drive."""
-        own = psutil.Process()
-        works = {one: _works(one) for one in own.children()}
+        here = time.process_time() - self.looked
+        works = {one: _works(one) for one in psutil.Process().children()}
         for child in works:
             for one in (child, *child.children(recursive=True)):
                 try:
                     self.known[one] = (works[child], sum(one.cpu_times()[:2]))
                 except psutil.Error:
                     continue
-        here = sum(own.cpu_times()[:2])
+        self.looked = time.process_time() - here
         drives = here + sum(seconds for work, seconds in self.known.values() if not work)
         return here + sum(seconds for _, seconds in self.known.values()), drives
 

@@ -32,13 +32,13 @@ T = TypeVar("T")
 Batches = Iterable[pa.RecordBatch]
 Row = tuple[int, int, bytes]  # the shard, the place in it, and what was packed
 
-_BLOCKS_A_TASK, _HEAVY_BLOCKS = 16, 4  # a task costs Spark more than a block costs a task
+_BLOCKS_A_TASK = 16  # a task costs Spark more than a block costs a task
 _ROWS = "shard int, place int, packed binary"
 _SCHEMA = pa.schema([("shard", pa.int32()), ("place", pa.int32()), ("packed", pa.binary())])
 _OF_JAVA = ("java.", "javax.", "scala.", "org.apache.", "io.grpc.", "py4j.", "pyspark.")
 _NAMED = re.compile(r"^\s*(?:Caused by: )?([A-Za-z_][\w.$]*(?:Error|Exception)): (.+)$", re.M)
 _TOO_MUCH = re.compile(r"[^\n]*spark\.driver\.maxResultSize[^\n]*")
-_QUICK_START = "-XX:TieredStopAtLevel=1"  # what drives is compiled quickly: it only plans
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what drives only plans, on one core
 _PORT, _TIMEOUT = 15002, 10  # of Spark Connect; seconds until it is taken for lost
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _AGAIN = "Run the same command again: it goes on from the last whole pass."
@@ -61,7 +61,7 @@ class SparkEngine(Engine):
         if not partials.in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
-        groups = partials.grouped(loaders, _HEAVY_BLOCKS)
+        groups = partials.grouped(loaders, _BLOCKS_A_TASK)
         with told_by_spark():
             found = self._collected(self._mapped(groups, partial(_spread, function)))
         for results in found:
@@ -71,7 +71,7 @@ class SparkEngine(Engine):
         """Return what each shard of a pass comes to, added up by the workers."""
         if not partials.in_file(loaders):
             return partials.finished(job, partials.summed(job, (load() for load in loaders)))
-        groups = partials.grouped(loaders, _BLOCKS_A_TASK if job.small else _HEAVY_BLOCKS)
+        groups = partials.grouped(loaders, _BLOCKS_A_TASK)
         width = len(groups)
         with told_by_spark():
             rows = self._mapped(groups, partial(_summed, job))
