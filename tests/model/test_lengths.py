@@ -33,3 +33,10 @@ def test_records_of_one_length_leave_nothing_to_explain():
     matrix = np.tile([[1, 0], [0, 1]], (20, 1))
     model = Mixture(np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]]))
     assert lengths(model, dense_to_blocks(matrix)).explained == 0
+
+
+def test_weighted_records_are_worth_as_many_as_kish_says(truth, sample):
+    assert lengths(truth, dense_to_blocks(sample)).records == 300
+    weights = np.tile([1.0, 0.25, 2.0], 100)
+    found = lengths(truth, dense_to_blocks(sample, weights=weights, block_rows=70))
+    assert found.records == pytest.approx(weights.sum() ** 2 / (weights**2).sum())

@@ -23,12 +23,14 @@ class Lengths:
     ``explained`` is the share of its variance that lies between clusters, ``means`` (k,) the mean
     in each, ``of_profile`` (k,) the share of the cluster's divergence from the whole population
     that is gone once the prevalences of the whole are scaled to the cluster's mean length.
+    ``records`` is Kish's effective number of them, (Σw)² / Σw².
     """
 
     explained: float
     means: Floats
     overall: float
     of_profile: Floats
+    records: float
 
     @property
     def mostly_length(self) -> tuple[int, ...]:
@@ -46,8 +48,8 @@ def lengths(model: Mixture, blocks: Blocks, executor: Executor | None = None) ->
     sizes = np.maximum(expected.sums[-1], 1e-12)
     by_cluster = np.array([float(exact_sum(column)) for column in expected.carriers.T])
     overall = by_cluster.sum() / blocks.weight
-    bound = blocks.weight * max(blocks.n_columns, 1) ** 2
-    squares = float(map_reduce(partial(_squares, bound), blocks, executor))
+    bounds = blocks.weight * max(blocks.n_columns, 1) ** 2, blocks.weight**2
+    squares, of_weights = map_reduce(partial(_squares, bounds), blocks, executor).tolist()
     variance = squares - blocks.weight * overall**2
     means = by_cluster / sizes
     between = float(np.sum(sizes * (means - overall) ** 2))
@@ -57,13 +59,16 @@ def lengths(model: Mixture, blocks: Blocks, executor: Executor | None = None) ->
     left = _divergence(model.means, scaled)
     of_profile = 1 - np.divide(left, plain, out=np.ones_like(left), where=plain > EDGE)
     explained = between / variance if variance > 0 else 0.0
-    return Lengths(min(explained, 1.0), means, float(overall), np.clip(of_profile, 0, 1))
+    of_profile, records = np.clip(of_profile, 0, 1), blocks.weight**2 / of_weights
+    return Lengths(min(explained, 1.0), means, float(overall), of_profile, records)
 
 
-def _squares(bound: float, rows: Rows) -> Floats:
+def _squares(bounds: tuple[float, float], rows: Rows) -> Floats:
+    """Return Σ w·length² and Σ w²."""
     counts = np.diff(rows.indptr).astype(np.float64)
     weights = rows.weights if rows.weights.size else np.ones(counts.size)
-    return np.asarray(rounded(weights * counts**2, bound).sum())
+    terms = weights * counts**2, weights**2
+    return np.array([rounded(*one).sum() for one in zip(terms, bounds, strict=True)])
 
 
 def _divergence(means: Floats, other: Floats) -> Floats:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
-
-import numpy as np
 
 from comorb.insight.profile.contents import Caveats, Pair
 from comorb.model.arrays import Floats
 from comorb.model.balance import balance
-from comorb.model.blocks import Blocks, Rows, map_reduce, rounded
+from comorb.model.blocks import Blocks
 from comorb.model.confidence import intervals, residuals
 from comorb.model.lengths import lengths
 from comorb.model.mixture import Mixture
@@ -40,10 +37,8 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     Pairs are told in records, by weight where there are weights; where there are more than 4,096
     codes, none are looked for. Intervals are for Kish's effective number of records.
     """
-    squares = float(map_reduce(partial(_squares, blocks.weight**2), blocks, executor))
-    records = blocks.weight**2 / squares
     found = lengths(model, blocks, executor)
-    low, high = intervals(model, blocks, executor=executor, records=records)
+    low, high = intervals(model, blocks, executor=executor, records=found.records)
     worst, share = [], blocks.n_rows / blocks.weight
     if 0 < blocks.n_columns <= DENSE_COLUMNS:
         worst = residuals(model, moments(blocks, executor), LOOKED_AT)
@@ -60,8 +55,3 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     )
     influence = balance(model, blocks, executor)[1] if model.variables else ()
     return Check(caveats, low, high, found.means, found.of_profile, influence)
-
-
-def _squares(bound: float, rows: Rows) -> Floats:
-    weights = rows.weights if rows.weights.size else np.ones(rows.indptr.size - 1)
-    return np.asarray(rounded(weights**2, bound).sum())
