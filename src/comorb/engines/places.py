@@ -1,4 +1,4 @@
-"""Places: in which file of a cohort each row group is."""
+"""Places: in which file of a cohort each row group is, and how many records it has."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from comorb.remote import Remote, opened, place_of
 
 def places_of(path: str | Path | Remote, header: dict[str, Any]) -> list[tuple[str, int]]:
     """Return the file and the number there of each row group of a cohort."""
+    sizes = sizes_of(path, header)
+    return [(file, number) for file, groups in sizes.items() for number in range(len(groups))]
+
+
+def sizes_of(path: str | Path | Remote, header: dict[str, Any]) -> dict[str, list[int]]:
+    """Return how many records are in each row group of each file of a cohort."""
     path = place_of(path).resolve()
     try:
         if "parts" in header:
@@ -27,4 +33,4 @@ def places_of(path: str | Path | Remote, header: dict[str, Any]) -> list[tuple[s
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
-    return [(file, number) for file, groups in sizes.items() for number in range(len(groups))]
+    return sizes

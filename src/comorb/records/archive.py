@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from comorb.engines import blockfile
-from comorb.engines.places import places_of
+from comorb.engines.places import places_of, sizes_of
 from comorb.errors import StorageError
+from comorb.model.arrays import Ints
 from comorb.model.blocks import Blocks, Engine, Rows
 from comorb.model.features import Feature, FeatureTable
 from comorb.model.kinds.variable import Variable
@@ -288,6 +289,12 @@ class CohortFile:
 
     def _features(self, table: pa.Table) -> FeatureTable | None:
         return blockfile.features_in(table, self.features) if self.features else None
+
+    @cached_property
+    def starts(self) -> Ints:
+        """How many records are before each row group."""
+        groups = [*chain.from_iterable(sizes_of(self.path, dict(self.header)).values())]
+        return np.cumsum([0, *groups])[:-1]
 
     @cached_property
     def places(self) -> list[tuple[str, int]]:

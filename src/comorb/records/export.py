@@ -62,6 +62,11 @@ def join_parts(
                 shutil.copyfileobj(file, sink, 1 << 20)
 
 
+def read_parts(parts: Iterable[Path | Remote]) -> pa.Table:
+    """Return the rows of several .parquet files that `export` wrote, by their names."""
+    return pa.Table.from_batches(chain.from_iterable(map(_batches, sorted(parts, key=str))))
+
+
 def _batches(part: Path | Remote) -> Iterator[pa.RecordBatch]:
     with opened(part) as file:
         yield from pq.ParquetFile(file).iter_batches()

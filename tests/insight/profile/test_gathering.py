@@ -13,9 +13,11 @@ import pytest
 
 from comorb.insight.profile.assignment import Assignment
 from comorb.insight.profile.gathering import Gathering, gathered
+from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.profile import Profile
 from comorb.insight.profile.profiling import profile
-from comorb.insight.runs.assigning import Gatherer
+from comorb.insight.runs.assigning import Gatherer, Picks
+from comorb.insight.runs.scoring import Totals
 from comorb.model.blocks import folded
 from comorb.records.archive import CohortFile, save_cohort
 from comorb.records.cohort import Cohort
@@ -57,7 +59,7 @@ def test_blocks_of_a_file_tell_what_the_whole_does(
 @pytest.mark.parametrize("sites", [5, 40])
 @pytest.mark.parametrize("days", [200, 900, 3000])
 def test_what_is_gathered_apart_tells_what_the_whole_does(
-    labels: np.ndarray, weighted: bool, sites: int, days: int
+    labels: np.ndarray, weighted: bool, sites: int, days: int, tmp_path: Path
 ) -> None:
     rng, n = np.random.default_rng(days + sites), 600
     ages = rng.integers(0, 99, n) + (days == 900) * rng.integers(0, 2, n) * 0.25
@@ -74,14 +76,19 @@ def test_what_is_gathered_apart_tells_what_the_whole_does(
     )
     cohort = replace(make_cohort(weighted=weighted), covariates=table, patient="patient")
     whole = gathered(cohort, labels, 2, SECRET)
-    gatherer = Gatherer(cohort, 2, SECRET, None)
+    picks = Picks(str(tmp_path), 7, np.array([0, 200, 400]))
+    gatherer = Gatherer(cohort, 2, SECRET, None, picks)
     found: list[list[Any]] = []
     for start in (400, 0, 200):
         part = assigned(labels[start : start + 200])
         one_block = replace(gatherer, cohort=Only(cohort.part(0, start, 200)))
-        sent = pickle.dumps(one_block.of(0, part))
+        sent = pickle.dumps(one_block.of(start // 200, part))
         assert SECRET not in sent
         found.append(pickle.loads(sent))
+    some = picks.read(Totals(np.zeros(2), np.zeros(2), np.array([7.0, 14.0]), np.eye(2)))
+    assert (some.labels.tolist(), some.soft.tolist()) == (labels[::7].tolist(), [1.0, 2.0])
+    assert some.second.tolist() == (1 - labels[::7]).tolist()
+    assert some.keys.tolist() == record_keys(cohort, SECRET)[::7].tolist()
     back, *people = map(gatherer.finish, folded(found))
     first = Gathering(2, SECRET, narrow=True)
     first += back
@@ -114,7 +121,8 @@ class Only:
 
 def assigned(labels: np.ndarray) -> Assignment:
     nothing = np.zeros(labels.size)
-    return Assignment(labels, nothing, nothing, nothing, np.zeros(2), np.zeros((2, 2)))
+    sums = np.zeros(2), np.zeros((2, 2))
+    return Assignment(labels, nothing, nothing, nothing, *sums, second=1 - labels)
 
 
 def test_a_part_of_a_cohort_is_those_rows(cohort: Cohort) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from comorb.errors import InputError
-from comorb.model.arrays import Floats, Ints
+from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.blocks import Rows, map_blocks
 from comorb.model.mixture import Mixture
 from comorb.model.tempering import tempered
@@ -28,6 +28,7 @@ class Assignment:
     soft: Floats  # (k,): the summed, weighted probabilities of each cluster
     table: Floats  # (k, k): the tempered ones of each cluster (down) over the records of each label
     second: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the next most probable
+    keys: Keys | None = None  # of the records, where they were made; see `record_keys`
 
     def every(self, step: int, first: int = 0) -> Assignment:
         """Return the assignment of each ``step``-th record; ``soft`` shrinks in proportion."""
@@ -40,6 +41,7 @@ class Assignment:
             self.soft / step,
             self.table / step,
             self.second[chosen],
+            None if self.keys is None else self.keys[chosen],
         )
 
 
@@ -91,6 +93,7 @@ def assign_rows(
 
 def joined(parts: Sequence[Assignment]) -> Assignment:
     """Return the assignment of the rows of several blocks, in their order."""
+    keys = [part.keys for part in parts if part.keys is not None]
     return Assignment(
         np.concatenate([part.labels for part in parts]),
         np.concatenate([part.top for part in parts]),
@@ -99,6 +102,7 @@ def joined(parts: Sequence[Assignment]) -> Assignment:
         np.sum([part.soft for part in parts], axis=0),
         np.sum([part.table for part in parts], axis=0),
         np.concatenate([part.second for part in parts]),
+        np.concatenate(keys) if keys else None,
     )
 
 

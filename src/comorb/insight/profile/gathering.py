@@ -16,7 +16,7 @@ from comorb.insight.profile.burden import Burden, BurdenSums
 from comorb.insight.profile.cutting import By, coarse, date_ends, default_slices
 from comorb.insight.profile.keys import record_keys
 from comorb.insight.profile.slices import Slices, default_cuts, slice_records
-from comorb.model.arrays import Floats, Ints
+from comorb.model.arrays import Floats, Ints, Keys
 from comorb.records.cohort import Cohort
 
 SLICED = ("age", "sex", "site", "date")
@@ -45,12 +45,16 @@ class Gathering:
         self._tables: list[pa.Table] = []
         self._weights: list[Floats] = []
 
-    def add(self, part: Cohort, labels: Ints) -> BurdenSums:
-        """Add the records of a block, and the cluster of each; return what was added up so far."""
+    def add(self, part: Cohort, labels: Ints, keys: Keys | None = None) -> BurdenSums:
+        """Add the records of a block, and the cluster of each; return what was added up so far.
+
+        ``keys`` are theirs, where they are known already.
+        """
         table = part.covariates
         if self.sums is None:
             self.sums = BurdenSums(table.schema, self.k, part.patient, self.wanted)
-        keys = None if self.secret is None else record_keys(part, self.secret)
+        if keys is None and self.secret is not None:
+            keys = record_keys(part, self.secret)
         self.sums.add(table, labels, part.weights, keys)
         rows = table.select([name for name in self.columns if name in table.column_names])
         alike = self.narrow and part.weights is None

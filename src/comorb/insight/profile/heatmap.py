@@ -25,10 +25,11 @@ def heatmap(matrix: csr_array[Any], labels: Ints, top: Floats, columns: Ints, k:
     """
     places = np.zeros(matrix.shape[1], dtype=np.int64)
     places[columns] = 1 << np.arange(len(columns))
-    keys = matrix.astype(np.int64) @ places
-    mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    keys = (matrix.astype(np.int64) @ places).astype("<u8")
+    mixed = keys * np.uint64(0x9E3779B97F4A7C15)
     order = np.lexsort((mixed, -top, labels))
-    rows = (keys[order, None] & places[columns]) != 0
+    bits = np.unpackbits(keys[order, None].view(np.uint8), axis=1, bitorder="little")
+    rows = bits[:, : len(columns)].astype(bool)
     sizes = np.bincount(labels, minlength=k)
     whole = pack(rows, tuple(int(c) for c in columns), sizes.tolist(), 1)
     return thin(whole, -(-len(labels) // MOST_LINES)) if len(labels) > MOST_LINES else whole

@@ -84,7 +84,9 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     check = check or _check(model, cohort)
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
-    keys = None if secret is None else record_keys(cohort, secret)
+    keys = None
+    if secret is not None:
+        keys = record_keys(cohort, secret) if assigned.keys is None else assigned.keys
     summaries = _summaries(cohort, assigned, weights, outcomes, keys)
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
@@ -169,10 +171,8 @@ def _counted(
 ) -> Profile:
     """Return the profile with an empty heat-map and clusters without names."""
     k = len(clusters)
-    counts, sums = (  # the carriers of each code in each cluster, (k, d), and their weight
-        (csr_array((w, (labels, np.arange(w.size))), shape=(k, w.size)) @ cohort.matrix).toarray()
-        for w in (np.ones(len(cohort)), weights)
-    )
+    counts = _carriers(cohort, labels, np.ones(len(cohort)), k)
+    sums = counts if cohort.weights is None else _carriers(cohort, labels, weights, k)
     mass = np.bincount(labels, weights, k)
     return Profile(
         source=source,
@@ -196,6 +196,12 @@ def _counted(
         heatmap=Heatmap((), (0,) * k, 1, ""),
         caveats=Caveats(),
     )
+
+
+def _carriers(cohort: Cohort, labels: Ints, weights: Floats, k: int) -> Floats:
+    """Return the weight of the carriers of each code in each cluster, (k, d)."""
+    members = csr_array((weights, (labels, np.arange(weights.size))), shape=(k, weights.size))
+    return np.asarray((members @ cohort.matrix).toarray())
 
 
 def _clusters(

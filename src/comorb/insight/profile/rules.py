@@ -6,13 +6,13 @@ says what the others are. It is learned on one half of the records and judged on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array
+from scipy.sparse import csc_array, csr_array
 
 from comorb.insight.profile.assignment import Assignment
 from comorb.model.arrays import Floats, Ints, Keys, Mask
@@ -91,6 +91,8 @@ def learn_rules(
     learned, judged = drawn < min(0.5, LEARNED / len(cohort)), drawn >= 0.5
     halves = np.flatnonzero(learned), np.flatnonzero(judged)
     first, second = (cohort.matrix[half].tocsc() for half in halves)
+    common = np.flatnonzero(np.diff(first.indptr) >= COMMON * first.shape[0])
+    first = first[:, common]
     lists = []
     for cluster in range(k):
         member = assigned.labels == cluster
@@ -98,7 +100,7 @@ def learn_rules(
         grown: tuple[tuple[Condition, ...], bool] = ((), False)
         if enough and k > 1:
             own = weights[halves[0]] * member[halves[0]]
-            grown = _Search(first, own, weights[halves[0]] - own).best()
+            grown = _Search(first, common, own, weights[halves[0]] - own).best()
         draft = RuleList(*grown, 0.0, 0.0, 0.0, 0.0, np.nan, np.nan)
         lists.append(_judged(draft, second, halves[1], member, assigned.top, weights, keys))
     return tuple(lists)
@@ -126,9 +128,13 @@ class _Grown:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """The records that a list is learned from, and their weight in the cluster and outside."""
+    """The records that a list is learned from, and their weight in the cluster and outside.
+
+    ``codes`` are the places of the codes of the columns, which are common ones alone.
+    """
 
     columns: csc_array[Any]
+    codes: Ints
     inside: Floats
     outside: Floats
 
@@ -147,22 +153,24 @@ class _Search:
             if not beam or beam[0].score < best.score + GAIN:
                 break
             best = beam[0]
-        return _plainly(best.conditions, best.otherwise)
+        found = [replace(one, code=int(self.codes[one.code])) for one in best.conditions]
+        return _plainly(tuple(found), best.otherwise)
 
     @cached_property
     def _members(self) -> float:
         return float(self.inside.sum())
 
     @cached_property
-    def _rare(self) -> Mask:
-        return np.asarray(np.diff(self.columns.indptr) < COMMON * self.inside.size)
+    def _rows(self) -> csr_array[Any]:
+        """The records of each code."""
+        return self.columns.T
 
     def _next(self, one: _Grown) -> list[tuple[float, Condition]]:
         """Return the best of the conditions that may come next, with the F1 of the longer list."""
         rests = (self.inside * one.left, self.outside * one.left)
-        has_in, has_out = (np.asarray(self.columns.T @ rest) for rest in rests)
+        has_in, has_out = (np.asarray(self._rows @ rest) for rest in rests)
         sum_in, sum_out = (float(rest.sum()) for rest in rests)
-        barred = self._rare.copy()
+        barred = np.zeros(self.codes.size, dtype=bool)
         barred[[condition.code for condition in one.conditions]] = True
         found = []
         for has, member in product((True, False), (True, False)):

@@ -138,7 +138,7 @@ def run(
         scorer = Scorer(clusters.mixture, clusters.check.caveats.temperature, clusters.numbers)
         place = journal.with_name("parts") if isinstance(journal, Remote) else None
         assigning = Assigning(cohort, scorer, folder, gathering, place)
-        assigned = assigning.run(executor, sample, step)
+        assigned = assigning.run(executor, step)
         made, _ = make_profile(clusters, sample, assigned, request, tell, gathering)
         tell(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
