@@ -11,8 +11,9 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from io import BufferedReader
@@ -23,7 +24,9 @@ from typing import Any, BinaryIO
 from comorb.errors import StorageError
 
 _ADDRESS = re.compile(r"(s3|gs|hdfs|abfss?):(//|/(?!/))(.*)")  # a Path has lost a slash
+_BY_GOOGLE = re.compile(r"Status\((\w+): (?:.*? last message of )?(.*?)(?: error_info=|\)\.|\)$)")
 _AT_ONCE = 1 << 20
+_PATIENCE = timedelta(seconds=30)  # until a store of Google's is lost, which Arrow waits 15 min for
 
 
 def is_remote(place: Any) -> bool:
@@ -199,7 +202,7 @@ def removed(folder: Path | Remote) -> None:
         return
     found, path = _system(folder.uri)
     if folder.is_dir():
-        with _told(folder.uri):
+        with _told(folder.uri), suppress(FileNotFoundError):  # Google's has only its files
             found.delete_dir(path)
 
 
@@ -235,13 +238,33 @@ def _fits(steps: list[str], pattern: list[str]) -> bool:
 @lru_cache(maxsize=64)
 def _store(root: str) -> Any:
     """Return the file system of a bucket, and the bucket."""
-    from pyarrow.fs import FileSystem, S3FileSystem
+    from pyarrow.fs import FileSystem
 
-    own = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    scheme, _, bucket = root.partition("://")
+    amazon = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     with _told(root):
-        if own and root.startswith("s3://"):
-            return S3FileSystem(endpoint_override=own), root.removeprefix("s3://")
+        if scheme == "s3" and amazon:
+            from pyarrow.fs import S3FileSystem
+
+            return S3FileSystem(endpoint_override=amazon), bucket
+        if scheme == "gs":
+            return _of_google(os.environ.get("STORAGE_EMULATOR_HOST")), bucket
         return FileSystem.from_uri(root)
+
+
+def _of_google(other: str | None) -> Any:
+    """Return Google's file system, or that of another server, at an address without credentials."""
+    from pyarrow.fs import GcsFileSystem
+
+    if other is None:
+        return GcsFileSystem(retry_time_limit=_PATIENCE)
+    scheme, _, host = other.rpartition("://")
+    return GcsFileSystem(
+        anonymous=True,
+        scheme=scheme or "http",
+        endpoint_override=host.rstrip("/"),
+        retry_time_limit=_PATIENCE,
+    )
 
 
 def _system(uri: str) -> tuple[Any, str]:
@@ -273,4 +296,6 @@ def _told(uri: str) -> Iterator[None]:
 
 def _lost(uri: str, error: OSError) -> StorageError:
     reason = str(error.strerror or error).partition("\n")[0]
+    if (google := _BY_GOOGLE.search(reason)) is not None:
+        reason = f"{google[1]}: {google[2]}"
     return StorageError(f"{uri} can't be read or written: {reason}")
