@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from comorb import read_records
+from comorb import read_records, remote
 from comorb.cli.group import app
 from comorb.engines import FileJournal, open_blocks
 from comorb.engines.blockfile import identity
@@ -139,6 +139,25 @@ def test_a_list_of_texts_asks_for_an_engine(tmp_path):
         (tmp_path / name).write_text("id,dx1\n1,428.0\n")
     with pytest.raises(RecordsError, match="Several text files are read as one table on an engine"):
         read_records([tmp_path / "a.csv", tmp_path / "b.csv"])
+
+
+def test_a_store_that_cannot_rename_copies_and_deletes(health, monkeypatch):
+    class Flat:
+        """A file system of Azure without folders of its own."""
+
+        def __init__(self, other):
+            self.copy_file, self.delete_file = other.copy_file, other.delete_file
+
+        def move(self, *_):
+            raise pa.ArrowNotImplementedError("not without a hierarchical namespace")
+
+    (health / "flat-a").send(BytesIO(b"rows"))
+    own, _ = remote._system("s3://health/flat-a")
+    with monkeypatch.context() as patch:
+        patch.setattr(remote, "_system", lambda uri: (Flat(own), f"health/{uri[-6:]}"))
+        (health / "flat-a").move(health / "flat-b")
+    assert (health / "flat-b").read_bytes() == b"rows"
+    assert not (health / "flat-a").exists()
 
 
 def bits(run):
