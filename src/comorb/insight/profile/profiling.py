@@ -84,9 +84,7 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     check = check or _check(model, cohort)
     assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
     clusters = _clusters(assigned, weights, numbers or range(1, k + 1), check)
-    keys = None
-    if secret is not None:
-        keys = record_keys(cohort, secret) if assigned.keys is None else assigned.keys
+    keys = _keys(cohort, assigned, secret)
     summaries = _summaries(cohort, assigned, weights, outcomes, keys)
     source = _provenance(cohort, weights, title, reason, command)
     made = _counted(model, cohort, assigned.labels, weights, source, clusters, summaries)
@@ -107,6 +105,13 @@ def _mixture(model: Mixture | MixtureFit, cohort: Cohort) -> Mixture:
         )
     check_codes(found, cohort)
     return found
+
+
+def _keys(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
+    """Return the keys of the records, None where the profile isn't to be protected."""
+    if secret is None or assigned.keys is not None:
+        return assigned.keys
+    return record_keys(cohort, secret)
 
 
 def _summaries(
