@@ -1,12 +1,15 @@
-"""A store on this machine that speaks enough of S3 for Arrow: objects in memory, over HTTP.
+"""Stores on this machine that speak enough of Amazon's or Google's for Arrow.
 
-It has every bucket but ``nowhere``, lets in everyone but ``stranger``, and can be told to break
-down after a number of requests.
+Objects are in memory, over HTTP. Amazon's has every bucket but ``nowhere``, lets in everyone but
+``stranger``, and can be told to break down after a number of requests. Google's has every bucket
+but ``locked``, which is closed; a folder is no object of its own there.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -16,6 +19,9 @@ from xml.sax.saxutils import escape
 
 WHEN = "2026-01-01T00:00:00.000Z"
 SECRET = "not-to-be-told-5Kq"
+_OBJECT = re.compile(
+    r"(?:/upload)?/storage/v1/b/([^/]+)/o(?:/([^/]+))?(?:/rewriteTo/b/(.+)/o/(.+))?"
+)
 
 
 def settings(address: str, user: str = "someone") -> dict[str, str]:
@@ -30,15 +36,18 @@ def settings(address: str, user: str = "someone") -> dict[str, str]:
 
 
 class Store(ThreadingHTTPServer):
-    """The objects of all buckets, by bucket/key."""
+    """The objects of all buckets, by bucket/key, and parts of those that are still being sent."""
 
     daemon_threads = True
 
-    def __init__(self, requests: int) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+    def __init__(self, kind: str, requests: int) -> None:
+        super().__init__(("127.0.0.1", 0), {"amazon": _Amazon, "google": _Google}[kind])
         self.left = requests
         self.objects: dict[str, bytes] = {}
         self.parts: dict[tuple[str, int], bytes] = {}
+
+    def handle_error(self, request, client_address) -> None:
+        """Say nothing of whoever hangs up."""
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -49,6 +58,41 @@ class _Answer(BaseHTTPRequestHandler):
     def log_message(self, *words) -> None:
         pass
 
+    @property
+    def query(self) -> dict[str, str]:
+        found = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        return {name: values[0] for name, values in found.items()}
+
+    def body(self) -> bytes:
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if self.headers.get("transfer-encoding") == "chunked":
+            while size := int(self.rfile.readline(), 16):
+                content += self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+        return content
+
+    def answer(self, status: int, content: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        headers.setdefault("content_length", str(len(content)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def answer_range(self, found: bytes) -> None:
+        """Send an object, or the part of it that is asked for."""
+        span = self.headers.get("range")
+        if span is None:
+            return self.answer(200, found)
+        start, _, stop = span.removeprefix("bytes=").partition("-")
+        some = found[int(start) : int(stop) + 1 if stop else len(found)]
+        where = f"bytes {start}-{int(start) + len(some) - 1}/{len(found)}"
+        return self.answer(206, some, content_range=where)
+
+
+class _Amazon(_Answer):
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
@@ -75,18 +119,8 @@ class _Answer(BaseHTTPRequestHandler):
     def key(self) -> str:
         return unquote(urlsplit(self.path).path).strip("/")
 
-    @property
-    def query(self) -> dict[str, str]:
-        found = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
-        return {name: values[0] for name, values in found.items()}
-
     def body(self) -> bytes:
-        content = self.rfile.read(int(self.headers.get("content-length", 0)))
-        if self.headers.get("transfer-encoding") == "chunked":
-            while size := int(self.rfile.readline(), 16):
-                content += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
+        content = super().body()
         if not self.headers.get("x-amz-content-sha256", "").startswith("STREAMING"):
             return content
         whole = b""
@@ -98,13 +132,9 @@ class _Answer(BaseHTTPRequestHandler):
             whole, content = whole + content[:size], content[size + 2 :]
 
     def answer(self, status: int, content: bytes = b"", **headers: str) -> None:
-        self.send_response(status)
-        headers.setdefault("content_length", str(len(content)))
-        for name, value in {"etag": '"0"', "content_type": "application/xml", **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
+        super().answer(
+            status, content, **{"etag": '"0"', "content_type": "application/xml", **headers}
+        )
 
     def do_HEAD(self) -> None:
         found = self.server.objects.get(self.key)
@@ -123,12 +153,7 @@ class _Answer(BaseHTTPRequestHandler):
         found = self.server.objects.get(self.key)
         if found is None:
             return self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
-        if span := self.headers.get("range"):
-            start, stop = span.removeprefix("bytes=").split("-")
-            some = found[int(start) : int(stop) + 1]
-            where = f"bytes {start}-{int(start) + len(some) - 1}/{len(found)}"
-            return self.answer(206, some, content_range=where)
-        return self.answer(200, found)
+        return self.answer_range(found)
 
     def listing(self) -> bytes:
         prefix, mark = self.query.get("prefix", ""), self.query.get("delimiter", "")
@@ -186,13 +211,71 @@ class _Answer(BaseHTTPRequestHandler):
         self.answer(204)
 
 
+class _Google(_Answer):
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        parts = _OBJECT.fullmatch(urlsplit(self.path).path).groups("")
+        bucket, name, *other = map(unquote, parts)
+        self.key, self.other = f"{bucket}/{name}", "/".join(other).strip("/")
+        if bucket == "locked":
+            self.close_connection = True
+            self.answer(403, b"you may not look at this")
+            self.wfile.flush()
+        return bucket != "locked"
+
+    def tell(self, content: dict) -> None:
+        self.answer(200, json.dumps(content).encode())
+
+    def told(self, key: str) -> dict:
+        """Return what is said of an object."""
+        bucket, _, name = key.partition("/")
+        size = str(len(self.server.objects[key]))
+        own = {"bucket": bucket, "name": name, "size": size, "generation": "1"}
+        return {"kind": "storage#object", "timeCreated": WHEN, "updated": WHEN, **own}
+
+    def do_GET(self) -> None:
+        if self.key.endswith("/"):
+            start = self.key + self.query.get("prefix", "")
+            names = sorted(name for name in self.server.objects if name.startswith(start))
+            return self.tell({"kind": "storage#objects", "items": [*map(self.told, names)]})
+        if self.key not in self.server.objects:
+            return self.answer(404, b"no such object")
+        if self.query.get("alt") == "media":
+            return self.answer_range(self.server.objects[self.key])
+        return self.tell(self.told(self.key))
+
+    def do_POST(self) -> None:
+        self.body()
+        if self.other:
+            self.server.objects[self.other] = self.server.objects[self.key]
+            made = self.told(self.other)
+            done = {"done": True, "objectSize": made["size"], "totalBytesRewritten": made["size"]}
+            return self.tell({"kind": "storage#rewriteResponse", "resource": made, **done})
+        self.server.parts[self.key + self.query["name"], 0] = b""
+        host, port = self.server.server_address
+        return self.answer(200, b"{}", location=f"http://{host}:{port}{self.path}&upload_id=1")
+
+    def do_PUT(self) -> None:
+        key = self.key + self.query["name"]
+        self.server.parts[key, 0] += self.body()
+        if self.headers.get("content-range", "").endswith("/*"):
+            return self.answer(308, range=f"bytes=0-{len(self.server.parts[key, 0]) - 1}")
+        self.server.objects[key] = self.server.parts.pop((key, 0))
+        return self.tell(self.told(key))
+
+    def do_DELETE(self) -> None:
+        gone = self.server.objects.pop(self.key, None) is None
+        self.answer(404 if gone else 204)
+
+
 @contextmanager
-def store(requests: int = 0):
+def store(requests: int = 0, kind: str = "amazon"):
     """Yield the address of a store; it is a process of its own, as Arrow may hold this one up.
 
     With ``requests`` it breaks down when it is asked for that many times.
     """
-    words = [sys.executable, __file__, str(requests)]
+    words = [sys.executable, __file__, kind, str(requests)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -202,7 +285,7 @@ def store(requests: int = 0):
 
 
 if __name__ == "__main__":
-    with Store(int(sys.argv[1])) as server:
+    with Store(sys.argv[1], int(sys.argv[2])) as server:
         sys.stdout.write(f"http://127.0.0.1:{server.server_port}\n")
         sys.stdout.flush()
         server.serve_forever()

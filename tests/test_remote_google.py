@@ -20,7 +20,7 @@ from comorb.records.datasets import region
 from comorb.records.spreading import spread_cohort
 from comorb.remote import Remote, removed
 from comorb.storage import load_model
-from tests.google_store import google_store
+from tests.stores import store
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def fresh():
 
 @pytest.fixture(scope="module")
 def address():
-    with google_store() as address:
+    with store(kind="google") as address:
         yield address
 
 
@@ -52,6 +52,10 @@ def claims(health, tmp_path):
         with file.open("rb") as content:
             (health / file.relative_to(tmp_path).as_posix()).send(content)
     return tmp_path / "claims"
+
+
+def test_a_bucket_for_everyone_is_named_as_such():
+    assert remote._system("gs://anonymous@health/a/b")[1] == "health/a/b"
 
 
 def test_files_are_written_read_moved_and_removed(health):

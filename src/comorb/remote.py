@@ -251,7 +251,7 @@ def _store(root: str) -> Any:
             from pyarrow.fs import S3FileSystem
 
             return S3FileSystem(endpoint_override=amazon), bucket
-        if scheme == "gs":
+        if scheme == "gs" and "@" not in bucket:
             return _of_google(os.environ.get("STORAGE_EMULATOR_HOST")), bucket
         return FileSystem.from_uri(root)
 
