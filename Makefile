@@ -19,11 +19,10 @@ FAST := tests/model tests/records tests/insight tests/cli tests/web tests/test_p
 demo: $(READY)
 	$(BIN)/comorb demo
 
-# Bytecode is made first, as the tests start many processes and may not be allowed to keep it. Two
-# cores have room for a third: one drives the browser, which mostly waits.
+# Bytecode is made first, as the tests start many processes and may not be allowed to keep it.
 test: $(DEV) programs
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -n 3 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The contract of the engines, also on Spark with a master and two workers, and on Spark Connect there.
 cluster-test: $(DEV) programs

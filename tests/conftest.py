@@ -1,7 +1,4 @@
-"""Property tests draw the same examples every time, untimed; secrets are kept out of the home.
-
-Where tests run side by side, those of a file stay together, and so do all that drive a browser.
-"""
+"""Property tests draw the same examples every time, untimed; secrets are kept out of the home."""
 
 from __future__ import annotations
 
@@ -15,12 +12,6 @@ from comorb.insight.profile.keys import HOME
 
 settings.register_profile("comorb", deadline=None, derandomize=True)
 settings.load_profile("comorb")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        together = item.path.parent if item.path.parent.name == "browser" else item.path
-        item.add_marker(pytest.mark.xdist_group(str(together)))
 
 
 @pytest.fixture(scope="session", autouse=True)
