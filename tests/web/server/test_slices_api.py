@@ -64,6 +64,8 @@ def test_outcomes_are_starred_by_the_owner_for_all(app, client, split):
     assert client("eva").patch(path, json={"starred": ["died", "age"]}).status_code == 200
     assert client("vera").get(path).json()["starred"] == ["died", "age"]
     assert client("ana").patch(path, json={"starred": []}).status_code == 403
+    asked = {"by": "sex", "label": "female"}
+    assert client("vera").get(f"{path}/slices/profile", params=asked).status_code == 200
     acts = [(act["user"], act["action"]) for act in app.state.store.acts()]
     assert ("eva", "star outcomes") in acts
     assert ("vera", "open slice") in acts

@@ -109,9 +109,9 @@ def _mixture(model: Mixture | MixtureFit, cohort: Cohort) -> Mixture:
 
 def _keys(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
     """Return the keys of the records, None where the profile isn't to be protected."""
-    if secret is None or assigned.keys is not None:
-        return assigned.keys
-    return record_keys(cohort, secret)
+    if secret is None:
+        return None
+    return record_keys(cohort, secret) if assigned.keys is None else assigned.keys
 
 
 def _summaries(
