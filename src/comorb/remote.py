@@ -26,7 +26,7 @@ from comorb.errors import StorageError
 _ADDRESS = re.compile(r"(s3|gs|hdfs|abfss?):(//|/(?!/))(.*)")  # a Path has lost a slash
 _BY_GOOGLE = re.compile(r"Status\((\w+): (?:.*? last message of )?(.*?)(?: error_info=|\)\.|\)$)")
 _AT_ONCE = 1 << 20
-_PATIENCE = timedelta(seconds=30)  # until a store of Google's is lost, which Arrow waits 15 min for
+_PATIENCE = timedelta(seconds=30)  # with a request to Google, on which Arrow spends 15 min
 
 
 def is_remote(place: Any) -> bool:
