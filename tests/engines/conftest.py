@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from comorb.engines import blockfile, open_engine
+from comorb.engines.on_spark import SparkEngine
 from comorb.model.estimator import BernoulliMixture
 from comorb.records.archive import save_cohort
 from comorb.records.cohort import Cohort
@@ -81,9 +82,10 @@ def serial():
 
 
 AFAR = ["dask", "local[2,4]"]  # whose workers are processes of their own, and may die
+FRAMES = "local[2,4] by frames"  # a session that does as one of Spark Connect
 if os.environ.get(clusters.CLUSTERS):
     AFAR += ["standalone", "connect"]
-ENGINES = ["serial", "threads", "processes", *AFAR]
+ENGINES = ["serial", "threads", "processes", *AFAR, FRAMES]
 
 
 @pytest.fixture(scope="session")
@@ -122,4 +124,8 @@ def engine(request, spark_folder, wards):
         if not name.startswith("sc:"):
             os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # is left by Spark Connect
         made = {"serial": serial, "processes": processes}.get(name)
-        yield wanted.enter_context(made() if made else open_engine(name))
+        engine = wanted.enter_context(made() if made else open_engine(name.partition(" ")[0]))
+        if name == FRAMES:
+            engine = SparkEngine(engine.session)
+            engine.context = None
+        yield engine

@@ -213,7 +213,7 @@ def test_no_spark_connect_server_answers(address):
         pass
 
 
-@pytest.mark.parametrize(("module", "name"), [("distributed", "dask"), ("pyspark.sql", "spark")])
+@pytest.mark.parametrize(("module", "name"), [("distributed", "dask"), ("pyspark", "spark")])
 def test_an_engine_that_is_not_installed_is_told(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
     message = rf"{name.title()} is not installed; install it with: pip install 'comorb\[{name}\]'"
@@ -228,6 +228,8 @@ WORDS = {
     "group 7 is damaged or gone\n\n\tat org.apache.spark.X": "c.parquet: row group 7 is damaged",
     "org.apache.spark.SparkException: Job aborted\nCaused by: java.io.IOException: No space left"
     "\n\tat x": "IOException: No space left. Run the same command again",
+    "An error occurred while calling z:collectAndServe.\n: org.apache.spark.SparkException: Job "
+    "aborted: a task was lost 4 times\n\tat x": "a task was lost 4 times. Run the same command",
     "RuntimeError: comorb-version:0.0.9:": "a worker has comorb 0.0.9; install comorb .*, as here",
     "RuntimeError: comorb-version:None:": "Spark: a worker has no comorb; install comorb",
 }

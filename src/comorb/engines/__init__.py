@@ -50,7 +50,7 @@ def open_engine(name: str = "threads") -> Iterator[Executor | None]:
         with dask_engine(name.partition("://")[2] or None) as engine:
             yield engine
     elif kind in ("spark", "local", "yarn", "sc"):
-        from comorb.engines.on_spark import spark_engine
+        from comorb.engines.spark_home import spark_engine
 
         with spark_engine("local[*,4]" if name == "spark" else name) as engine:
             yield engine

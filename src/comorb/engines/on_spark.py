@@ -1,30 +1,29 @@
-"""Spark: a pass is one job over the row groups, by the DataFrame API alone.
+"""Spark: a pass is one job over the row groups, without a plan where there is a Spark context.
 
 Each task adds up its own blocks, further stages add up what tasks came to where they are many, and
-a few rows come back, however many records there are.
+a few rows come back, however many records there are. Spark Connect, which has no context, does the
+same by data frames, whose plans cost whatever drives more than twice as much.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import re
-import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from itertools import chain
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from comorb import __version__
 from comorb.engines import partials
 from comorb.engines.packing import packed, unpacked
-from comorb.errors import EngineError, not_installed
+from comorb.errors import EngineError
 from comorb.model.blocks import Engine, Loader, Pass, Rows
 
 A = TypeVar("A")
@@ -36,11 +35,8 @@ _BLOCKS_A_TASK = 16  # a task costs Spark more than a block costs a task
 _ROWS = "shard int, place int, packed binary"
 _SCHEMA = pa.schema([("shard", pa.int32()), ("place", pa.int32()), ("packed", pa.binary())])
 _OF_JAVA = ("java.", "javax.", "scala.", "org.apache.", "io.grpc.", "py4j.", "pyspark.")
-_NAMED = re.compile(r"^\s*(?:Caused by: )?([A-Za-z_][\w.$]*(?:Error|Exception)): (.+)$", re.M)
+_NAMED = re.compile(r"^\s*(?:(?:Caused by)?: )?([A-Za-z_][\w.$]*(?:Error|Exception)): (.+)$", re.M)
 _TOO_MUCH = re.compile(r"[^\n]*spark\.driver\.maxResultSize[^\n]*")
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what drives only plans, on one core
-_PORT, _TIMEOUT = 15002, 10  # of Spark Connect; seconds until it is taken for lost
-_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _AGAIN = "Run the same command again: it goes on from the last whole pass."
 
 
@@ -48,13 +44,28 @@ class SparkEngine(Engine):
     """Maps the row groups of a file on a Spark session, also over Spark Connect.
 
     The model travels with the tasks. Blocks that are in the memory of this process are mapped
-    here. The executors of the ``session`` see the file and have comorb installed. ``received``
-    counts the bytes that came back.
+    here. The executors see the file and have comorb installed. ``home`` is a session, or a Spark
+    context, of which a session is made where tables are asked for. ``received`` counts the bytes
+    that came back.
     """
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
-        self.received = 0
+    def __init__(self, home: Any) -> None:
+        self.context, self.received = home, 0
+        if not hasattr(home, "parallelize"):
+            self.session = home
+            self.context = None if ".connect." in type(home).__module__ else home.sparkContext
+
+    @cached_property
+    def session(self) -> Any:
+        """The session of the context."""
+        from pyspark.sql import SparkSession
+
+        with told_by_spark():
+            return SparkSession.builder.getOrCreate()
+
+    def stop(self) -> None:
+        """Stop the session, and the context with it."""
+        vars(self).get("session", self.context).stop()
 
     def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
@@ -77,26 +88,22 @@ class SparkEngine(Engine):
             rows = self._mapped(groups, partial(_summed, job))
             while width > partials.FEWEST_TASKS:
                 width = -(-width // partials.FAN)
-                rows = rows.repartition(width * job.shards, "shard", "place")
-                rows = rows.mapInArrow(_sent(_added, None), _ROWS)
+                rows = self._brought_together(rows, job.shards, width, None)
             if job.small:
                 return partials.finished(job, partials.folded(self._collected(rows)))
-            rows = rows.repartition(job.shards, "shard")
-            return self._collected(rows.mapInArrow(_sent(_added, job.finish), _ROWS))
+            return self._collected(self._brought_together(rows, job.shards, 1, job.finish))
 
     def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
         """Return ``function`` of each item, in their order."""
         if not items:
             return []
         with told_by_spark():
-            numbers = self.session.range(0, len(items), 1, len(items))
-            rows = numbers.mapInArrow(_sent(_over_items, (list(items), function)), _ROWS)
-            return self._collected(rows)
+            return self._collected(self._tasks(len(items), _over_items, (list(items), function)))
 
     def each_part(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
         """Return ``function`` of the number and the batches of each part of a DataFrame."""
         with told_by_spark():
-            return self._collected(frame.mapInArrow(_sent(_over_part, function), _ROWS))
+            return self._collected(_framed(frame, _over_part, function))
 
     def head(self, frame: Any, rows: int) -> pa.Table:
         """Return the first rows of a DataFrame."""
@@ -124,8 +131,26 @@ class SparkEngine(Engine):
             return bool(self.session.catalog.tableExists(table))
 
     def _mapped(self, groups: list[tuple[Loader, ...]], work: Callable[..., Iterator[Row]]) -> Any:
-        numbers = self.session.range(0, len(groups), 1, len(groups))
-        return numbers.mapInArrow(_sent(_over_groups, (groups, work)), _ROWS)
+        return self._tasks(len(groups), _over_groups, (groups, work))
+
+    def _tasks(self, count: int, work: Callable[..., Iterator[Row]], about: Any) -> Any:
+        """Return the rows that so many tasks make, each of its number."""
+        if self.context is None:
+            numbers = self.session.range(0, count, 1, count)
+            return _framed(numbers, _by_row, (work, about))
+        return self.context.parallelize(range(count), count).mapPartitions(_sent(work, about))
+
+    def _brought_together(
+        self, rows: Any, shards: int, places: int, finish: Callable[[Any], Any] | None
+    ) -> Any:
+        """Return the sums of each shard and place, or what each shard comes to in the end."""
+        if self.context is None:
+            by = ("shard",) if finish else ("shard", "place")
+            rows = rows.repartition(places * shards, *by)
+            return _framed(rows, _by_row, (_added, finish))
+        keyed = rows.map(lambda row: (row[0] * places + row[1] % places, row))
+        dealt = keyed.partitionBy(places * shards, lambda key: key).values()
+        return dealt.mapPartitions(_sent(_added, finish))
 
     def _collected(self, rows: Any) -> list[Any]:
         """Return what the rows of a DataFrame hold, by shard and place."""
@@ -153,13 +178,18 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _sent(work: Callable[..., Iterator[Row]], about: Any) -> Callable[[Batches], Any]:
+def _framed(frame: Any, work: Callable[..., Iterator[Row]], about: Any) -> Any:
+    """Return a DataFrame of the rows that a worker makes of the batches of another."""
+    return frame.mapInArrow(_sent(_batched, (work, about)), _ROWS)
+
+
+def _sent(work: Callable[..., Iterator[Any]], about: Any) -> Callable[[Iterable[Any]], Any]:
     """Return what a worker does, in a form that it can look at before it has comorb."""
     from pyspark import cloudpickle
 
     content, version = cloudpickle.dumps((work, about)), __version__
 
-    def step(batches: Batches) -> Iterator[pa.RecordBatch]:
+    def step(given: Iterable[Any]) -> Iterator[Any]:
         try:
             import comorb
 
@@ -170,16 +200,15 @@ def _sent(work: Callable[..., Iterator[Row]], about: Any) -> Callable[[Batches],
             raise RuntimeError(f"comorb-version:{found}:")
         from comorb.engines.on_spark import worked
 
-        yield from worked(content, batches)
+        yield from worked(content, given)
 
     return step
 
 
-def worked(content: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that a task makes of others."""
+def worked(content: bytes, given: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a task makes of what it is given."""
     work, about = pickle.loads(content)  # noqa: S301 - our own, sent to our own task
-    for shard, place, made in work(about, batches):
-        yield pa.record_batch([[shard], [place], [made]], schema=_SCHEMA)
+    yield from work(about, given)
     _settled(len(sys.modules))
 
 
@@ -193,18 +222,30 @@ def _settled(_modules: int) -> None:
     gc.freeze()
 
 
-def _over_groups(about: Any, batches: Batches) -> Iterator[Row]:
+def _batched(about: Any, batches: Batches) -> Iterator[pa.RecordBatch]:
+    work, further = about
+    for row in work(further, batches):
+        yield pa.record_batch([[value] for value in row], schema=_SCHEMA)
+
+
+def _by_row(about: Any, batches: Batches) -> Iterator[Row]:
+    """Yield the rows that a task makes of those in batches, or of numbers."""
+    work, further = about
+    columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
+    rows = (one[0] if len(one) == 1 else zip(*one, strict=True) for one in columns)
+    yield from work(further, chain.from_iterable(rows))
+
+
+def _over_groups(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
     groups, work = about
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield from work(number, (load() for load in groups[number]))
+    for number in numbers:
+        yield from work(number, (load() for load in groups[number]))
 
 
-def _over_items(about: Any, batches: Batches) -> Iterator[Row]:
+def _over_items(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
     items, function = about
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield 0, number, packed(function(items[number]))
+    for number in numbers:
+        yield 0, number, packed(function(items[number]))
 
 
 def _over_part(function: Callable[[int, Any], Any], batches: Batches) -> Iterator[Row]:
@@ -227,14 +268,13 @@ def _summed(job: Pass, number: int, blocks: Iterable[Rows]) -> Iterator[Row]:
         yield shard, number // partials.FAN, packed([sums])
 
 
-def _added(finish: Callable[[Any], Any] | None, batches: Batches) -> Iterator[Row]:
+def _added(finish: Callable[[Any], Any] | None, rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the sum of the partials of each place, or what each shard comes to in the end."""
     held: dict[tuple[int, int], list[Any]] = {}
-    for batch in batches:
-        for shard, place, content in zip(*(column.to_pylist() for column in batch), strict=True):
-            key = (shard, 0 if finish else place)
-            own = unpacked(content)
-            held[key] = partials.folded([held.pop(key), own]) if key in held else own
+    for shard, place, content in rows:
+        key = (shard, 0 if finish else place)
+        own = unpacked(content)
+        held[key] = partials.folded([held.pop(key), own]) if key in held else own
     for (shard, place), (sums,) in held.items():
         yield shard, place // partials.FAN, packed(finish(sums) if finish else [sums])
 
@@ -247,74 +287,16 @@ def told(error: Exception) -> str:
         return f"Spark: {partials.other_version(found)}"
     if too_much := _TOO_MUCH.search(text):
         return (
-            f"Spark gave up: {_short(too_much[0])} Start Spark with a larger "
+            f"Spark gave up: {sentence(too_much[0])} Start Spark with a larger "
             f"spark.driver.maxResultSize (such as 1g). {_AGAIN}"
         )
     named = [f"{kind}: {rest.strip()}" for kind, rest in _NAMED.findall(text)]
     own = [line for line in named if not line.startswith(_OF_JAVA)]
-    cause = (own or named or [text.partition("\n")[0]])[-1]
-    return f"Spark gave up ({type(error).__name__}): {_short(cause)} {_AGAIN}"
+    cause = (own or named or [text])[-1]
+    return f"Spark gave up ({type(error).__name__}): {sentence(cause)} {_AGAIN}"
 
 
-def _short(line: str) -> str:
-    line = line.strip()
+def sentence(words: object) -> str:
+    """Return the first line of what Spark says, with a full stop."""
+    line = str(words).partition("\n")[0].strip()
     return line if line.endswith((".", "!")) else f"{line}."
-
-
-def _check_answers(address: str) -> None:
-    """Refuse an address where nothing listens, of which Spark Connect would tell after minutes."""
-    if any(os.environ.get(name) for name in _PROXIES):
-        return
-    found = urlsplit(address.partition(";")[0])
-    try:
-        with socket.create_connection((found.hostname or "", found.port or _PORT), _TIMEOUT):
-            return
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise EngineError(
-            f"no Spark Connect server answers at {found.hostname}:{found.port or _PORT} "
-            f"({reason}); check the address and start it."
-        ) from None
-
-
-@contextmanager
-def spark_engine(master: str) -> Iterator[SparkEngine]:
-    """Start a Spark session, or connect to one.
-
-    ``local[2,4]`` is this machine, two cores and four tries of a lost task; ``spark://host:7077``
-    or ``yarn`` a cluster; ``sc://host`` Spark Connect.
-    """
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise EngineError(not_installed("Spark", "spark")) from None
-    builder = SparkSession.builder.appName("comorb")
-    if master.startswith("sc://"):
-        _check_answers(master)
-        builder = builder.remote(master)
-    else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_START)
-        builder = builder.master(master).config("spark.ui.enabled", "false")
-        builder = builder.config("spark.log.level", "OFF")
-        builder = builder.config("spark.ui.showConsoleProgress", "false")
-    try:
-        with quiet():
-            session = builder.getOrCreate()
-    except ImportError as error:
-        raise EngineError(
-            f"Spark Connect lacks a package ({_short(str(error).partition(chr(10))[0])}) Install "
-            "all that it needs with: pip install 'comorb[spark]'"
-        ) from None
-    except Exception as error:
-        needs = "a Spark Connect server" if master.startswith("sc://") else "a master"
-        java = "" if master.startswith("sc://") else "Java 17 or newer, and "
-        cause = _short(str(error).partition("\n")[0])
-        raise EngineError(
-            f"no Spark session could be started at {master} ({type(error).__name__}: {cause}) "
-            f"Spark needs {java}{needs} that answers."
-        ) from None
-    try:
-        yield SparkEngine(session)
-    finally:
-        session.stop()

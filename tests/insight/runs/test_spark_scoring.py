@@ -70,7 +70,7 @@ def test_a_model_with_features_is_refused(table, tmp_path):
 @pytest.mark.skipif(shutil.which("java") is None, reason="SPARK IS NOT TESTED: there is no java")
 def test_a_spark_table_joins_what_assign_tells(table, scored):
     pytest.importorskip("pyspark", reason="SPARK IS NOT TESTED: pyspark is not installed")
-    from comorb.engines.on_spark import spark_engine
+    from comorb.engines.spark_home import spark_engine
 
     run, expected = scored
     if load_model(run / "model.comorb").level != "category":
