@@ -1,4 +1,7 @@
-"""A cluster that fails: a worker killed in the middle of a pass, a scheduler that is lost."""
+"""A cluster that fails: a worker killed in the middle of a pass, a scheduler that is lost.
+
+Or one that was never there (on_dask, spark_home).
+"""
 
 import json
 import os
