@@ -22,7 +22,7 @@ demo: $(READY)
 # Bytecode is made first, as the tests start many processes and may not be allowed to keep it.
 test: $(DEV) programs
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # The contract of the engines, also on Spark with a master and two workers, and on Spark Connect there.
 cluster-test: $(DEV) programs
