@@ -6,7 +6,8 @@
     ├── InputError      (ValueError)  a matrix, a weight or a parameter that can't be used
     ├── EngineError     (RuntimeError) a cluster that is lost, missing or unknown
     ├── RecordsError    (ValueError)  a file, table or database that can't be read as records
-    │   └── EmptyCohortError          rules that leave no record
+    │   ├── EmptyCohortError          rules that leave no record
+    │   └── TooLargeError             records that memory doesn't suffice for
     └── StorageError    (ValueError)  a model, cohort or run file that is damaged or too new
     ComorbWarning       (UserWarning) the answer stands, but is weaker than was asked for
 
@@ -15,6 +16,13 @@ a row number, a code or a count; it never holds a record id or a record's list o
 """
 
 from __future__ import annotations
+
+import errno
+import re
+
+_OF_MEMORY = re.compile(
+    r"Out of Memory Error|start new thread|launch worker thread|Resource temporarily unavailable"
+)
 
 
 class ComorbError(Exception):
@@ -37,12 +45,32 @@ class EmptyCohortError(RecordsError):
     """Rules that leave no record."""
 
 
+class TooLargeError(RecordsError):
+    """Records that memory doesn't suffice for."""
+
+
 class StorageError(ComorbError, ValueError):
     """A model, cohort or run file that is damaged or too new."""
 
 
 class ComorbWarning(UserWarning):
     """The answer stands, but is weaker than was asked for."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Tell whether an error is that there is not enough memory.
+
+    A thread that can't be started is one, and so is what DuckDB says where Arrow asks it for rows.
+
+    >>> lacks_memory(OSError("Out of Memory Error: failed to allocate 2 bytes"))
+    True
+    """
+    refused = getattr(error, "errno", None) in (errno.ENOMEM, errno.EAGAIN)
+    return (
+        refused
+        or isinstance(error, MemoryError | TooLargeError)
+        or _OF_MEMORY.search(str(error)) is not None
+    )
 
 
 def not_installed(what: str, extra: str, instead: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from importlib import import_module
 from typing import Annotated, Any
@@ -12,9 +11,7 @@ from typer.core import TyperGroup
 
 from comorb import __version__
 from comorb.cli.app import COMMANDS, front_page
-from comorb.errors import ComorbError
-
-_NO_THREAD = re.compile(r"start new thread|launch worker thread|temporarily unavailable")
+from comorb.errors import ComorbError, lacks_memory
 
 
 class Group(TyperGroup):
@@ -41,7 +38,7 @@ class Group(TyperGroup):
                 typer.echo(f"comorb: a file or the output can't be written: {said}", err=True)
                 raise typer.Exit(1) from None
             except Exception as error:
-                if not (isinstance(error, MemoryError) or _NO_THREAD.search(str(error))):
+                if not lacks_memory(error):
                     raise
                 typer.echo(
                     "comorb: there is not enough memory; give fewer records, or --memory", err=True

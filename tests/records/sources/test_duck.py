@@ -1,7 +1,7 @@
 import pytest
 
-from comorb.errors import RecordsError
-from comorb.records.sources.duck import OpenedSource, SourceTable, connect
+from comorb.errors import RecordsError, TooLargeError
+from comorb.records.sources.duck import OpenedSource, SourceTable, connect, guarded
 
 
 @pytest.fixture
@@ -44,3 +44,11 @@ def test_a_view_has_the_names_that_it_gives(source):
     source.connection.execute('CREATE TABLE stored AS SELECT 70 AS "AGE"')
     view = source.view("stored", 'SELECT "AGE" AS "age" FROM stored')
     assert view.columns == {"age": "INTEGER"}
+
+
+def test_memory_that_runs_out_while_rows_are_handed_over_is_told_as_such():
+    def action():
+        raise OSError("Out of Memory Error: ArrowBuffer: failed to allocate 2097152 bytes")
+
+    with pytest.raises(TooLargeError, match=r"^a.csv needs more memory than it was given"):
+        guarded("a.csv", action)

@@ -181,16 +181,11 @@ def test_a_small_file_that_becomes_a_huge_table_is_refused_and_the_next_is_read(
     pytest.importorskip("resource")
     bomb, small = tmp_path / "bomb.csv.gz", tmp_path / "small.csv"
     lines = b"".join(b"%d,4280,25000,4019\n" % i for i in range(100_000))
-    with gzip.open(bomb, "wb") as file:
-        file.write(b"id,dx1,dx2,dx3\n")
-        for _ in range(300):
-            file.write(lines)
+    bomb.write_bytes(gzip.compress(b"id,dx1,dx2,dx3\n") + gzip.compress(lines) * 300)
     small.write_bytes(b"id,dx1,dx2,dx3\n" + b"".join(lines.splitlines(keepends=True)[:100]))
     readers = Readers(Bounds(memory=4 << 30))
     try:
-        with pytest.raises(
-            TaskError, match=r"not enough memory|bomb\.csv\.gz can't be read to its end"
-        ):
+        with pytest.raises(TaskError, match=r"not enough memory|bomb\.csv\.gz needs more memory"):
             readers.ask(understand(bomb, tmp_path), Errand("ana"))
         for _ in range(2):  # each of the readers
             assert readers.ask(understand(small, tmp_path), Errand("ana"))["records"] == 100

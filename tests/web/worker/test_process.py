@@ -10,9 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from comorb.errors import TooLargeError
+from comorb.web.worker import tasks
 from comorb.web.worker.isolation import Bounds
 from comorb.web.worker.messages import Data, ListCodes, ShowProfile
-from comorb.web.worker.process import StoppedError, TaskError, Worker, _terminate, _work
+from comorb.web.worker.process import (
+    OutOfMemoryError,
+    StoppedError,
+    TaskError,
+    Worker,
+    _terminate,
+    _work,
+)
 
 DATA = Data("heart_failure", "builtin", "", {}, "")
 SLOW = ListCodes(DATA, {})
@@ -82,6 +91,30 @@ def test_a_machine_without_niceness_has_workers_too(monkeypatch):
     ours, theirs = multiprocessing.Pipe()
     ours.close()
     assert _work(theirs, 5, Bounds()) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "not enough memory"),
+        (RuntimeError("can't start new thread"), "not enough memory"),
+        (TooLargeError("a.csv needs more memory"), "a.csv needs more memory"),
+    ],
+)
+def test_a_process_without_memory_says_so_and_is_not_used_again(monkeypatch, error, said):
+    def do(task, tell):
+        raise error
+
+    monkeypatch.setattr(tasks, "do", do)
+    ours, theirs = multiprocessing.Pipe()
+    process = threading.Thread(target=_work, args=(theirs, 0, Bounds()))
+    process.start()
+    ours.send(SLOW)
+    told = ours.recv()
+    ours.close()
+    process.join()
+    assert isinstance(told, OutOfMemoryError)
+    assert said in str(told)
 
 
 def _start_another(pipe):

@@ -6,7 +6,6 @@ is locked. What it says about a bad row quotes the row, so its errors are rewrit
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from comorb.errors import RecordsError
+from comorb.errors import RecordsError, TooLargeError, lacks_memory
 from comorb.records.sources.endings import table_name
 from comorb.records.sources.limits import check_columns, check_rows, in_force
 
@@ -247,8 +246,9 @@ def guarded(label: str, action: Callable[[], T]) -> T:
     try:
         return action()
     except (duckdb.Error, pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        kind = TooLargeError if lacks_memory(error) else RecordsError
         message = _explain(label, error)
-    raise RecordsError(message)
+    raise kind(message)
 
 
 def _explain(label: str, error: Exception) -> str:
@@ -287,8 +287,7 @@ def _explain(label: str, error: Exception) -> str:
 def _explain_by_kind(label: str, error: Exception, text: str) -> str:
     if "read-only transaction" in text:
         return f"{label} writes, and records are only read; give a query that selects."
-    out_of_memory = getattr(error, "errno", None) in (errno.ENOMEM, errno.EAGAIN)
-    if isinstance(error, duckdb.OutOfMemoryException) or out_of_memory:
+    if lacks_memory(error):
         return f"{label} needs more memory than it was given; raise memory or free disk space."
     if isinstance(error, duckdb.PermissionException):
         return f"{label} refers to files or networks outside it, which isn't allowed; copy them in."

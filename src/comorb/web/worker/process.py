@@ -21,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from comorb.errors import ComorbError
+from comorb.errors import ComorbError, lacks_memory
 from comorb.web.worker.isolation import Bounds, isolate, resident
 from comorb.web.worker.messages import Counted, Task
 
@@ -184,14 +184,19 @@ def _work(pipe: Connection, nice: int, bounds: Bounds) -> None:
             return
         try:
             answer: Answer | TaskError = Answer(tasks.do(task, pipe.send))
-        except ComorbError as error:
-            answer = TaskError(str(error))
-        except MemoryError:
-            answer = OutOfMemoryError(_NO_MEMORY)
         except Exception as error:
-            _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
-            answer = TaskError(f"This can't be done: an unexpected {type(error).__name__}.")
+            answer = _refusal(task, error)
         pipe.send(answer)
+
+
+def _refusal(task: Task, error: Exception) -> TaskError:
+    lacking = lacks_memory(error)
+    if isinstance(error, ComorbError):
+        return (OutOfMemoryError if lacking else TaskError)(str(error))
+    if lacking:
+        return OutOfMemoryError(_NO_MEMORY)
+    _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
+    return TaskError(f"This can't be done: an unexpected {type(error).__name__}.")
 
 
 def frames(error: BaseException) -> str:
