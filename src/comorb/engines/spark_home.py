@@ -41,7 +41,7 @@ def _check_answers(address: str) -> None:
 
 @contextmanager
 def spark_engine(master: str) -> Iterator[SparkEngine]:
-    """Start a Spark session, or connect to one.
+    """Start Spark for a run, or connect to it.
 
     ``local[2,4]`` is this machine, two cores and four tries of a lost task; ``spark://host:7077``
     or ``yarn`` a cluster; ``sc://host`` Spark Connect.
