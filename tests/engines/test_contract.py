@@ -9,6 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from comorb.engines import open_blocks, partials
+from comorb.engines.on_spark import SparkEngine
 from comorb.engines.packing import packed
 from comorb.errors import EngineError
 from comorb.model import thinning
@@ -131,3 +132,9 @@ def test_an_error_in_a_block_reaches_the_caller(engine, file):
     blocks = replace(open_blocks(file), loaders=open_blocks(file).loaders[:1])
     with pytest.raises((ZeroDivisionError, EngineError), match="a fault of our own"):
         list(map_blocks(fails, blocks, engine))
+
+
+@pytest.mark.parametrize("engine", ["local[2,4]"], indirect=True)
+def test_passes_on_a_session_are_made_without_plans(engine):
+    assert engine.context is not None
+    assert SparkEngine(engine.session).context is engine.context

@@ -153,7 +153,7 @@ class SparkEngine(Engine):
         return dealt.mapPartitions(_sent(_added, finish))
 
     def _collected(self, rows: Any) -> list[Any]:
-        """Return what the rows of a DataFrame hold, by shard and place."""
+        """Return what the rows hold, by shard and place."""
         found = sorted((row[0], row[1], bytes(row[2])) for row in rows.collect())
         self.received += sum(len(content) for _, _, content in found)
         return [unpacked(content) for _, _, content in found]
