@@ -12,6 +12,7 @@ SECTIONS = (
     "records",
     "accuracy",
     "starts",
+    "settings",
     "wide",
     "numbers",
     "sureness",

@@ -15,18 +15,17 @@ import numpy as np
 
 from benchmarks.table import Figure, show
 from comorb import choose_k
-from comorb.model.agreement import adjusted_rand
-from comorb.model.blocks import from_csr, taken
-from comorb.model.choose import hard_labels
+from comorb.model.agglomeration import short_run_em
+from comorb.model.blocks import from_csr, take_rows, workers
 from comorb.model.decompose import asvtd
-from comorb.model.descent import FIRST_STRENGTH, settle
+from comorb.model.diagnostics import adjusted_rand
 from comorb.model.em import em, expect
-from comorb.model.kernels import mixed
+from comorb.model.kernels import splitmix64
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.prior import Prior, evidence, learn_strength
+from comorb.model.prior import FIRST_STRENGTH, Prior, evidence, learn_strength
+from comorb.model.select_k import hard_labels
 from comorb.model.start import best_start
-from comorb.model.threads import workers
 from comorb.records.datasets import paper, record_like
 
 NHDS = Path(__file__).parents[2] / "shared" / "data" / "nhds2010.csv.gz"
@@ -159,8 +158,8 @@ def records_grid(seeds, pool):
 
 
 def held_out_parts(blocks, pool):
-    out = mixed(np.arange(blocks.n_rows, dtype=np.uint64)) % 4 == 0
-    return [taken(blocks, np.flatnonzero(side), pool) for side in (~out, out)]
+    out = splitmix64(np.arange(blocks.n_rows, dtype=np.uint64)) % 4 == 0
+    return [take_rows(blocks, np.flatnonzero(side), pool) for side in (~out, out)]
 
 
 def strength_figures(pool):
@@ -181,7 +180,7 @@ def strength_figures(pool):
             model = em(kept, start, prior, None, pool).model
             return expect(model, tested, pool).log_likelihood / tested.weight
 
-        stage = settle(kept, start, Prior.around(first, FIRST_STRENGTH, kept.weight), pool)
+        stage = short_run_em(kept, start, Prior.around(first, FIRST_STRENGTH, kept.weight), pool)
         learned = held_out(learn_strength(stage.expected.sums, first, kept.weight))
         best = max(held_out(alpha) for alpha in grid)
         figures.append(
@@ -193,7 +192,7 @@ def strength_figures(pool):
 
 
 def cohort(code=None):
-    from comorb.records.reading import read_records
+    from comorb.records.read import read_records
 
     records = read_records(NHDS)
     return (records.having(code) if code else records).at_least(3).matrix

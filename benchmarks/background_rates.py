@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from comorb.records.codes import features as codes
+from comorb.records.codes import vocabulary as codes
 
 TABLE = Path(__file__).parents[1] / "src/comorb/records/datasets/background_rates.csv"
 SUPPRESSED_BELOW = 11

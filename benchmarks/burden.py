@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from benchmarks.table import Figure, show
 from comorb.model.mixture import Mixture
-from comorb.records.archive import as_table, header_of, write_parts
 from comorb.records.cohort import Cohort
+from comorb.records.cohort_file import as_table, header_of, write_parts
 from comorb.records.ledger import Ledger
 
 RECORDS, PART, CODES = 5_000_000, 100_000, 60
 FIT = """
 import resource, sys
-from comorb.insight.runs.run import Request, fit_records
+from comorb.runs.run import Request, fit_records
 made = fit_records(sys.argv[1], sys.argv[2], Request(3, repeats=0, secret=bytes(32)), memory="2GB")
 assert made.burden.records[-1] == int(sys.argv[3])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)

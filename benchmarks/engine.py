@@ -12,10 +12,9 @@ from sklearn.cluster import KMeans
 
 from benchmarks.table import Figure, best_of, show
 from comorb import BernoulliMixture
-from comorb.model.blocks import from_csr
+from comorb.model.blocks import from_csr, workers
 from comorb.model.em import expect
 from comorb.model.mixture import Mixture
-from comorb.model.threads import workers
 from comorb.records.datasets import record_like
 
 

@@ -14,16 +14,16 @@ from scipy import sparse
 
 from benchmarks.table import Figure, show
 from comorb import LatentClassModel
-from comorb.model import traits
-from comorb.model.agreement import adjusted_rand
+from comorb.model import features as traits
 from comorb.model.blocks import Blocks, from_csr
-from comorb.model.choose import hard_labels
+from comorb.model.diagnostics import adjusted_rand
 from comorb.model.em import Expected, em, expect, maximise
-from comorb.model.features import Feature, FeatureTable
+from comorb.model.emissions.base import Feature, FeatureTable
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, learn_strength
-from comorb.model.views import gathered
+from comorb.model.select_k import hard_labels
+from comorb.model.start import gather_rows
 from comorb.records.datasets import record_like
 
 CASES = (
@@ -73,7 +73,7 @@ def from_the_truth(matrix, table, labels) -> float:
     """Return the agreement of EM that starts from the true clusters."""
     blocks = blocks_of(matrix, table)
     ones = np.eye(labels.max() + 1)[labels]
-    columns = zip(blocks.variables, gathered(blocks).values.T, strict=True)
+    columns = zip(blocks.variables, gather_rows(blocks).values.T, strict=True)
     parts = [traits.statistics(variable, values).T @ ones for variable, values in columns]
     sums = np.concatenate([matrix.T @ ones, *parts, ones.sum(axis=0)[None]])
     first = prevalence(blocks)
@@ -174,8 +174,8 @@ def a_pass(n=1_000_000, k=8, d=696) -> Figure:
     means, weights = rng.uniform(0.001, 0.1, (k, d)), np.full(k, 1 / k)
     alone = from_csr(matrix.indptr, matrix.indices, d)
     both = blocks_of(matrix, beside_codes(n))
-    whole = np.tile(traits.whole(both.variables), (k, 1))
-    moved = traits.mapped(
+    whole = np.tile(traits.population_parameters(both.variables), (k, 1))
+    moved = traits.map_parameters(
         both.variables, lambda v, own, _: v.shifted(own, 0.5 * rng.normal(size=own.shape)), whole
     )
     models = (

@@ -1,7 +1,7 @@
 """The recommended number of clusters: right, one where there is none, and the same on halves.
 
 ``python -m benchmarks numbers`` measures all of it; ``python -m benchmarks.numbers 2 halves``
-the halves, two of each set.
+the halves, two of each set; ``python -m benchmarks.numbers 1 items`` tables of a few items.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from itertools import product
 
 import numpy as np
 from scipy import sparse
 
 from benchmarks.real import SUBSETS, discharges
 from benchmarks.table import Figure, show
-from comorb import choose_k
+from comorb import Mixture, choose_k
 from comorb.records.datasets import paper, record_like
 
 SIZES = (300, 1000, 3000, 10_000, 100_000)
@@ -57,6 +58,31 @@ def none_figure(runs):
     return Figure(f"one group on permuted columns, {runs} runs", hits / runs, 0.96)
 
 
+def item_tables():
+    """Yield 168 tables of a few items, each with its number of classes."""
+    for k, items, n, seed in product((1, 2, 3, 4), (4, 6, 8), (500, 3000), range(7)):
+        rng = np.random.default_rng([k, items, n, seed])
+        weights = rng.dirichlet(np.full(k, 5.0))
+        means = rng.beta(0.7, 0.7, size=(k, items)).clip(0.05, 0.95)
+        if k == 1:
+            means = rng.uniform(0.1, 0.9, size=(1, items))
+        yield k, Mixture(weights, means).sample(n, seed)[0].toarray()
+
+
+def items_figure():
+    right = {"recommended": [], "lowest BIC": []}
+    for k, matrix in item_tables():
+        patterns, counts = np.unique(matrix, axis=0, return_counts=True)
+        ks = range(1, min(matrix.shape[1], 5) + 1)
+        choice = choose_k(patterns, ks, sample_weight=counts, lca=True)
+        right["recommended"].append(choice.best == k)
+        right["lowest BIC"].append(min(choice.classes, key=lambda row: row.bic).k == k)
+    for name, hits in right.items():
+        print(f"{name}: {np.reshape(hits, (4, -1)).sum(axis=1)} of 42 with 1 to 4 classes")
+    gain = sum(right["recommended"]) - sum(right["lowest BIC"])
+    return Figure("tables of 4 to 8 items right, more than by BIC, of 168", gain, 0)
+
+
 def halves_figure(count):
     near = []
     for name in SUBSETS:
@@ -76,7 +102,7 @@ def halves_figure(count):
     return Figure(f"halves within 2 of the whole, {count} a set", float(np.mean(near)), 0.8)
 
 
-PARTS = ("right", "none", "halves")
+PARTS = ("right", "none", "items", "halves")
 
 
 def main(count: int = 10, parts: tuple[str, ...] = PARTS) -> None:
@@ -87,6 +113,8 @@ def main(count: int = 10, parts: tuple[str, ...] = PARTS) -> None:
         figures.append(right_figure(5 * count))
     if "none" in parts:
         figures.append(none_figure(5 * count))
+    if "items" in parts:
+        figures.append(items_figure())
     if "halves" in parts:
         figures.append(halves_figure(count))
     show("The number of clusters", figures)

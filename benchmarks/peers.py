@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.peer_fits import TOOLS
-from comorb.model.agreement import adjusted_rand
+from comorb.model.diagnostics import adjusted_rand
 from comorb.records.datasets import paper, record_like
 
 INSTALLED = ("stepmix==3.0.0", "mixle==0.8.2", "kmodes==0.12.2")

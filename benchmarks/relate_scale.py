@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.table import Figure, show
-from comorb.insight.runs.relate import Question, relate_cohort
+from comorb.model.blocks import workers
 from comorb.model.mixture import Mixture
-from comorb.model.threads import workers
-from comorb.records.archive import CohortFile, as_table, header_of, write_parts
 from comorb.records.cohort import Cohort
+from comorb.records.cohort_file import CohortFile, as_table, header_of, write_parts
 from comorb.records.ledger import Ledger
+from comorb.runs.relate import Question, relate_cohort
 
 RECORDS, CODES, CLUSTERS, PART = 5_000_000, 100, 5, 1 << 17
 OUTCOMES = tuple(f"outcome_{at}" for at in range(10))

@@ -25,14 +25,13 @@ import pyarrow.parquet as pq
 
 from benchmarks.table import Figure, best_of, show
 from comorb.engines import open_blocks, open_engine
-from comorb.engines.on_spark import SparkEngine
-from comorb.model.blocks import Blocks, from_csr
+from comorb.engines.spark_engine import SparkEngine
+from comorb.model.blocks import Blocks, from_csr, workers
 from comorb.model.em import expect
 from comorb.model.mixture import Mixture
-from comorb.model.threads import workers
-from comorb.records.archive import load_cohort
+from comorb.records.cohort_file import load_cohort
 from comorb.records.datasets import region
-from comorb.records.streaming import write_cohort
+from comorb.records.stream import write_cohort
 
 CLUSTERS = 11
 RECORDS = 2_000_000
@@ -186,8 +185,8 @@ def flat(folder: Path, sizes: tuple[int, ...]) -> list[Figure]:
 
 def large(n: int, memory: str = "2GB") -> None:
     """Write a region of n records, make the whole run on it, and print what it took."""
-    from comorb.insight.runs.progress import Progress
-    from comorb.insight.runs.run import Request, fit_records
+    from comorb.runs.progress import Progress
+    from comorb.runs.run import Request, fit_records
     from comorb.storage import load_model
 
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
@@ -195,20 +194,22 @@ def large(n: int, memory: str = "2GB") -> None:
         write_region(folder / "region.parquet", n)
         began = time.perf_counter()
 
-        def tell(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             spent = time.perf_counter() - began
             print(f"{spent:8.1f} s {_peak():5.2f} GB  {progress.text}", flush=True)
 
         request = Request(CLUSTERS, repeats=0)
-        fit_records(folder / "region.parquet", folder / "run", request, memory=memory, tell=tell)
-        tell(Progress("writing", "done"))
+        fit_records(
+            folder / "region.parquet", folder / "run", request, memory=memory, report=report
+        )
+        report(Progress("writing", "done"))
         print(load_model(folder / "run" / "model.comorb").run)
 
 
 def assign(n: int, memory: str = "1GB") -> None:
     """Write a region of n records, score it in parts, and print what it took."""
-    from comorb.insight.runs.assign import assign_records
-    from comorb.insight.runs.run import Request, fit_records
+    from comorb.runs.assign import assign_records
+    from comorb.runs.run import Request, fit_records
 
     with tempfile.TemporaryDirectory(prefix="comorb-bench-") as name:
         folder = Path(name)

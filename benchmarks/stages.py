@@ -27,10 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.scale import CLUSTERS, write_region
-from comorb.insight.runs.folder import read_assignments
-from comorb.insight.runs.progress import Progress
-from comorb.insight.runs.run import Request, fit_records
 from comorb.records.datasets import region
+from comorb.runs.folder import read_assignments
+from comorb.runs.progress import Progress
+from comorb.runs.run import Request, fit_records
 from comorb.storage import load_model
 from tests.engines import clusters
 
@@ -151,7 +151,7 @@ def _measure(source: Path, run: Path, address: str | None) -> None:
     table: dict[str, list[float]] = {}
     current = "begin"
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         nonlocal current, all_before, own_before
         every, own = spent.now()
         line = table.setdefault(current, [0.0, 0.0, 0.0])
@@ -162,8 +162,10 @@ def _measure(source: Path, run: Path, address: str | None) -> None:
         current = stage(progress.text, passes)
 
     memory = "2GB" if address is None else None
-    fit_records(source, run, Request(CLUSTERS, repeats=0), memory=memory, engine=address, tell=tell)
-    tell(Progress("writing", "done"))
+    fit_records(
+        source, run, Request(CLUSTERS, repeats=0), memory=memory, engine=address, report=report
+    )
+    report(Progress("writing", "done"))
     for text, (every, own, peak) in table.items():
         print(f"{text:40} {every:7.1f} {own:7.1f} {own / max(every, 0.1):6.0%} {peak:6.2f} GB")
     every, own = (sum(line[at] for line in table.values()) for at in (0, 1))

@@ -17,11 +17,11 @@ from benchmarks.accuracy import GRID, Ground, blocks_of
 from benchmarks.real import SUBSETS, claims, discharges, small_table
 from benchmarks.table import Figure, show
 from comorb import BernoulliMixture
+from comorb.model.blocks import workers
 from comorb.model.em import Stopping, em
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.thinning import distinct
-from comorb.model.threads import workers
+from comorb.model.subsample import distinct_rows
 from comorb.records.datasets import paper
 
 NEAR = 0.0005  # nats a record below the best of the random starts
@@ -105,7 +105,7 @@ def tables_figures(pool):
         table = small_table(name, items)
         rows = blocks_of(sparse.csr_array(table))
         first = prevalence(rows)
-        few = distinct(rows, first, pool)
+        few = distinct_rows(rows, first, pool)
         for k in range(2, min(5, items) + 1):
             ours = BernoulliMixture(k, smoothing=0).fit(table).log_likelihood_
             best = max(

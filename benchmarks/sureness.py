@@ -20,10 +20,8 @@ from benchmarks.accuracy import blocks_of
 from benchmarks.real import FEWEST, coded, matrix_of, small_table
 from benchmarks.table import Figure, show
 from comorb import BernoulliMixture
-from comorb.model.agreement import contingency
-from comorb.model.confidence import intervals
+from comorb.model.diagnostics import contingency, intervals, temper, temperature
 from comorb.model.mixture import Mixture
-from comorb.model.tempering import temperature, tempered
 from comorb.records.datasets import record_like
 
 BINS = ((50, np.inf), (10, 50), (2, 10), (0, 2))
@@ -152,7 +150,7 @@ def judged(matrix, labels):
     fit = BernoulliMixture(int(labels.max()) + 1).fit(matrix)
     plain = fit.predict_proba(matrix)
     tau = temperature(fit.mixture_, blocks_of(matrix))
-    cooler = tempered(plain, tau)
+    cooler = temper(plain, tau)
     true = linear_sum_assignment(-contingency(labels, plain.argmax(axis=1)))[1][labels]
     own = [np.maximum(p[np.arange(true.size), true], 1e-300) for p in (plain, cooler)]
     losses = [float(-np.log(p).mean()) for p in own]

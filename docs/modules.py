@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "comorb"
+PACKAGES = (ROOT / "src" / "comorb", ROOT / "reproduction" / "comorb_reproduction")
 PAGE = ROOT / "docs" / "architecture.md"
 START, END = "<!-- modules -->\n", "<!-- end of modules -->\n"
 
@@ -21,7 +21,8 @@ def sentence(module: Path) -> str:
 
 def table(package: Path) -> str:
     """Return the heading of a package and a line for each of its modules."""
-    name = ".".join(package.relative_to(SOURCE.parent).parts)
+    root = next(one.parent for one in PACKAGES if package.is_relative_to(one))
+    name = ".".join(package.relative_to(root).parts)
     rows = [
         f"| `{module.stem}` | {sentence(module)} |\n"
         for module in sorted(package.glob("*.py"))
@@ -35,7 +36,7 @@ def page() -> str:
     """Return the page, its map made again and the rest as it is."""
     before, _, rest = PAGE.read_text("utf-8").partition(START)
     after = rest.partition(END)[2]
-    packages = sorted(path.parent for path in SOURCE.rglob("__init__.py"))
+    packages = [path.parent for one in PACKAGES for path in sorted(one.rglob("__init__.py"))]
     return f"{before}{START}\n{''.join(map(table, packages))}{END}{after}"
 
 

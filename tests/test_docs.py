@@ -92,7 +92,7 @@ def test_examples_of_docstrings(name):
 )
 def test_examples_of_pages(page, files):
     if page.name == "files.md":
-        from comorb.insight.runs.run import Request, run
+        from comorb.runs.run import Request, run
 
         run(heart_failure(), Request(2, repeats=0), "run")
         shutil.copy("run/model.comorb", "model.comorb")

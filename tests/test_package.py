@@ -81,6 +81,5 @@ def test_the_version_is_written_once():
 
 @pytest.mark.parametrize("module", MODEL, ids=lambda module: module.stem)
 def test_the_mathematics_needs_arrays_and_a_compiler_alone(module):
-    estimators = ("estimator", "latent_class", "mixture_estimator")
-    manners = {"sklearn"} if module.stem in estimators else set()
+    manners = {"sklearn"} if module.stem == "estimators" else set()
     assert outside(module) <= {"numpy", "scipy", "numba", "threadpoolctl"} | manners

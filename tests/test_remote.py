@@ -14,21 +14,21 @@ import pytest
 from comorb import read_records, remote
 from comorb.cli.group import app
 from comorb.engines import FileJournal, open_blocks
-from comorb.engines.blockfile import identity
+from comorb.engines.block_files import identity
 from comorb.errors import RecordsError, StorageError
-from comorb.insight.runs.assign import assign_records
-from comorb.insight.runs.cohorts import stamps
-from comorb.insight.runs.run import Request, fit_records
-from comorb.model.estimator import BernoulliMixture
-from comorb.records import spreading
-from comorb.records.archive import CohortFile
+from comorb.model.estimators import BernoulliMixture
+from comorb.records.cohort_file import CohortFile
 from comorb.records.datasets import region
-from comorb.records.preparation import Preparation
-from comorb.records.spreading import spread_cohort
+from comorb.records.distributed import read as spreading
+from comorb.records.distributed.read import distribute_cohort
+from comorb.records.spec import CohortSpec
 from comorb.remote import Remote, is_remote, place_of
+from comorb.runs.assign import assign_records
+from comorb.runs.cohorts import file_signatures
+from comorb.runs.run import Request, fit_records
 from comorb.storage import load_model
+from tests.records.distributed.test_read_omop import cdm, save
 from tests.records.sources.test_delta import Lake
-from tests.records.test_spreading_omop import cdm, save
 from tests.stores import SECRET, settings, store
 
 
@@ -78,7 +78,7 @@ def test_records_in_a_store_are_those_on_the_disk(claims, address, tmp_path):
     here, there = read_records(claims), read_records(address)
     assert there.digest() == here.digest()
     assert sorted(there.ids.to_pylist()) == sorted(here.ids.to_pylist())
-    spread_cohort(address, tmp_path / "cohort")
+    distribute_cohort(address, tmp_path / "cohort")
     assert CohortFile.open(tmp_path / "cohort").digest() == here.digest()
     if "flat" not in address:
         named = CohortFile.open(tmp_path / "cohort").load()
@@ -86,7 +86,7 @@ def test_records_in_a_store_are_those_on_the_disk(claims, address, tmp_path):
 
 
 @pytest.mark.parametrize("address", ["s3://health/cdm", "s3://health/cdm/**/*.parquet"])
-@pytest.mark.parametrize("asked", [Preparation(), Preparation(table="condition_occurrence")])
+@pytest.mark.parametrize("asked", [CohortSpec(), CohortSpec(table="condition_occurrence")])
 def test_tables_of_omop_in_a_store_are_read_by_the_workers(
     health, address, asked, tmp_path, monkeypatch
 ):
@@ -94,8 +94,8 @@ def test_tables_of_omop_in_a_store_are_read_by_the_workers(
     folder = save(tables | {"location": tables["person"]}, tmp_path / "cdm")
     for file in folder.rglob("*.parquet"):
         sent(file, health / "cdm" / file.relative_to(folder).as_posix())
-    monkeypatch.setattr(spreading, "_write_here", lambda *_: pytest.fail("read here"))
-    spread_cohort(address, tmp_path / "cohort", asked)
+    monkeypatch.setattr(spreading, "_write_locally", lambda *_: pytest.fail("read here"))
+    distribute_cohort(address, tmp_path / "cohort", asked)
     here, there = asked.cohort(folder), CohortFile.open(tmp_path / "cohort")
     assert (there.digest(), there.names) == (here.digest(), here.names)
     assert there.ledger.notes == here.ledger.notes
@@ -110,7 +110,7 @@ def test_a_table_of_omop_in_two_places_of_a_store_is_refused(health, tmp_path):
     for name in ("person.parquet", "old/person.parquet"):
         sent(file, health / "twice" / name)
     with pytest.raises(RecordsError, match="the table 'person' more than once"):
-        spread_cohort("s3://health/twice", tmp_path / "cohort")
+        distribute_cohort("s3://health/twice", tmp_path / "cohort")
 
 
 def test_nested_patterns_and_lists_of_files(claims):
@@ -125,11 +125,11 @@ def test_lists_of_files_in_a_store(claims, tmp_path):
     names = [f"s3://health/flat/part-{number}.parquet" for number in range(4)]
     both = [*names[:2], *sorted(claims.rglob("*-[23].parquet"))]
     assert read_records(both).digest() == digest
-    spread_cohort([Remote(names[0]), *names[1:]], tmp_path / "cohort")
+    distribute_cohort([Remote(names[0]), *names[1:]], tmp_path / "cohort")
     assert CohortFile.open(tmp_path / "cohort").digest() == digest
-    spread_cohort(both, tmp_path / "file")
+    distribute_cohort(both, tmp_path / "file")
     assert CohortFile.open(tmp_path / "file").digest() == digest
-    assert stamps([Remote(names[0])]) == stamps(names[:1])
+    assert file_signatures([Remote(names[0])]) == file_signatures(names[:1])
     with pytest.raises(RecordsError, match="There are no records at s3://health/flat/none"):
         read_records([*names, "s3://health/flat/none"])
 
@@ -186,7 +186,7 @@ def test_a_run_in_a_store_has_the_bits_of_one_on_the_disk(claims, health, tmp_pa
 
 def test_a_cohort_and_its_journal_lie_in_a_store(claims):
     where = Remote("s3://health/kept/cohort")
-    spread_cohort(claims, where)
+    distribute_cohort(claims, where)
     whole = BernoulliMixture(3).fit(read_records(claims).matrix)
     first = FileJournal(where.with_name("journal"), identity(where))
     model = BernoulliMixture(3).fit_blocks(open_blocks(where, first))
@@ -213,7 +213,7 @@ def test_an_overwritten_delta_table_in_a_store_has_its_current_rows(health, tmp_
             name = file.relative_to(tmp_path).as_posix()
             sent(file, health / "lake" / name)
     assert read_records("s3://health/lake/table").ids.to_pylist() == ["3", "4", "5"]
-    spread_cohort("s3://health/lake/table", tmp_path / "cohort", Preparation(at_least=1))
+    distribute_cohort("s3://health/lake/table", tmp_path / "cohort", CohortSpec(at_least=1))
     assert len(CohortFile.open(tmp_path / "cohort")) == 3
 
 

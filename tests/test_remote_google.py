@@ -11,14 +11,14 @@ import pytest
 
 from comorb import read_records, remote
 from comorb.engines import FileJournal, open_blocks
-from comorb.engines.blockfile import identity
+from comorb.engines.block_files import identity
 from comorb.errors import RecordsError, StorageError
-from comorb.insight.runs.assign import assign_records
-from comorb.insight.runs.run import Request, fit_records
-from comorb.model.estimator import BernoulliMixture
+from comorb.model.estimators import BernoulliMixture
 from comorb.records.datasets import region
-from comorb.records.spreading import spread_cohort
+from comorb.records.distributed.read import distribute_cohort
 from comorb.remote import Remote, removed
+from comorb.runs.assign import assign_records
+from comorb.runs.run import Request, fit_records
 from comorb.storage import load_model
 from tests.stores import store
 
@@ -86,7 +86,7 @@ def test_a_run_has_the_bits_of_one_on_the_disk(health, claims, tmp_path):
 
 def test_a_cohort_and_its_journal_lie_there(health, claims):
     where = health / "kept/cohort"
-    spread_cohort("gs://health/claims/**/*.parquet", where)
+    distribute_cohort("gs://health/claims/**/*.parquet", where)
     first = FileJournal(health / "kept/journal", identity(where))
     model = BernoulliMixture(3).fit_blocks(open_blocks(where, first))
     assert model.means_.tobytes() == BernoulliMixture(3).fit(read_records(claims)).means_.tobytes()

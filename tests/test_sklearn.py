@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import validate_data
 
 from comorb import BernoulliMixture, LatentClassModel, datasets
-from comorb.model.binary import binary_csr
+from comorb.model.arrays import binary_csr
 
 
 class Thresholded(BernoulliMixture):

@@ -16,8 +16,8 @@ from scipy import sparse
 from comorb import __version__, storage
 from comorb.errors import InputError, StorageError
 from comorb.model.blocks import Rows
-from comorb.model.features import Feature, FeatureTable
-from comorb.model.kinds import learned
+from comorb.model.emissions import learn_variables
+from comorb.model.emissions.base import Feature, FeatureTable
 from comorb.model.mixture import Mixture
 from comorb.storage import (
     SavedModel,
@@ -366,7 +366,7 @@ def mixed(model) -> SavedModel:
     values = np.column_stack(
         [rng.normal(60, 9, 50), rng.integers(0, 3, 50), rng.poisson(2, 50), rng.gamma(1, 1, 50)]
     )
-    variables = learned(FeatureTable(features, values), None, 50.0)
+    variables = learn_variables(FeatureTable(features, values), None, 50.0)
     one = [0.1, 0.9, 0.2, 0.3, 0.5, 1.5, 0.2, 1.1]
     two = [-0.3, 0.8, 0.5, 0.25, 0.25, 4.0, 0.0, 0.7]
     mixture = model.mixture.with_features(variables, np.array([one, two]))

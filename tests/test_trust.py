@@ -18,7 +18,7 @@ def test_a_test_that_is_named_is_there(file, name):
 
 def test_every_letter_has_its_test():
     lettered = [letter for letter, tests in ROWS if letter and "::" in tests]
-    assert sorted(set(lettered)) == list("abcdefghijklmnopqrst")
+    assert sorted(set(lettered)) == list("abcdefghijklmnopqrstuvwxyz")
 
 
 def test_every_file_of_tests_that_is_a_command_is_there():

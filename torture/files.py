@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from comorb.engines import blockfile
-from comorb.engines.journal import FileJournal
-from comorb.insight.profile import cells
-from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.folder import RunFolder, load_profile
-from comorb.insight.runs.run import Request, run
-from comorb.insight.views.report import report
-from comorb.records.archive import CohortFile, as_table, load_cohort, save_cohort
-from comorb.records.codes.own_map import read_map
+from comorb.engines import block_files
+from comorb.engines.checkpoints import FileJournal
+from comorb.profiles import codec
+from comorb.profiles.profile import Profile
+from comorb.records.codes.code_map import read_map
 from comorb.records.cohort import Cohort
+from comorb.records.cohort_file import CohortFile, as_table, load_cohort, save_cohort
 from comorb.records.datasets import heart_failure
-from comorb.records.reading import read_records
+from comorb.records.read import read_records
+from comorb.runs.folder import RunFolder, load_profile
+from comorb.runs.run import Request, run
 from comorb.storage import load_model, save_model
+from comorb.views.report import report
 from torture.commands import write_visits
 from torture.mutation import json_text, mutated_bytes, mutated_json
 from torture.target import Target, expect
@@ -183,7 +183,7 @@ def _mutate_text(rng: Random, seeds: Sequence[bytes]) -> bytes:
 
 def _check_keys(mixed: bool, data: bytes, _: Path) -> None:
     """Keys are refused, or the profile can be protected with them."""
-    cells.attach(_run(mixed).loaded, data.decode("utf-8", "replace")).protected(11)
+    codec.attach(_run(mixed).loaded, data.decode("utf-8", "replace")).protected(11)
 
 
 @cache
@@ -247,7 +247,7 @@ def _cohort_header(mixed: bool) -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder, "cohort.parquet")
         path.write_bytes(_cohort_file(mixed))
-        return bytes(pq.read_metadata(path).metadata[blockfile.HEADER])
+        return bytes(pq.read_metadata(path).metadata[block_files.HEADER])
 
 
 def _check_cohort_header(mixed: bool, data: bytes, folder: Path) -> None:
@@ -257,7 +257,7 @@ def _check_cohort_header(mixed: bool, data: bytes, folder: Path) -> None:
     with pq.ParquetWriter(path, table.schema, write_page_checksum=True) as writer:
         writer.write_table(table)
         seal = hashlib.sha256(data).hexdigest().encode()
-        writer.add_key_value_metadata({blockfile.HEADER: data, blockfile.SEAL: seal})
+        writer.add_key_value_metadata({block_files.HEADER: data, block_files.SEAL: seal})
     file = CohortFile.open(path)
     file.load()
     file.blocks()

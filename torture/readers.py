@@ -15,17 +15,17 @@ import pyarrow as pa
 
 from comorb.records.codes.system import LEVELS
 from comorb.records.codes.systems import SYSTEMS
-from comorb.records.layouts.description import Layout
+from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.readers import READERS
-from comorb.records.reading import read_records
-from comorb.records.sources.arrowfile import check_arrow
-from comorb.records.sources.statistical import read_statistics
+from comorb.records.read import read_records
+from comorb.records.sources.arrow import check_arrow
+from comorb.records.sources.statistics import read_statistics
 from comorb.records.sources.workbooks import list_sheets, read_sheet
 from tests.records.helpers import sets
 from tests.records.layouts.test_omop import OMOP
 from tests.records.sources.test_damage import APART, CHECKED, WRITERS
-from tests.records.sources.test_resources import EVERY
-from tests.records.test_reading import LAYOUTS, RECORDS
+from tests.records.sources.test_fhir_files import EVERY
+from tests.records.test_read import LAYOUTS, RECORDS
 from torture.mutation import Rows, as_text, json_text, mutated_bytes, mutated_json, mutated_rows
 from torture.target import Target, expect
 

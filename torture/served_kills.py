@@ -16,8 +16,8 @@ from pathlib import Path
 import httpx2 as httpx
 
 from comorb.errors import ComorbError
-from comorb.insight.runs.folder import load_profile
-from comorb.records.archive import load_cohort
+from comorb.records.cohort_file import load_cohort
+from comorb.runs.folder import load_profile
 from comorb.web.server.store import Store
 from torture.commands import write_visits
 from torture.processes import comorb, environment, left_in, limited

@@ -8,110 +8,77 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from comorb.engines import FileJournal, open_blocks, open_engine
-    from comorb.insight.profile.compare import compare
-    from comorb.insight.profile.keys import own_secret
-    from comorb.insight.profile.profile import Profile
-    from comorb.insight.profile.profiling import profile
-    from comorb.insight.runs.spark_scoring import spark_scorer
-    from comorb.insight.runs.stability import stability
-    from comorb.insight.views import charts
-    from comorb.insight.views.report import report
-    from comorb.model.estimator import BernoulliMixture, choose_k
-    from comorb.model.latent_class import LatentClassModel
-    from comorb.model.mixture import Mixture
-    from comorb.model.relating.first_step import first_step
-    from comorb.model.relating.relation import (
-        relate_outcome,
-        relate_predictors,
-        relate_regression,
-        relate_survival,
-    )
-    from comorb.records import datasets
-    from comorb.records.archive import load_cohort, save_cohort
-    from comorb.records.cluster import read_dask, read_spark
-    from comorb.records.cohort import Cohort
-    from comorb.records.layouts.description import Layout
-    from comorb.records.reading import inspect_records, read_records
-    from comorb.records.streaming import write_cohort
+from comorb import moved
+
+if TYPE_CHECKING:  # the same names for type checkers
+    from comorb.engines import FileJournal as FileJournal
+    from comorb.engines import open_blocks as open_blocks
+    from comorb.engines import open_engine as open_engine
+    from comorb.model.estimators import BernoulliMixture as BernoulliMixture
+    from comorb.model.estimators import LatentClassModel as LatentClassModel
+    from comorb.model.estimators import choose_k as choose_k
+    from comorb.model.mixture import Mixture as Mixture
+    from comorb.model.relations.classification import first_step as first_step
+    from comorb.model.relations.relate import relate_outcome as relate_outcome
+    from comorb.model.relations.relate import relate_predictors as relate_predictors
+    from comorb.model.relations.relate import relate_regression as relate_regression
+    from comorb.model.relations.relate import relate_survival as relate_survival
+    from comorb.profiles.build import profile as profile
+    from comorb.profiles.comparison import compare as compare
+    from comorb.profiles.noise import own_secret as own_secret
+    from comorb.profiles.profile import Profile as Profile
+    from comorb.records import datasets as datasets
+    from comorb.records.cohort import Cohort as Cohort
+    from comorb.records.cohort_file import load_cohort as load_cohort
+    from comorb.records.cohort_file import save_cohort as save_cohort
+    from comorb.records.distributed.read import read_dask as read_dask
+    from comorb.records.distributed.read import read_spark as read_spark
+    from comorb.records.layouts.layout import Layout as Layout
+    from comorb.records.read import inspect_records as inspect_records
+    from comorb.records.read import read_records as read_records
+    from comorb.records.stream import write_cohort as write_cohort
+    from comorb.runs.spark_scorer import spark_scorer as spark_scorer
+    from comorb.runs.stability import stability as stability
+    from comorb.views import charts as charts
+    from comorb.views.report import report as report
 
 __version__ = "0.1.0"
-_HOMES = {
-    "BernoulliMixture": "comorb.model.estimator",
-    "Cohort": "comorb.records.cohort",
-    "FileJournal": "comorb.engines",
-    "LatentClassModel": "comorb.model.latent_class",
-    "Layout": "comorb.records.layouts.description",
-    "Mixture": "comorb.model.mixture",
-    "Profile": "comorb.insight.profile.profile",
-    "charts": "comorb.insight.views.charts",
-    "choose_k": "comorb.model.estimator",
-    "compare": "comorb.insight.profile.compare",
-    "datasets": "comorb.records.datasets",
-    "first_step": "comorb.model.relating.first_step",
-    "inspect_records": "comorb.records.reading",
-    "load_cohort": "comorb.records.archive",
-    "open_blocks": "comorb.engines",
-    "open_engine": "comorb.engines",
-    "own_secret": "comorb.insight.profile.keys",
-    "profile": "comorb.insight.profile.profiling",
-    "read_dask": "comorb.records.cluster",
-    "read_records": "comorb.records.reading",
-    "read_spark": "comorb.records.cluster",
-    "relate_outcome": "comorb.model.relating.relation",
-    "relate_predictors": "comorb.model.relating.relation",
-    "relate_regression": "comorb.model.relating.relation",
-    "relate_survival": "comorb.model.relating.relation",
-    "report": "comorb.insight.views.report",
-    "save_cohort": "comorb.records.archive",
-    "spark_scorer": "comorb.insight.runs.spark_scoring",
-    "stability": "comorb.insight.runs.stability",
-    "write_cohort": "comorb.records.streaming",
+_NAMES = {
+    "engines": "FileJournal open_blocks open_engine",
+    "model.estimators": "BernoulliMixture LatentClassModel choose_k",
+    "model.mixture": "Mixture",
+    "model.relations.classification": "first_step",
+    "model.relations.relate": "relate_outcome relate_predictors relate_regression relate_survival",
+    "profiles.build": "profile",
+    "profiles.comparison": "compare",
+    "profiles.noise": "own_secret",
+    "profiles.profile": "Profile",
+    "records.datasets": "datasets",
+    "records.cohort": "Cohort",
+    "records.cohort_file": "load_cohort save_cohort",
+    "records.distributed.read": "read_dask read_spark",
+    "records.layouts.layout": "Layout",
+    "records.read": "inspect_records read_records",
+    "records.stream": "write_cohort",
+    "runs.spark_scorer": "spark_scorer",
+    "runs.stability": "stability",
+    "views.charts": "charts",
+    "views.report": "report",
 }
-__all__ = [
-    "BernoulliMixture",
-    "Cohort",
-    "FileJournal",
-    "LatentClassModel",
-    "Layout",
-    "Mixture",
-    "Profile",
-    "__version__",
-    "charts",
-    "choose_k",
-    "compare",
-    "datasets",
-    "first_step",
-    "inspect_records",
-    "load_cohort",
-    "open_blocks",
-    "open_engine",
-    "own_secret",
-    "profile",
-    "read_dask",
-    "read_records",
-    "read_spark",
-    "relate_outcome",
-    "relate_predictors",
-    "relate_regression",
-    "relate_survival",
-    "report",
-    "save_cohort",
-    "spark_scorer",
-    "stability",
-    "write_cohort",
-]
+_HOMES = {name: f"comorb.{home}" for home, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(["__version__", *_HOMES])
+
+moved.install()
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'comorb' has no attribute {name!r}")
     home = import_module(_HOMES[name])
-    value: object = home if name in ("charts", "datasets") else getattr(home, name)
+    value: object = getattr(home, name, home)  # a name that its module lacks is the module itself
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -19,6 +19,9 @@ from __future__ import annotations
 
 import errno
 import re
+from typing import Any
+
+from comorb.messages import Message, as_message
 
 _OF_MEMORY = re.compile(
     r"Out of Memory Error|start new thread|launch worker thread|Resource temporarily unavailable"
@@ -26,7 +29,16 @@ _OF_MEMORY = re.compile(
 
 
 class ComorbError(Exception):
-    """Any error that comorb raises on purpose."""
+    """Any error that comorb raises on purpose: a message by its key and values, or a text."""
+
+    def __init__(self, text: str = "", /, **values: Any) -> None:
+        super().__init__(as_message(text, **values))
+
+    @property
+    def message(self) -> str:
+        """What went wrong, as a message where it has a key."""
+        text: str = self.args[0]
+        return text
 
 
 class InputError(ComorbError, ValueError):
@@ -56,6 +68,9 @@ class StorageError(ComorbError, ValueError):
 class ComorbWarning(UserWarning):
     """The answer stands, but is weaker than was asked for."""
 
+    def __init__(self, text: str = "", /, **values: Any) -> None:
+        super().__init__(as_message(text, **values))
+
 
 def lacks_memory(error: BaseException) -> bool:
     """Tell whether an error is that there is not enough memory.
@@ -74,5 +89,5 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def not_installed(what: str, extra: str, instead: str = "") -> str:
-    """Return what is said where an extra of comorb is missing: what it is, and how to get it."""
-    return f"{what} is not installed; install it with: pip install 'comorb[{extra}]'{instead}"
+    """Return the message that an extra of comorb is missing: what it is, and how to get it."""
+    return Message("install.extra", what=what, extra=extra, instead=instead)

@@ -36,7 +36,7 @@ def is_remote(place: Any) -> bool:
     )
 
 
-def place_of(place: str | Path | Remote) -> Path | Remote:
+def place_of(place: str | Place) -> Place:
     """Return a path, or what an address in a store stands for."""
     if isinstance(place, Remote):
         return place
@@ -121,7 +121,7 @@ class Remote:
         with _told(self.uri):
             found.delete_file(path)
 
-    def move(self, place: Path | Remote) -> None:
+    def move(self, place: Place) -> None:
         """Give a file another name in the same store."""
         (found, path), there = _system(self.uri), _system(str(place))[1]
         with _told(self.uri):
@@ -173,8 +173,11 @@ class Remote:
             return found.get_file_info(path)
 
 
+Place = Path | Remote  # a file or a folder, on the disk or in a store
+
+
 @contextmanager
-def written(place: Path | Remote) -> Iterator[BinaryIO]:
+def written(place: Place) -> Iterator[BinaryIO]:
     """Yield a file to write; in a store it is there once the block ends well."""
     if isinstance(place, Path):
         with place.open("wb") as own:
@@ -187,7 +190,7 @@ def written(place: Path | Remote) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def opened(place: Path | Remote) -> Iterator[Any]:
+def opened(place: Place) -> Iterator[Any]:
     """Yield what Arrow reads a file by; a store that is lost meanwhile is told."""
     if isinstance(place, Path):
         yield str(place)
@@ -199,7 +202,7 @@ def opened(place: Path | Remote) -> Iterator[Any]:
             raise _lost(place.uri, error) from None
 
 
-def removed(folder: Path | Remote) -> None:
+def removed(folder: Place) -> None:
     """Remove a folder and all that is in it."""
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=True)
@@ -276,10 +279,7 @@ def _system(uri: str) -> tuple[Any, str]:
     scheme, _, rest = uri.partition("://")
     host, _, path = rest.partition("/")
     if (":" in host.partition("@")[0] and "@" in host) or "?" in uri:
-        raise StorageError(
-            f"Credentials and options don't belong in an address ({scheme}://…): put them where "
-            "the store's own tools look for them, such as AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL."
-        )
+        raise StorageError("remote.credentials", scheme=scheme)
     found, root = _store(f"{scheme}://{host}")
     return found, f"{root.rstrip('/')}/{path}" if root.strip("/") else f"/{path}"
 
@@ -290,16 +290,16 @@ def _told(uri: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise StorageError(f"There is no {uri}; check the address.") from None
+        raise StorageError("remote.missing", uri=uri) from None
     except OSError as error:
         raise _lost(uri, error) from None
     except (ValueError, NotImplementedError, ImportError) as error:
         reason = str(error).partition("\n")[0]
-        raise StorageError(f"{uri} is no address of a store that is known here: {reason}") from None
+        raise StorageError("remote.no_store", uri=uri, reason=reason) from None
 
 
 def _lost(uri: str, error: OSError) -> StorageError:
     reason = str(error.strerror or error).partition("\n")[0]
     if (google := _BY_GOOGLE.search(reason)) is not None:
         reason = f"{google[1]}: {google[2]}"
-    return StorageError(f"{uri} can't be read or written: {reason}")
+    return StorageError("remote.reason", uri=uri, reason=reason)

@@ -33,12 +33,12 @@ from comorb import __version__
 from comorb.errors import InputError, StorageError
 from comorb.model.arrays import Floats, Keys
 from comorb.model.blocks import Rows
-from comorb.model.features import Feature, FeatureTable
+from comorb.model.emissions import from_dict, to_dict
+from comorb.model.emissions.base import Feature, FeatureTable
+from comorb.model.features import n_parameters
 from comorb.model.kernels import row_keys
-from comorb.model.kinds import from_dict, to_dict
 from comorb.model.mixture import Mixture
-from comorb.model.traits import width
-from comorb.remote import Remote, place_of, written
+from comorb.remote import Place, Remote, place_of, written
 
 VERSION = 2
 _MAGIC = b"comorb model "
@@ -98,7 +98,7 @@ def save_model(model: SavedModel, path: str | Path) -> None:
         file.write(body + hashlib.sha256(body).digest())
 
 
-def load_model(path: str | Path | Remote) -> SavedModel:
+def load_model(path: str | Place) -> SavedModel:
     """Read a model that `save_model` wrote; `StorageError` for what is none, damaged or too new."""
     path = place_of(path)
     try:
@@ -144,7 +144,7 @@ def _restore(header: Any, numbers: bytes) -> SavedModel:
     variables = tuple(map(from_dict, header.get("features", [])))
     if len({variable.feature.name for variable in variables}) < len(variables):
         raise ValueError("a feature stands there twice")
-    k, d, m = len(header["clusters"]), len(header["codes"]), width(variables)
+    k, d, m = len(header["clusters"]), len(header["codes"]), n_parameters(variables)
     if len(numbers) != 8 * k * (1 + d + m):
         beside = f" and {m} numbers of features" if m else ""
         size = f"{k * (1 + d + m)} numbers of 8 bytes"
@@ -157,7 +157,7 @@ def _restore(header: Any, numbers: bytes) -> SavedModel:
 
 
 @contextmanager
-def write_whole(path: str | Path | Remote) -> Iterator[BinaryIO]:
+def write_whole(path: str | Place) -> Iterator[BinaryIO]:
     """Yield a file that becomes ``path`` when the block ends well, and vanishes when it doesn't.
 
     Until then a file of that name stays as it was: the new one is written beside it under a
@@ -194,14 +194,14 @@ def write_whole(path: str | Path | Remote) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
 
 
-def write_text(text: str, path: str | Path | Remote) -> None:
+def write_text(text: str, path: str | Place) -> None:
     """Write a text as UTF-8, whole or not at all."""
     with write_whole(path) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def write_folder(directory: str | Path | Remote, force: bool = False) -> Iterator[Path]:
+def write_folder(directory: str | Place, force: bool = False) -> Iterator[Path]:
     """Yield a folder whose files move to ``directory`` when the block ends well, all or none.
 
     An interrupted block changes nothing. Files of other names that are there stay there; those of
@@ -266,7 +266,7 @@ def _alive(process: str) -> bool:
     return True
 
 
-def check_file(path: Path | Remote, endings: Sequence[str], force: bool) -> None:
+def check_file(path: Place, endings: Sequence[str], force: bool) -> None:
     """Refuse a file of another kind, and one that is there unless it may be replaced."""
     if path.suffix.lower() not in endings:
         raise StorageError(
@@ -278,7 +278,7 @@ def check_file(path: Path | Remote, endings: Sequence[str], force: bool) -> None
         _check_place(path)
 
 
-def check_folder(directory: str | Path | Remote, force: bool) -> None:
+def check_folder(directory: str | Place, force: bool) -> None:
     """Refuse a folder with something in it, unless that may be replaced."""
     directory = place_of(directory)
     if isinstance(directory, Remote):

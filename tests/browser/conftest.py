@@ -20,7 +20,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from comorb.insight.profile.keys import HOME
+from comorb.profiles.noise import HOME_VARIABLE
 from comorb.records.datasets import region
 from comorb.records.export import export
 
@@ -84,7 +84,7 @@ def start() -> Iterator[Callable[..., Server]]:
 def serve(workspace: Path, *words: str) -> Server:
     command = [sys.executable, "-m", "comorb", "serve", *words, "--no-browser"]
     command += ["--workspace", str(workspace), "--port", "0"]
-    own = os.environ | {HOME: str(workspace / "home")}
+    own = os.environ | {HOME_VARIABLE: str(workspace / "home")}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
     link = re.search(r"http\S+", process.stdout.readline())[0]
     return Server(process, link.partition("/open")[0].removesuffix("/login"), link, workspace)

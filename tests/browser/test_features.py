@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from pyarrow.csv import write_csv
 
 from tests.browser.test_table_of_columns import row, upload
-from tests.insight.mixed import mixed_table
+from tests.mixed import mixed_table
 
 
 @pytest.fixture(scope="module")

@@ -68,6 +68,25 @@ def test_a_role_is_corrected_in_its_row(page, server, records, picture):
     expect(page.get_by_role("button", name="Forget")).to_have_count(0)
 
 
+def test_which_values_count_is_said_beside_the_role(new_page, server, local, tmp_path):
+    page = new_page(server.base, expect="422 (Unprocessable")
+    page.context.add_cookies(local)
+    path = tmp_path / "endings.csv"
+    lines = [f"v{i},I10,E11.9,I50.9,{('kr', 'kr', 'mw')[i % 3]}" for i in range(60)]
+    path.write_text("\n".join(["visit_id,dx1,dx2,dx3,how", *lines, ""]))
+    upload(page, server, path)
+    counting = page.get_by_label("Values of how that count")
+    expect(counting).to_be_hidden()
+    role(page, "how").select_option("died")
+    page.get_by_role("button", name="Read again").click()
+    expect(page.locator("#notice")).to_contain_text("can't be read as yes or no")
+    counting.fill("mw")
+    read_again(page)
+    expect(role(page, "how")).to_have_value("died")
+    expect(counting).to_have_value("mw")
+    expect(page.locator("main")).to_contain_text("died is column 'how' where it is 'mw'")
+
+
 def test_one_role_is_not_given_to_two_columns(page, server, records):
     upload(page, server, records)
     role(page, "sex").select_option("site")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from comorb.cli.output import show_choice
+from comorb.cli.render import show_choice
 
 
 def test_choose_recommends_a_number_and_says_why(comorb, records):

@@ -55,8 +55,8 @@ def test_profiles_without_assignments_are_compared_by_their_codes_alone(comorb, 
 
 def test_the_chart_has_the_pairs_of_the_table(comorb, run, other, monkeypatch):
     drawn = []
-    monkeypatch.setattr("comorb.cli.output.save_chart", lambda ax, *_: drawn.append(ax))
-    monkeypatch.setattr("comorb.insight.views.charts.comparison.match", lambda *_: ((0, 0),))
+    monkeypatch.setattr("comorb.cli.render.save_chart", lambda ax, *_: drawn.append(ax))
+    monkeypatch.setattr("comorb.views.charts.match_clusters", lambda *_: ((0, 0),))
     told = comorb("compare", run, other, "--json", "--chart", "compare.svg")
     pairs = json.loads(told.stdout)["pairs"]
     heads = [text.get_text() for text in drawn[0].get_xticklabels()]

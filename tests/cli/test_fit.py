@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyarrow.csv import write_csv
 
-from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.folder import load_profile
+from comorb.profiles.profile import Profile
+from comorb.runs.folder import load_profile
 from comorb.storage import load_model
-from tests.insight.mixed import mixed_table
+from tests.mixed import mixed_table
 
 FILES = [
     *("assignments.csv", "keys.json", "model.comorb", "outcomes.csv", "profile.json"),

@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from comorb.cli.options import cohort_options
-from comorb.records.codes.own_map import read_map
-from comorb.records.layouts.description import Layout
-from comorb.records.preparation import Preparation
+from comorb.cli.options import Cohort, spec_options
+from comorb.records.codes.code_map import read_map
+from comorb.records.layouts.layout import Layout
+from comorb.records.spec import CohortSpec
 
-asked: list[Preparation] = []
+asked: list[CohortSpec] = []
 app = typer.Typer()
 
 
 @app.command()
-@cohort_options
-def listen(preparation: Preparation) -> None:
+@spec_options
+def listen(preparation: Cohort) -> None:
     asked.append(preparation)
 
 
@@ -32,7 +32,7 @@ words = st.lists(word, max_size=3).map(tuple)
 end = st.none() | st.floats(0, 120).map(lambda value: round(value, 3))
 day = st.none() | st.dates().map(str)
 preparations = st.builds(
-    Preparation,
+    CohortSpec,
     table=st.none() | word,
     layout=st.builds(
         Layout,
@@ -87,14 +87,14 @@ def test_the_words_of_a_preparation_ask_for_it(preparation):
 def test_a_map_is_read_from_the_file_that_the_words_name(tmp_path):
     path = tmp_path / "my map.csv"
     path.write_text("428,hf\n")
-    preparation = Preparation(code_map=read_map(path))
+    preparation = CohortSpec(code_map=read_map(path))
     assert preparation.words() == ["--map", str(path)]
     assert CliRunner().invoke(app, preparation.words()).exit_code == 0
     assert asked.pop() == preparation
 
 
 def test_what_is_usual_needs_no_words():
-    assert Preparation().words() == []
+    assert CohortSpec().words() == []
 
 
 def test_code_columns_may_be_named_one_by_one_or_together():
@@ -137,7 +137,7 @@ def test_a_saved_cohort_is_taken_and_options_beside_it_count_more(tmp_path):
     (tmp_path / "codes.txt").write_text("585\nV*\n")
     told = CliRunner().invoke(app, ["--cohort", str(tmp_path / "heart.json")])
     assert told.exit_code == 0, told.output
-    assert asked[-1] == Preparation.from_dict(rules)
+    assert asked[-1] == CohortSpec.from_dict(rules)
     more = ["--having", f"@{tmp_path / 'codes.txt'}", "--where", "sex=F"]
     CliRunner().invoke(app, ["--cohort", str(tmp_path / "heart.json"), *more])
     assert (asked[-1].having, asked[-1].sex, asked[-1].age) == (("585", "V*"), ("F",), (65, None))

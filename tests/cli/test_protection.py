@@ -10,8 +10,8 @@ import typer
 
 from comorb.cli import group
 from comorb.cli.options import least_count
-from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.folder import load_profile
+from comorb.profiles.profile import Profile
+from comorb.runs.folder import load_profile
 
 TELL_COUNTS = (
     *("assign", "choose", "compare", "fit", "inspect", "profile", "relate", "report", "rules"),
@@ -102,4 +102,4 @@ def test_what_is_no_profile_is_told_in_rough_numbers(comorb, records, run, tmp_p
     told = json.loads(comorb("compare", run, run, "--protected", "--json").stdout)
     shown = load_profile(run).protected()
     flows = [pair["records_in_both"] for pair in told["pairs"]]
-    assert flows == [one.size for one in shown.clusters]
+    assert flows == pytest.approx([one.size for one in shown.clusters], abs=15)

@@ -54,7 +54,7 @@ def test_a_pack_is_written_whole_and_the_same_again(comorb, run):
 
 
 def test_a_pack_without_its_extra_writes_nothing(comorb, run, monkeypatch):
-    monkeypatch.setattr("comorb.insight.views.slides.slides_installed", lambda: False)
+    monkeypatch.setattr("comorb.views.slides.slides_installed", lambda: False)
     told = comorb("report", run, "--pack", "pack")
     assert told.exit_code == 1
     assert "pip install 'comorb[slides]'" in told.stderr

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from comorb.cli.usage_tables import show_rules
+from comorb.cli.render import show_rules
 
 
 def test_rules_are_told_in_words_with_how_often_they_are_right(comorb, run):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from comorb.storage import load_model
-from tests.records.test_spreading_omop import cdm, save
+from tests.records.distributed.test_read_omop import cdm, save
 
 RULES = ("--having", "585", "-k", 3, "--drop-codes", "428")
 

@@ -1,7 +1,7 @@
 """serve, and what it refuses."""
 
 from comorb.cli import serve
-from comorb.records.sources.limits import Limits
+from comorb.records.sources.files import Limits
 
 
 def test_serve_refuses_missing_records_and_open_addresses(comorb):

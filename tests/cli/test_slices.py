@@ -24,7 +24,7 @@ def test_json_has_every_figure_and_nothing_that_isn_t_a_number(comorb, run, reco
 
 
 def test_models_of_slices_are_told_with_the_test(comorb, run, records, monkeypatch):
-    monkeypatch.setattr("comorb.insight.runs.strata.FEWEST", 100)
+    monkeypatch.setattr("comorb.runs.slices.MIN_STRATUM", 100)
     words = ("slices", run, records, "--by", "age:q2", "--refit", "--draws", 2)
     told = comorb(*words)
     assert told.exit_code == 0, told.output

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from comorb.insight.profile.profile import Profile
-from comorb.records.archive import save_cohort
-from comorb.records.reading import read_records
+from comorb.profiles.profile import Profile
+from comorb.records.cohort_file import save_cohort
+from comorb.records.read import read_records
 
 ATC = ["A10BA02", "C07AB02", "C03CA01", "B01AA03"]
 

@@ -1,15 +1,24 @@
-"""Summaries: what a command tells, as plain values that JSON takes."""
+"""What a command reports, as plain values that JSON takes; in full, and protected."""
 
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from comorb.cli.output import show_profile
-from comorb.cli.summaries import cluster_summary, profile_summary, stability_summary
-from comorb.insight.profile.contents import Pair
-from comorb.insight.runs.folder import load_profile
-from comorb.insight.runs.stability import Stability
+from comorb.cli.render import show_profile
+from comorb.cli.summaries import (
+    burden_summary,
+    cluster_summary,
+    profile_summary,
+    slices_summary,
+    stability_summary,
+)
+from comorb.profiles.contents import Pair
+from comorb.runs.folder import load_profile
+from comorb.runs.stability import Stability
+from comorb.views.findings import findings
+from comorb.views.words import Words
 
 
 def test_a_profile_is_told_with_its_rules_and_notes(run):
@@ -78,3 +87,60 @@ def test_a_cluster_that_is_mostly_short_or_long_records_is_called_so(
     told = capsys.readouterr().out
     assert ("mostly " in told) == (mostly is not None)
     assert mostly is None or f"mostly {mostly}" in told
+
+
+def test_a_profile_tells_what_clusters_use(comorb, run):
+    told = json.loads(comorb("profile", run, "--json").stdout)
+    used = told["burden"]
+    assert [one["cluster"] for one in used["clusters"]] == [1, 2, 3]
+    los = used["all"]["totals"]["los"]
+    parts = [one["totals"]["los"] for one in used["clusters"]]
+    assert sum(part["total"] for part in parts) == los["total"]
+    assert los["share"] == 1
+    assert 0 < used["all"]["rates"]["died"]["rate"] < 1
+    assert {one["by"] for one in told["slices"]} >= {"age", "sex"}
+
+
+def test_protected_figures_are_others(run):
+    full = load_profile(run)
+    one, two = (burden_summary(shown) for shown in (full, full.protected()))
+    assert one["clusters"][0]["totals"] != two["clusters"][0]["totals"]
+    few = [part["records"] for part in slices_summary(full.protected().slices[0], full)["slices"]]
+    assert all(count is None or count >= 11 or count == 0 for count in few)
+
+
+def test_the_printed_profile_has_the_findings_of_the_page(comorb, run):
+    told = comorb("profile", run).stdout
+    assert "What they use" in told
+    assert "% of days in bed" in told
+    page = [one.text for one in findings(load_profile(run), Words("en"))]
+    assert page
+    assert " ".join(page) in " ".join(told.split())
+    summary = json.loads(comorb("profile", run, "--json").stdout)["findings"]
+    assert [one["text"] for one in summary] == page
+
+
+def test_use_beyond_size_is_found_only_where_its_interval_bears_it_out(run):
+    full = load_profile(run)
+    assert any(") uses m" in one["text"] for one in profile_summary(full)["findings"])
+    outcomes = tuple(
+        replace(one, low=np.zeros_like(one.low), high=np.full_like(one.high, 1e9))
+        for one in full.outcomes
+    )
+    texts = [one["text"] for one in profile_summary(replace(full, outcomes=outcomes))["findings"]]
+    assert not any(") uses m" in text for text in texts)
+    assert any(text.startswith("Too close to say who uses most bed-days") for text in texts)
+
+
+def test_new_records_are_told_beside_those_of_the_model(comorb, run, records):
+    told = comorb("assign", run, records, "-o", "a.csv")
+    assert "The model fits these records as it did its own" in told.stdout
+    drift = json.loads(comorb("assign", run, records, "-o", "b.csv", "--json").stdout)["drift"]
+    assert drift["fits"] is True
+    assert drift["log_likelihood"]["now"] == drift["log_likelihood"]["then"]
+    assert [one["now"] for one in drift["clusters"]] == [one["then"] for one in drift["clusters"]]
+    words = ("assign", run, records, "--all", "-o", "c.csv")
+    other = json.loads(comorb(*words, "--protected", "--json").stdout)["drift"]
+    assert other["codes"]
+    assert all(round(one["now"], 2) == one["now"] for one in other["codes"])
+    assert "Became " in comorb(*words, "--force").stdout

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from comorb.engines import blockfile, open_engine
-from comorb.engines.on_spark import SparkEngine
-from comorb.model.estimator import BernoulliMixture
-from comorb.records.archive import save_cohort
+from comorb.engines import block_files, open_engine
+from comorb.engines.spark_engine import SparkEngine
+from comorb.model.estimators import BernoulliMixture
 from comorb.records.cohort import Cohort
+from comorb.records.cohort_file import save_cohort
 from comorb.records.datasets.simulate import record_like
 from comorb.records.ledger import Ledger
 from comorb.remote import Remote
@@ -45,7 +45,7 @@ def made(weights=None) -> Cohort:
 
 def save(cohort, path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blockfile, "ROWS_A_GROUP", GROUP)
+        patch.setattr(block_files, "ROWS_A_GROUP", GROUP)
         save_cohort(cohort, path)
     return path
 

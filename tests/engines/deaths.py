@@ -12,8 +12,8 @@ from typing import Any
 
 import psutil
 
-from comorb.engines.partials import in_file
-from comorb.model.blocks import Engine
+from comorb.engines.base import Engine
+from comorb.engines.partial_sums import in_file
 
 EXECUTOR, WORKER = "CoarseGrainedExecutorBackend", "deploy.worker.Worker"  # processes of Spark
 
@@ -68,21 +68,23 @@ class Doomed(Engine):
     def markers(self) -> list[str]:
         return sorted(one.name for one in self.folder.iterdir())
 
-    def spread(self, function, loaders):
-        return self.engine.spread(self._pass(function) if in_file(loaders) else function, loaders)
+    def map_blocks(self, function, loaders):
+        return self.engine.map_blocks(
+            self._pass(function) if in_file(loaders) else function, loaders
+        )
 
-    def each(self, function, items):
+    def map_items(self, function, items):
         self.rounds += bool(items)
         own = self._deadly(function, f"round {self.rounds}")
-        return self.engine.each(own, items) if items else []
+        return self.engine.map_items(own, items) if items else []
 
-    def total(self, job, loaders):
+    def run_pass(self, job, loaders):
         if not in_file(loaders):
-            return self.engine.total(job, loaders)
+            return self.engine.run_pass(job, loaders)
         function, finish = self._pass(job.function), job.finish
         if not self.above:  # of what is above workers there are few
             finish = self._deadly(finish, f"pass {self.passes}", ", at the end")
-        return self.engine.total(replace(job, function=function, finish=finish), loaders)
+        return self.engine.run_pass(replace(job, function=function, finish=finish), loaders)
 
     def _pass(self, function):
         self.passes += 1

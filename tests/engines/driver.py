@@ -12,14 +12,15 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from comorb.__main__ import main
-from comorb.engines.journal import FileJournal
-from comorb.insight.runs import run
+from comorb.engines.checkpoints import FileJournal
 from comorb.model import start
-from comorb.records.sources import shuffle
+from comorb.records.distributed import shuffle
+from comorb.runs import run
 
 FILES = {"reading": "*.arrow", "assigning": "part-*.csv"}
 _SOON = 0.2  # seconds from the beginning of a pass into its middle
@@ -60,8 +61,10 @@ class Mortal(FileJournal):
 
 def drive(when: str, words: list[str]) -> None:
     """Run a command whose results go to the folder after ``-o``."""
-    shuffle.BUCKET = 4000  # rows of a part, so that there are several
-    start.JURY = 1  # so that the start is made on some of the rows, as that of millions is
+    shuffle.PARTITION_ROWS = 4000  # rows of a part, so that there are several
+    start.CONFIG = replace(
+        start.CONFIG, final_rows=1
+    )  # so that the start is made on some of the rows, as that of millions is
     run.FileJournal, Mortal.at = Mortal, when
     if when in FILES:
         folder = Path(words[words.index("-o") + 1]).parent

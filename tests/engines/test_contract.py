@@ -8,26 +8,27 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from comorb.engines import open_blocks, partials
-from comorb.engines.on_spark import SparkEngine
-from comorb.engines.packing import packed
+from comorb.engines import open_blocks, partial_sums
+from comorb.engines.base import Engine
+from comorb.engines.partial_sums import pack
+from comorb.engines.spark_engine import SparkEngine
 from comorb.errors import EngineError
-from comorb.model import thinning
+from comorb.model import subsample
 from comorb.model.blocks import (
-    Engine,
     Pass,
     from_csr,
     map_blocks,
     map_reduce,
     map_tasks,
-    total,
+    run_pass,
 )
-from comorb.model.choose import hard_labels
 from comorb.model.em import expect
-from comorb.model.estimator import BernoulliMixture
+from comorb.model.estimators import BernoulliMixture
 from comorb.model.moments import moments, prevalence
-from comorb.model.thinning import thinned
+from comorb.model.select_k import hard_labels
+from comorb.model.subsample import thin_rows
 from tests.engines.conftest import CLUSTERS, save
+from tests.settings import patch_config
 
 
 def same_bits(one: BernoulliMixture, two: BernoulliMixture) -> bool:
@@ -61,8 +62,11 @@ def test_the_same_rows_stand_for_all(engine, file, cohort, monkeypatch):
     matrix = cohort.matrix
     inside = from_csr(matrix.indptr, matrix.indices, matrix.shape[1])
     shares = prevalence(inside)
-    monkeypatch.setattr(thinning, "ROWS_A_SHARD", 10_000)
-    one, two = thinned(inside, shares, 5000, None), thinned(open_blocks(file), shares, 5000, engine)
+    patch_config(monkeypatch, subsample, rows_per_shard=10_000)
+    one, two = (
+        thin_rows(inside, shares, 5000, None),
+        thin_rows(open_blocks(file), shares, 5000, engine),
+    )
     assert 3000 < two.n_rows < 7000
     assert [
         np.concatenate(part).tobytes() for part in zip(*(b() for b in one.loaders), strict=True)
@@ -88,7 +92,7 @@ def shares(rows):
 def test_each_shard_is_added_up_and_finished_by_itself(engine, file):
     blocks = open_blocks(file)
     ones = np.concatenate([load().indices for load in blocks.loaders])
-    found = total(Pass(shares, partial(np.multiply, 2), 3), blocks, engine)
+    found = run_pass(Pass(shares, partial(np.multiply, 2), 3), blocks, engine)
     assert [one.tolist() for one in found] == [[2 * n] for n in np.bincount(ones % 3).tolist()]
 
 
@@ -96,7 +100,7 @@ def test_what_comes_back_does_not_grow_with_the_records(engine, file, fitted):
     if not hasattr(engine, "received"):
         pytest.skip("counts no bytes")
     loaders, came = open_blocks(file).loaders, []
-    for some in (loaders[: partials.FEWEST_TASKS], loaders * 8, loaders * 30):
+    for some in (loaders[: partial_sums.MIN_TASKS], loaders * 8, loaders * 30):
         before = engine.received
         expect(fitted.mixture_, replace(open_blocks(file), loaders=some), engine)
         came.append(engine.received - before)
@@ -109,7 +113,7 @@ def test_a_large_statistic_is_added_up_before_it_comes_back(engine, file):
         pytest.skip("counts no bytes")
     blocks, before = open_blocks(file), engine.received
     found = moments(blocks, engine)
-    assert engine.received - before < 1.05 * len(packed(found.dense_second() * blocks.weight))
+    assert engine.received - before < 1.05 * len(pack(found.dense_second() * blocks.weight))
     assert found.second.tobytes() == moments(blocks).second.tobytes()
 
 

@@ -16,27 +16,35 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from comorb.engines import FileJournal, on_dask, on_spark, open_blocks, open_engine, partials
-from comorb.engines.blockfile import MANIFEST, identity
-from comorb.engines.on_dask import DaskEngine
-from comorb.engines.on_spark import told
-from comorb.engines.packing import noted
+from comorb.engines import (
+    FileJournal,
+    dask_engine,
+    open_blocks,
+    open_engine,
+    partial_sums,
+    spark_engine,
+)
+from comorb.engines.block_files import MANIFEST, identity
+from comorb.engines.dask_engine import DaskEngine
+from comorb.engines.partial_sums import encode_result
+from comorb.engines.spark_engine import explain
 from comorb.errors import EngineError
-from comorb.insight.runs.scoring import Scorer, write_assigned
 from comorb.model import start
-from comorb.model.choose import hard_labels
 from comorb.model.em import expect
-from comorb.model.estimator import BernoulliMixture
+from comorb.model.estimators import BernoulliMixture
 from comorb.model.moments import prevalence
-from comorb.model.thinning import thinned
-from comorb.records.archive import CohortFile
+from comorb.model.select_k import hard_labels
+from comorb.model.subsample import thin_rows
+from comorb.records.cohort_file import CohortFile
 from comorb.records.datasets import region
-from comorb.records.sources import shuffle
-from comorb.records.spreading import spread_cohort
+from comorb.records.distributed import shuffle
+from comorb.records.distributed.read import distribute_cohort
+from comorb.runs.assign import Scorer, write_assignments
 from tests.engines import clusters
 from tests.engines.conftest import AFAR, CLUSTERS
 from tests.engines.deaths import EXECUTOR, WORKER, Doomed
 from tests.engines.test_contract import same_bits
+from tests.settings import patch_config
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -81,10 +89,10 @@ def claims(tmp_path_factory):
 def test_a_worker_that_dies_while_it_reads_does_not_change_a_record(
     engine, claims, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(shuffle, "BUCKET", 900)
-    spread_cohort(claims, tmp_path / "alone")
+    monkeypatch.setattr(shuffle, "PARTITION_ROWS", 900)
+    distribute_cohort(claims, tmp_path / "alone")
     doomed = Doomed(engine, tmp_path / "died", READING)
-    spread_cohort(claims, tmp_path / "there", executor=doomed)
+    distribute_cohort(claims, tmp_path / "there", executor=doomed)
     rounds = {f"round {number}" for number in range(1, doomed.rounds + 1)}
     assert set(doomed.markers) == READING & rounds != set()
     alone, there = (CohortFile.open(tmp_path / name) for name in ("alone", "there"))
@@ -101,7 +109,7 @@ def test_a_worker_that_dies_while_it_reads_does_not_change_a_record(
 @pytest.fixture
 def quiet(file, monkeypatch):
     """Return an undisturbed fit, which is started on some of the rows and goes on with all."""
-    monkeypatch.setattr(start, "JURY", 1)
+    patch_config(monkeypatch, start, final_rows=1)
     return BernoulliMixture(CLUSTERS).fit_blocks(open_blocks(file))
 
 
@@ -119,10 +127,12 @@ def survives(doomed, file, quiet):
 def test_a_worker_that_dies_in_a_pass_does_not_change_a_bit(engine, file, fitted, tmp_path):
     blocks, doomed = open_blocks(file), Doomed(engine, tmp_path / "died", {"pass 2", "pass 3"})
     shares = prevalence(blocks)
-    rows = [thinned(blocks, shares, 5000, one).loaders for one in (None, doomed)]
+    rows = [thin_rows(blocks, shares, 5000, one).loaders for one in (None, doomed)]
     steps = [expect(fitted.mixture_, blocks, one) for one in (None, doomed)]
-    assert noted([load() for load in rows[1]]) == noted([load() for load in rows[0]])
-    assert noted(steps[1]) == noted(steps[0])
+    assert encode_result([load() for load in rows[1]]) == encode_result(
+        [load() for load in rows[0]]
+    )
+    assert encode_result(steps[1]) == encode_result(steps[0])
     assert {"pass 2", "pass 3"} <= set(doomed.markers)
 
 
@@ -149,9 +159,9 @@ def test_a_machine_that_is_lost_in_em_does_not_change_a_bit(engine, file, quiet,
 def test_a_worker_that_dies_while_it_writes_does_not_change_a_label(engine, file, fitted, tmp_path):
     scorer = Scorer(fitted.mixture_, 0.8, (1, 2, 3, 4))
     doomed = Doomed(engine, tmp_path / "died", {"pass 1"})
-    totals = write_assigned(CohortFile.open(file), scorer, tmp_path / "all.csv", doomed)
+    totals = write_assignments(CohortFile.open(file), scorer, tmp_path / "all.csv", doomed)
     assert "pass 1" in doomed.markers
-    here = write_assigned(CohortFile.open(file), scorer, tmp_path / "here.csv", None)
+    here = write_assignments(CohortFile.open(file), scorer, tmp_path / "here.csv", None)
     assert (tmp_path / "all.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
     for name in ("sizes", "sure", "soft", "table"):
         assert getattr(totals, name).tobytes() == getattr(here, name).tobytes()
@@ -202,7 +212,7 @@ def test_a_lost_scheduler_is_told_and_the_fit_goes_on(file, whole, tmp_path):
 
 
 def test_no_scheduler_answers(monkeypatch):
-    monkeypatch.setattr(on_dask, "_TIMEOUT", "1s")
+    monkeypatch.setattr(dask_engine, "_TIMEOUT", "1s")
     message = "no Dask scheduler answers at 127.0.0.1:9; check the address and start it"
     with pytest.raises(EngineError, match=message), open_engine("dask://127.0.0.1:9"):
         pass
@@ -240,12 +250,12 @@ WORDS = {
 
 @pytest.mark.parametrize("words", WORDS)
 def test_spark_is_told_by_its_own_cause(words):
-    assert re.search(WORDS[words], told(RuntimeError(words)))
+    assert re.search(WORDS[words], explain(RuntimeError(words)))
 
 
 @pytest.mark.parametrize("engine", ["local[2,4]"], indirect=True)
 def test_a_spark_worker_with_another_comorb_is_told(engine, file, monkeypatch):
-    for module in (on_spark, partials):
+    for module in (spark_engine, partial_sums):
         monkeypatch.setattr(module, "__version__", "9.9")
     with pytest.raises(EngineError, match=r"^Spark: a worker has comorb \d[^;]*; install comorb"):
         prevalence(open_blocks(file), engine)
@@ -257,4 +267,4 @@ def test_another_comorb_on_a_worker_is_told(file):
             return {"workers": {"one": {"packages": {"comorb": "0.0.9"}}}}
 
     with pytest.raises(EngineError, match=r"Dask: a worker has comorb 0.0.9; install comorb"):
-        DaskEngine(Client()).total(None, open_blocks(file).loaders)
+        DaskEngine(Client()).run_pass(None, open_blocks(file).loaders)

@@ -13,18 +13,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb.engines import FileJournal, open_blocks
-from comorb.engines.blockfile import identity
+from comorb.engines.block_files import identity
 from comorb.errors import ComorbError
-from comorb.insight.runs.run import Request, fit_records
-from comorb.insight.runs.scoring import Scorer, write_assigned
-from comorb.model.estimator import BernoulliMixture
-from comorb.records.archive import CohortFile
+from comorb.model.estimators import BernoulliMixture
+from comorb.records.cohort_file import CohortFile
 from comorb.records.datasets import region
-from comorb.records.preparation import Preparation
-from comorb.records.reading import read_records
-from comorb.records.sources import shuffle
-from comorb.records.spreading import spread_cohort
+from comorb.records.distributed import shuffle
+from comorb.records.distributed.read import distribute_cohort
+from comorb.records.read import read_records
+from comorb.records.spec import CohortSpec
 from comorb.remote import Remote
+from comorb.runs.assign import Scorer, write_assignments
+from comorb.runs.run import Request, fit_records
 from tests.engines import clusters
 from tests.engines.conftest import AFAR
 from tests.engines.deaths import Doomed
@@ -64,11 +64,11 @@ def claims(wards, tmp_path_factory):
 def test_workers_that_die_in_a_store_do_not_change_a_bit(
     engine, claims, wards, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(shuffle, "BUCKET", 300)
-    spread_cohort(claims, tmp_path / "here")
+    monkeypatch.setattr(shuffle, "PARTITION_ROWS", 300)
+    distribute_cohort(claims, tmp_path / "here")
     there = wards / type(engine).__name__ / tmp_path.name
     doomed = Doomed(engine, tmp_path / "died", ALWAYS)
-    spread_cohort(wards / "claims", there / "cohort", executor=doomed)
+    distribute_cohort(wards / "claims", there / "cohort", executor=doomed)
     here, cohort = CohortFile.open(tmp_path / "here"), CohortFile.open(there / "cohort")
     assert identity(cohort.path) == identity(here.path)
     assert set(cohort.load().covariates["year"].to_pylist()) == {2015, 2016, 2017, 2018}
@@ -84,10 +84,10 @@ def test_workers_that_die_in_a_store_do_not_change_a_bit(
 
     scorer = Scorer(model.mixture_, 1.0, (1, 2, 3))
     doomed.at = ALWAYS
-    write_assigned(here, scorer, tmp_path / "here.csv", None)
-    write_assigned(cohort, scorer, there / "all.csv", doomed)
+    write_assignments(here, scorer, tmp_path / "here.csv", None)
+    write_assignments(cohort, scorer, there / "all.csv", doomed)
     assert (there / "all.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
-    write_assigned(cohort, scorer, there / "parts", doomed)
+    write_assignments(cohort, scorer, there / "parts", doomed)
     assert sum(len(pq.read_table(one.source())) for one in (there / "parts").below()) == 1500
     assert len(doomed.markers) > 5
     names = {one.uri[len(there.uri) + 1 :].partition("/")[0] for one in there.below()}
@@ -100,7 +100,7 @@ def test_patterns_lists_and_lakes_are_read_on_an_engine(engine, claims, wards, t
     digest = read_records(claims).digest()
     files = [str(one) for one in (wards / "claims").below()]
     for number, source in enumerate(["s3://wards/claims/**/*.parquet", files, files[:2]]):
-        spread_cohort(source, tmp_path / str(number), executor=engine)
+        distribute_cohort(source, tmp_path / str(number), executor=engine)
         same = CohortFile.open(tmp_path / str(number)).digest() == digest
         assert same == (number < 2)
     lake = Lake(tmp_path / "table")
@@ -109,7 +109,7 @@ def test_patterns_lists_and_lakes_are_read_on_an_engine(engine, claims, wards, t
     second = lake.write("b.parquet", [("3", "5859"), ("4", "4280"), ("5", "4019")])
     lake.commit({"remove": {"path": first["add"]["path"], "dataChange": True}}, second)
     sent(tmp_path / "table", wards / "table")
-    spread_cohort(wards / "table", tmp_path / "lake", Preparation(at_least=1), engine)
+    distribute_cohort(wards / "table", tmp_path / "lake", CohortSpec(at_least=1), engine)
     assert CohortFile.open(tmp_path / "lake").load().ids.to_pylist() == ["3", "4", "5"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from comorb.model.blocks import Blocks, from_csr
-from comorb.model.features import Feature, FeatureTable
+from comorb.model.emissions.base import Feature, FeatureTable
 
 FEATURES = (
     Feature("age", "number"),

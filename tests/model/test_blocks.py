@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comorb.errors import InputError
-from comorb.model.blocks import from_csr, map_blocks, map_reduce, snap_for
-from comorb.model.threads import workers
+from comorb.model.blocks import from_csr, map_blocks, map_reduce, snap_for, workers
 from tests.model.conftest import dense_to_blocks
 
 

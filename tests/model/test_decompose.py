@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comorb.errors import ComorbWarning, InputError
-from comorb.model.decompose import asvtd, repaired, svtd
+from comorb.model.decompose import asvtd, repair_mixture, svtd
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 
 
@@ -55,7 +55,7 @@ def plain_asvtd(x, k):
 def test_asvtd_is_algorithm_2_as_written(k):
     matrix, _ = draw(random_mixture(3, 12, seed=4), 500)
     found = asvtd(dense_to_blocks(matrix), k)
-    plain = repaired(plain_asvtd(matrix.astype(float), k), matrix.mean(axis=0), 0.5 / 501)
+    plain = repair_mixture(plain_asvtd(matrix.astype(float), k), matrix.mean(axis=0), 0.5 / 501)
     np.testing.assert_allclose(found.ordered().means, plain.ordered().means, atol=1e-7)
     np.testing.assert_allclose(found.ordered().weights, plain.ordered().weights, atol=1e-7)
 
@@ -82,6 +82,6 @@ def test_more_clusters_than_the_rank_are_said():
 
 def test_weights_are_non_negative_and_no_cluster_starts_dead():
     means = np.array([[0.9, 0.1, 0.2], [0.1, 0.8, 0.3]])
-    model = repaired(means, means[0] * 1.1 - means[1] * 0.1, 1e-6)
+    model = repair_mixture(means, means[0] * 1.1 - means[1] * 0.1, 1e-6)
     assert model.weights[0] > 0.99
     assert model.weights[1] > 0

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from comorb.errors import InputError
+from comorb.model.blocks import workers
 from comorb.model.decompose import asvtd
-from comorb.model.em import Stopping, em, expect, leap, maximise
+from comorb.model.em import Stopping, em, expect, maximise, squarem_step
 from comorb.model.mixture import Mixture
 from comorb.model.prior import Prior
-from comorb.model.threads import workers
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 from tests.model.test_mixture import dense_log_joint
 
@@ -75,7 +75,7 @@ def test_the_leaps_reach_the_optimum_of_plain_steps_in_fewer_passes():
 
 def test_a_leap_of_length_one_is_the_second_step():
     models = [random_mixture(3, 5, seed) for seed in range(3)]
-    length, target = leap(*models, reach=1.0)
+    length, target = squarem_step(*models, step_limit=1.0)
     assert length == 1.0
     np.testing.assert_allclose(target.means, models[2].means, atol=1e-12)
     np.testing.assert_allclose(target.weights, models[2].weights, atol=1e-12)

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from comorb import Mixture, choose_k
+from comorb import BernoulliMixture, Mixture, choose_k
 from comorb.model import lca
 from comorb.model.blocks import from_csr
-from comorb.model.choose import choose
+from comorb.model.select_k import choose
 
 pytestmark = pytest.mark.compiled
 DATA = Path(__file__).parents[3] / "shared" / "data" / "lca"
@@ -50,6 +50,20 @@ def test_the_published_fits_of_carcinoma(carcinoma):
 def test_the_published_fit_of_cheating():
     found = choose_k(items("cheating", 4), [2], lca=True).classes[0]
     assert found.log_likelihood == pytest.approx(-440.0271, abs=1e-4)
+
+
+@pytest.mark.parametrize("n", [15_000, 30_000])
+def test_each_number_has_the_likelihood_of_a_fit(n):
+    rare = [0.02, 0.01, 0.03, 0.01, 0.05, 0.01, 0.1, 0.05]
+    common = [0.4, 0.05, 0.03, 0.03, 0.6, 0.15, 0.3, 0.1]
+    matrix = Mixture(np.array([0.9, 0.1]), np.array([rare, common])).sample(n, 1)[0].toarray()
+    found = choose_k(matrix, [1, 2, 3], lca=True)
+    for row in found.classes:
+        fitted = BernoulliMixture(row.k, smoothing=0).fit(matrix)
+        assert row.log_likelihood > fitted.log_likelihood_ - 0.05
+        assert row.smallest > 0
+    likelihoods = [row.log_likelihood for row in found.classes]
+    assert likelihoods == sorted(likelihoods)
 
 
 def test_sureness_by_hand(carcinoma):

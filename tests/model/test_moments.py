@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comorb.model import moments as module
-from comorb.model.moments import Moments, bias_bounds, moments, third
+from comorb.model.moments import Moments, bias_bounds, moments, third_moments
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 
 
@@ -53,7 +53,7 @@ def test_directions_beyond_the_rank_are_zero():
 def test_all_slices_at_once_are_the_paper_s_slices_one_by_one(sample):
     blocks = dense_to_blocks(sample, block_rows=50)
     whitener = moments(blocks).whiten(3)
-    slices = third(blocks, whitener)
+    slices = third_moments(blocks, whitener)
     projected = sample @ whitener
     for i in range(12):
         one = projected.T @ np.diag(sample[:, i]) @ projected / 300
@@ -72,7 +72,7 @@ def test_order_and_blocks_do_not_change_a_bit(seed, block_rows):
     first, second = moments(one), moments(other)
     assert first.second.tobytes() == second.second.tobytes()
     whitener = first.whiten(2)
-    assert third(one, whitener).tobytes() == third(other, whitener).tobytes()
+    assert third_moments(one, whitener).tobytes() == third_moments(other, whitener).tobytes()
 
 
 @pytest.mark.compiled

@@ -5,19 +5,32 @@ import pytest
 from scipy.special import betaln, gammaln
 
 from comorb.errors import ComorbWarning
-from comorb.model import dense
-from comorb.model.agreement import adjusted_rand
-from comorb.model.blocks import from_csr, taken
-from comorb.model.choose import hard_labels
+from comorb.model import kernels
+from comorb.model.agglomeration import (
+    agglomerate,
+    cheapest_merge,
+    merge_sums,
+    merge_sums_to,
+    short_run_em,
+)
+from comorb.model.blocks import from_csr, take_rows
 from comorb.model.decompose import asvtd, joint_diagonal
-from comorb.model.descent import cheapest_merge, merged_down, settle, united, way_down
-from comorb.model.draws import halved, joined, refilled, scattered, uniform
+from comorb.model.diagnostics import adjusted_rand
 from comorb.model.em import Stopping, em, expect
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior
-from comorb.model.start import Court, best_start
-from comorb.model.thinning import column_keys, distinct, thinned
+from comorb.model.select_k import hard_labels
+from comorb.model.start import (
+    CandidateRace,
+    best_start,
+    hash_uniforms,
+    join_models,
+    random_start,
+    reseed_empty_clusters,
+    split_clusters,
+)
+from comorb.model.subsample import column_keys, distinct_rows, thin_rows
 from comorb.records.datasets import paper, record_like
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 
@@ -74,7 +87,7 @@ def test_log_gamma_is_exact_to_rounding():
     found = values.copy()
     n = values.size
     shifts = np.empty(2 * n)
-    dense.log_gamma_all(found, shifts, shifts.view(np.int64), np.empty(2 * n, np.int64), n)
+    kernels.log_gamma_all(found, shifts, shifts.view(np.int64), np.empty(2 * n, np.int64), n)
     np.testing.assert_allclose(found, gammaln(values), rtol=1e-12, atol=1e-10)
 
 
@@ -94,8 +107,8 @@ def test_the_cheapest_merge_loses_the_least_evidence(truth, sample):
 def test_the_way_down_loses_one_cluster_at_a_time(sample):
     blocks = dense_to_blocks(sample)
     prior = Prior.around(sample.mean(axis=0), 1.0, 300.0)
-    stage = settle(blocks, random_mixture(5, 12, 0), prior, None)
-    stages = list(way_down(blocks, stage, 1, prior, None))
+    stage = short_run_em(blocks, random_mixture(5, 12, 0), prior, None)
+    stages = list(agglomerate(blocks, stage, 1, prior, None))
     assert [s.model.n_components for s in stages] == [5, 4, 3, 2, 1]
     assert stages[0].merged is None
     assert all(s.merged[0] < s.merged[1] for s in stages[1:])
@@ -131,12 +144,12 @@ def test_thinning_keeps_the_moments_and_forgets_the_order():
     matrix, _ = draw(random_mixture(3, 12, 1), 3000)
     blocks = dense_to_blocks(matrix)
     first = prevalence(blocks)
-    small = thinned(blocks, first, 500, None)
+    small = thin_rows(blocks, first, 500, None)
     assert 300 < small.n_rows < 1500
     np.testing.assert_allclose(prevalence(small), first, atol=0.06)
     assert small.weight == pytest.approx(3000, rel=0.1)
     again = dense_to_blocks(matrix[np.random.default_rng(0).permutation(3000)])
-    other = thinned(again, prevalence(again), 500, None)
+    other = thin_rows(again, prevalence(again), 500, None)
     model = random_mixture(2, 12, 0)
     assert expect(model, small).sums.tobytes() == expect(model, other).sums.tobytes()
 
@@ -144,7 +157,7 @@ def test_thinning_keeps_the_moments_and_forgets_the_order():
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar add")
 def test_few_different_rows_are_kept_with_their_weight():
     matrix = np.tile([[1, 0, 1], [0, 1, 0], [1, 1, 1]], (400, 1))
-    small = thinned(dense_to_blocks(matrix), matrix.mean(axis=0), 300, None)
+    small = thin_rows(dense_to_blocks(matrix), matrix.mean(axis=0), 300, None)
     assert small.n_rows == 3
     assert small.weight == 1200
     np.testing.assert_allclose(prevalence(small), matrix.mean(axis=0))
@@ -152,7 +165,7 @@ def test_few_different_rows_are_kept_with_their_weight():
 
 def test_little_data_are_not_thinned(sample):
     blocks = dense_to_blocks(sample)
-    same = thinned(blocks, sample.mean(axis=0), 200, None)
+    same = thin_rows(blocks, sample.mean(axis=0), 200, None)
     assert same.n_rows == blocks.n_rows
     assert prevalence(same).tolist() == prevalence(blocks).tolist()
 
@@ -161,7 +174,7 @@ def test_rows_can_be_taken_with_their_weights(sample):
     weights = np.arange(1.0, 301.0)
     blocks = dense_to_blocks(sample, weights, block_rows=70)
     chosen = np.array([0, 5, 69, 70, 299])
-    part = taken(blocks, chosen)
+    part = take_rows(blocks, chosen)
     assert part.weight == weights[chosen].sum()
     np.testing.assert_allclose(
         prevalence(part), weights[chosen] @ sample[chosen] / weights[chosen].sum()
@@ -195,8 +208,8 @@ def test_merging_down_weighs_every_pair_at_every_merge(sample):
     sums = expect(random_mixture(6, 12, 3), blocks).sums
     expected = sums
     while expected.shape[1] > 2:
-        expected = united(expected, *cheapest_merge(expected, prior))
-    np.testing.assert_allclose(merged_down(sums, 2, prior), expected)
+        expected = merge_sums(expected, *cheapest_merge(expected, prior))
+    np.testing.assert_allclose(merge_sums_to(sums, 2, prior), expected)
 
 
 def test_the_hash_of_a_column_follows_its_rows_and_not_their_order(sample):
@@ -210,7 +223,9 @@ def test_the_hash_of_a_column_follows_its_rows_and_not_their_order(sample):
 
 def test_different_rows_are_kept_once_with_their_weight():
     matrix = np.array([[1, 0], [0, 1], [1, 0], [1, 1]])
-    found = distinct(dense_to_blocks(matrix, np.array([1.0, 0.0, 2.0, 5.0])), np.ones(2) / 2, None)
+    found = distinct_rows(
+        dense_to_blocks(matrix, np.array([1.0, 0.0, 2.0, 5.0])), np.ones(2) / 2, None
+    )
     assert found.n_rows == 2
     assert found.weight == 8
     np.testing.assert_allclose(prevalence(found), [1.0, 5 / 8])
@@ -218,16 +233,16 @@ def test_different_rows_are_kept_once_with_their_weight():
 
 def test_noise_is_even_and_differs_by_turn_place_and_column():
     keys = np.arange(200, dtype=np.uint64)
-    draws = uniform(keys, 1, 50)
+    draws = hash_uniforms(keys, 1, 50)
     assert np.unique(draws).size == draws.size
     assert abs(draws.mean() - 0.5) < 0.01
     assert abs(draws.std() - 12**-0.5) < 0.01
-    assert not np.isin(uniform(keys, 2, 50), draws).any()
+    assert not np.isin(hash_uniforms(keys, 2, 50), draws).any()
 
 
 def test_a_scattered_start_keeps_to_the_prevalences():
     first = np.linspace(0.01, 0.4, 500)
-    model = scattered(first, 20, np.arange(500, dtype=np.uint64), 0, 1e-4)
+    model = random_start(first, 20, np.arange(500, dtype=np.uint64), 0, 1e-4)
     assert model.weights.tolist() == [1 / 20] * 20
     ratio = model.means / first
     assert abs(ratio.mean() - 1) < 0.03
@@ -235,14 +250,14 @@ def test_a_scattered_start_keeps_to_the_prevalences():
 
 
 def test_halves_lie_on_both_sides_of_their_cluster(truth):
-    both = halved(truth, np.arange(12, dtype=np.uint64), 0)
+    both = split_clusters(truth, np.arange(12, dtype=np.uint64), 0)
     assert both.n_components == 6
     np.testing.assert_allclose(both.weights[:3] + both.weights[3:], truth.weights)
     assert ((both.means[:3] - truth.means) * (both.means[3:] - truth.means) < 0).all()
 
 
 def test_two_models_side_by_side(truth):
-    both = joined(truth, random_mixture(3, 12, 5))
+    both = join_models(truth, random_mixture(3, 12, 5))
     np.testing.assert_allclose(both.weights[:3], truth.weights / 2)
     assert both.weights.sum() == pytest.approx(1)
 
@@ -270,10 +285,10 @@ def test_without_a_prior_the_likelihood_is_the_judge():
 def test_halves_of_the_largest_clusters_take_the_places_of_empty_ones():
     model = Mixture(np.array([0.5, 0.0, 0.3, 0.2]), random_mixture(4, 6, 2).means)
     keys = np.arange(6, dtype=np.uint64)
-    found = refilled(model, np.array([1]), keys, 0)
+    found = reseed_empty_clusters(model, np.array([1]), keys, 0)
     np.testing.assert_allclose(found.weights, [0.25, 0.25, 0.3, 0.2])
     np.testing.assert_array_equal(found.means[[2, 3]], model.means[[2, 3]])
-    halves = halved(model, keys, 0).means
+    halves = split_clusters(model, keys, 0).means
     np.testing.assert_array_equal(found.means[[0, 1]], halves[[0, 4]])
 
 
@@ -287,9 +302,9 @@ def test_no_cluster_of_the_start_is_empty_where_fewer_would_explain_the_records(
 
 
 def test_finalists_that_are_far_behind_or_have_empty_clusters_are_left_out(sample):
-    court = Court(dense_to_blocks(sample), sample.mean(axis=0), 1.0)
-    ends = [court.run(random_mixture(3, 12, seed), Stopping(max_iter=steps)) for seed, steps in
+    race = CandidateRace(dense_to_blocks(sample), sample.mean(axis=0), 1.0)
+    ends = [race.run(random_mixture(3, 12, seed), steps) for seed, steps in
             ((0, 60), (0, 61), (1, 1))]  # fmt: skip
-    ranked = sorted(ends, key=court.value, reverse=True)
-    assert len(court.near(ranked)) == 2
-    assert court.near(ranked)[0] is ranked[0]
+    ranked = sorted(ends, key=race.score, reverse=True)
+    assert len(race.finalists(ranked)) == 2
+    assert race.finalists(ranked)[0] is ranked[0]

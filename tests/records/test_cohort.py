@@ -1,3 +1,7 @@
+"""A cohort: its rules, its views and its records as tables of pandas, polars and Arrow."""
+
+from __future__ import annotations
+
 from dataclasses import replace
 from datetime import date
 
@@ -7,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from comorb import datasets, read_records
 from comorb.errors import InputError, RecordsError
-from comorb.records.asked import Asked
+from comorb.records.features import Asked
 from comorb.records.ledger import Ledger
 from tests.records.helpers import make
 
@@ -211,3 +216,32 @@ def test_a_part_has_the_features_of_its_own_records(cohort):
     np.testing.assert_array_equal(part.features.values, mixed.features.values[1:3])
     kept = mixed.among(mixed.ids.slice(1, 2), "some")
     np.testing.assert_array_equal(kept.features.values, part.features.values)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return read_records(pa.Table.from_batches(datasets.region(500))).having("585")
+
+
+def test_the_records_are_a_table(sample):
+    table = sample.to_arrow()
+    assert table.column_names[:2] == ["id", "codes"]
+    assert table["id"].to_pylist() == sample.ids.to_pylist()
+    for row in (0, 11, len(sample) - 1):
+        places = sample.matrix[[row]].indices
+        assert table["codes"][row].as_py() == [sample.codes[i] for i in places]
+    assert set(sample.covariates.column_names) <= set(table.column_names)
+    assert len(sample.to_pandas()) == sample.to_polars().height == len(sample)
+
+
+def test_weights_have_their_column(sample):
+    weighted = replace(sample, weights=2.0 * (1 + sample.matrix.sum(axis=1)))
+    assert weighted.to_arrow()["weight"].to_pylist() == weighted.weights.tolist()
+
+
+def test_a_notebook_shows_common_codes_and_no_record(sample):
+    marked = replace(sample, ids=pa.array([f"secret {i}" for i in range(len(sample))]))
+    text = marked._repr_html_()
+    assert "secret" not in text
+    assert f"{len(sample):,} records" in text
+    assert text.count("<tr>") == 11

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from comorb.records.preparation import Preparation
+from comorb.records.spec import CohortSpec
 from tests.records.helpers import sets
 from tests.records.sources.test_damage import read_or_refused
 
@@ -181,7 +181,7 @@ TEXTS = [(separator, packing) for separator in SEPARATORS for packing in PACKED]
 
 def check(source, cohort):
     """Compare what is read with what was written: codes, ages and sexes of each record."""
-    read = Preparation(level=("full",), at_least=1).cohort(source)
+    read = CohortSpec(level=("full",), at_least=1).cohort(source)
     assert sets(read) == {
         id_: {code.replace(".", "") for code in codes} for id_, (codes, _, _) in cohort.items()
     }

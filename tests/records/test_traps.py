@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.layouts.description import Layout
-from comorb.records.preparation import Preparation
-from comorb.records.reading import inspect_records, read_records
+from comorb.records.layouts.layout import Layout
+from comorb.records.read import inspect_records, read_records
+from comorb.records.spec import CohortSpec
 from tests.records.helpers import sets
 
 RNG = np.random.default_rng(7)
@@ -195,15 +195,15 @@ def test_few_items_among_other_columns_are_named():
 
 def test_respondents_without_a_yes_are_kept():
     table = pa.table({"a": ["1", "0", "0"], "b": ["1", "1", "0"], "c": ["0", "0", "0"]})
-    assert len(Preparation().cohort(table)) == 3
-    assert len(Preparation(at_least=1).cohort(table)) == 2
+    assert len(CohortSpec().cohort(table)) == 3
+    assert len(CohortSpec(at_least=1).cohort(table)) == 2
 
 
 @pytest.mark.parametrize("memory", [None, "1GB"])
 def test_records_without_a_code_are_kept_when_none_is_needed(memory, tmp_path):
     table = pa.table({"id": ["a", "b"], "dx1": ["428.0", None], "dx2": ["250.00", "?"]})
-    assert Preparation(at_least=1).cohort(table, memory).ids.to_pylist() == ["a"]
-    assert Preparation(at_least=0).cohort(table, memory).ids.to_pylist() == ["a", "b"]
+    assert CohortSpec(at_least=1).cohort(table, memory).ids.to_pylist() == ["a"]
+    assert CohortSpec(at_least=0).cohort(table, memory).ids.to_pylist() == ["a", "b"]
 
 
 def test_a_description_beside_the_code_names_it():

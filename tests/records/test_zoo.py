@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.reading import inspect_records, read_records
+from comorb.records.layouts.layout import Layout
+from comorb.records.read import inspect_records, read_records
 from tests.records.helpers import sets
 
 ZOO = Path(__file__).parents[3] / "shared" / "data" / "zoo"
@@ -182,6 +183,35 @@ def test_tables_without_diagnoses_are_refused(file, message):
 def test_drugs_alone_are_read_with_a_note(file):
     (note,) = (note for note in inspect_records(ZOO / file).ledger.notes if "not diagnoses" in note)
     assert note.endswith("holds drugs, not diagnoses; they are read as what they are")
+
+
+def test_vermont():
+    rows = frame("vermont/vermont_dx.csv.gz")
+    cohort = read_records(ZOO / "vermont/vermont_dx.csv.gz", level="full")
+    codes = [name for name in rows.columns if name.startswith("DX")]
+    check(cohort, by_code(rows.melt("visit_id", codes)[["visit_id", "value"]]))
+    died = cohort.covariates["died"].to_pylist()
+    assert died == rows["death"].tolist()
+
+
+def test_brazilian_admissions_whose_claims_share_an_id():
+    rows, path = frame("brazil_sih/RDRS2019.csv.gz"), ZOO / "brazil_sih/RDRS2019.csv.gz"
+    with pytest.raises(RecordsError, match=r"the ids in column 'N_AIH' must be unique"):
+        read_records(path)
+    cohort = read_records(path, layout=Layout(ignored=("N_AIH",)))
+    assert len(cohort) == len(rows)
+    for ours, theirs in {"died": "MORTE", "los": "DIAS_PERM", "cost": "VAL_TOT"}.items():
+        assert sum(cohort.covariates[ours].to_pylist()) == pytest.approx(
+            rows[theirs].astype(float).sum()
+        )
+
+
+def test_mexican_items_of_several_values():
+    rows = frame("mexico_items/casos.csv.gz")
+    cohort = read_records(ZOO / "mexico_items/casos.csv.gz")
+    assert len(cohort) == len(rows)
+    found = pd.Series(cohort.covariates["OBESIDAD"].to_pylist()).astype(str)
+    assert (found == "1").sum() == (rows["OBESIDAD"] == "1").sum() == 6714
 
 
 def test_every_file_of_the_zoo_is_tried_here():

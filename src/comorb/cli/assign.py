@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from comorb.cli import options
-from comorb.cli.sources import kinds_of, sources_of
+from comorb.records.spec import CohortSpec
 
 Every = Annotated[
     bool, typer.Option("--all", help="Also assign records that the model's rules would leave out.")
@@ -25,6 +25,7 @@ Output = Annotated[
 ]
 
 
+@options.spec_options
 def assign(  # noqa: PLR0913 - one parameter for each option
     model: Annotated[
         Path,
@@ -35,11 +36,8 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
     output: Output = Path("assignments.csv"),
     every: Every = False,
-    beside: options.With = None,
-    kinds: options.Kinds = None,
-    table: options.Table = None,
-    layout: options.LayoutKind = None,
-    column: options.Columns = None,
+    *,
+    reading: options.Source,
     protected: options.Protected = False,
     min_cell: options.MinCell = None,
     memory: options.Memory = None,
@@ -55,29 +53,22 @@ def assign(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb assign heart-failure new-visits.csv -o new-clusters.csv
     """
-    from comorb.cli.output import show, show_assigned, show_notes, shown_progress
+    from comorb.cli.render import show, show_assigned, show_notes, shown_progress
     from comorb.cli.summaries import assigned_summary
-    from comorb.insight.runs.assign import assign_records
-    from comorb.records.preparation import Preparation
     from comorb.remote import place_of
+    from comorb.runs.assign import assign_records
 
-    reading = Preparation(
-        table=table,
-        layout=options.layout_of(layout, column),
-        kinds=kinds_of(kinds),
-        layouts=options.layouts_of(column),
-    )
-    with shown_progress(quiet) as tell:
+    with shown_progress(quiet) as report:
         tally = assign_records(
             model,
-            sources_of(records, beside, reading.kinds),
+            records,
             output,
-            reading if reading != Preparation() else None,
+            reading if reading != CohortSpec() else None,
             every=every,
             memory=memory,
             engine=engine,
             force=force,
-            tell=tell,
+            report=report,
         )
     summary = assigned_summary(tally, options.least_count(protected, min_cell))
     summary |= {"file": str(place_of(output))}

@@ -10,8 +10,7 @@ import typer
 from comorb.cli import options
 
 if TYPE_CHECKING:
-    from comorb.insight.runs.lca import ClassTables
-    from comorb.records.preparation import Preparation
+    from comorb.runs.choose import ClassTables
 
 
 Numbers = Annotated[
@@ -49,10 +48,9 @@ Output = Annotated[
 ]
 
 
-@options.cohort_options
+@options.spec_options
 def choose(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
-    preparation: Preparation,
     clusters: Numbers = None,
     lca: Classes = False,
     blrt: Draws = 0,
@@ -66,6 +64,8 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     engine: options.Engine = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    *,
+    cohort: options.Cohort,
 ) -> None:
     """Find out how many clusters records hold.
 
@@ -74,37 +74,36 @@ def choose(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb choose visits.csv --having 428 --chart choice.png
     """
-    from comorb.cli.output import save_chart, show, show_choice, show_notes, shown_progress
+    from comorb.cli.render import save_chart, show, show_choice, show_notes, shown_progress
     from comorb.cli.summaries import choice_summary
     from comorb.engines import open_engine
-    from comorb.insight.runs.cohorts import open_cohort
-    from comorb.insight.runs.lca import class_tables
-    from comorb.insight.runs.run import choose_number
-    from comorb.insight.runs.tree import splits
-    from comorb.insight.views.charts.choice import draw
+    from comorb.runs.choose import class_tables, splits
+    from comorb.runs.cohorts import open_cohort
+    from comorb.runs.run import choose_number
+    from comorb.views.charts import draw_choice
 
     ks = None if clusters is None else _range(clusters)
     least = options.least_count(protected, min_cell)
     _check(lca, blrt, output)
     tables = None
     with (
-        shown_progress(quiet) as tell,
+        shown_progress(quiet) as report,
         open_engine(engine or "threads") as executor,
         open_cohort(
-            records, preparation, memory=memory, executor=executor if engine else None, tell=tell
-        ) as cohort,
+            records, cohort, memory=memory, executor=executor if engine else None, report=report
+        ) as chosen,
     ):
-        choice = choose_number(cohort, ks, executor, tell)
-        found = splits(choice, cohort.codes, cohort.names, cohort.system)
+        choice = choose_number(chosen, ks, executor, report)
+        found = splits(choice, chosen.codes, chosen.names, chosen.system)
         if lca:
             draws = (blrt, 60 * minutes)
-            tables = class_tables(choice, cohort, executor, draws, least=least, tell=tell)
-    summary = choice_summary(choice, cohort.ledger, found, least)
+            tables = class_tables(choice, chosen, executor, draws, min_cell=least, report=report)
+    summary = choice_summary(choice, chosen.ledger, found, least)
     if tables is not None:
         summary |= _told(tables, output, force)
     show_notes(summary["notes"])
     if chart:
-        save_chart(draw(choice), chart, force, quiet)
+        save_chart(draw_choice(choice), chart, force, quiet)
     show(summary, show_choice, as_json, quiet)
 
 
@@ -115,7 +114,7 @@ def _check(lca: bool, blrt: int, output: Path | None) -> None:
 
 def _told(tables: ClassTables, output: Path | None, force: bool) -> dict[str, Any]:
     """Write the tables of latent classes, and return what is to be told of them."""
-    from comorb.insight.views.sheets import save_sheets
+    from comorb.views.sheets import save_sheets
 
     files = [] if output is None else save_sheets(tables.sheets, output, force)
     told = {"lca": tables.sheets, "methods": tables.methods}

@@ -33,12 +33,16 @@ def compare(
 
     Example: comorb compare heart-failure-2009 heart-failure-2010
     """
-    from comorb.cli.output import save_chart, show, show_comparison
+    from comorb.cli.render import save_chart, show, show_comparison
     from comorb.cli.summaries import compare_summary
-    from comorb.insight.runs.comparing import compare_runs
-    from comorb.insight.views.charts.comparison import draw
+    from comorb.runs.compare import compare_runs
+    from comorb.views.charts import draw_comparison
 
     compared = compare_runs(one, two, least_count(protected, min_cell))
     if chart:
-        save_chart(draw(compared.one, compared.two, comparison=compared.comparison), chart, force)
+        save_chart(
+            draw_comparison(compared.one, compared.two, comparison=compared.comparison),
+            chart,
+            force,
+        )
     show(compare_summary(compared), show_comparison, as_json)

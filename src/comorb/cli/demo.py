@@ -29,13 +29,14 @@ def demo(
         from comorb.cli.serve import run_explorer
         from comorb.web.server.app import Settings
 
-        run_explorer(Settings(output), "127.0.0.1", 8042, data="heart-failure")
+        run_explorer(Settings(output / "workspace"), "127.0.0.1", 8042, data="heart-failure")
         return
-    from comorb.cli.output import show_run, shown_progress
-    from comorb.insight.runs.run import Request, fit_records
+    from comorb.cli.render import show_run, shown_progress
     from comorb.records.datasets import heart_failure
+    from comorb.runs.run import fit_records
+    from comorb.runs.spec import RunSpec
 
-    request = Request(5, title="Simulated heart failure", command="comorb demo")
-    with shown_progress(quiet) as tell:
-        profile = fit_records(heart_failure(), output, request, force=True, tell=tell)
+    request = RunSpec(5, title="Simulated heart failure", command="comorb demo")
+    with shown_progress(quiet) as report:
+        profile = fit_records(heart_failure(), output, request, force=True, report=report)
     show_run(profile, output, as_json, quiet)

@@ -7,27 +7,18 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from comorb.cli import options
-from comorb.cli.sources import kinds_of, sources_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from comorb.records.reading import Inspection
+    from comorb.records.read import Inspection
 
 
-def inspect(  # noqa: PLR0913 - one parameter for each option
+@options.spec_options
+def inspect(
     records: options.Records,
-    beside: options.With = None,
-    kinds: options.Kinds = None,
-    table: options.Table = None,
-    layout: options.LayoutKind = None,
-    column: options.Columns = None,
-    unit: options.Unit = None,
-    system: options.System = None,
-    level: options.Levels = ["category"],  # noqa: B006 - Typer copies it
-    code_map: options.Map = None,
-    chronic: options.Chronic = False,
-    score: options.Scores = None,
+    *,
+    cohort: options.Inspected,
     protected: options.Protected = False,
     min_cell: options.MinCell = None,
     memory: options.Memory = None,
@@ -37,51 +28,38 @@ def inspect(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb inspect visits.csv
     """
-    from comorb.cli.output import show, shown_progress
-    from comorb.insight.runs.progress import Progress
-    from comorb.records.beside import MAIN
-    from comorb.records.reading import inspect_records
+    from comorb.cli.render import show, shown_progress
+    from comorb.records.read import Inspection
+    from comorb.runs.progress import Progress
 
     with shown_progress() as tell:
         tell(Progress("reading", "Reading the records"))
-        asked = kinds_of(kinds)
-        inspection = inspect_records(
-            sources_of(records, beside, asked),
-            kinds=asked,
-            table=table,
-            layout=dict(options.layouts_of(column)) | {MAIN: options.layout_of(layout, column)},
-            unit=unit,
-            system=system,
-            level=level,
-            code_map=code_map,
-            chronic=chronic,
-            scores=score or (),
-            memory=memory,
-        )
+        inspection = Inspection.of(records, cohort, memory)
     if least := options.least_count(protected, min_cell):
         inspection = _roughly(inspection, least)
     show(inspection.to_dict(), lambda _: _show(inspection), as_json)
 
 
 def _roughly(inspection: Inspection, least: int) -> Inspection:
-    """Return an inspection in rough numbers of records, without codes and values of few."""
-    from comorb.insight.profile.rough import rough, rough_lines, rough_notes
+    """Return an inspection in rounded numbers of records, without codes and values of few."""
+    from comorb.profiles.rounded import round_count, round_lines, round_notes
     from comorb.records.ledger import Ledger
 
-    common = [(code, name, rough(n, least)) for code, name, n in inspection.most_common]
+    common = [(code, name, round_count(n, least)) for code, name, n in inspection.most_common]
     ledger = inspection.ledger
     return replace(
         inspection,
-        records=rough(inspection.records, least) or 0,
-        mentions=rough(inspection.mentions, least) or 0,
+        records=round_count(inspection.records, least) or 0,
+        features=round_count(inspection.features, least) or 0,
+        mentions=round_count(inspection.mentions, least) or 0,
         most_common=tuple((code, name, n) for code, name, n in common if n),
-        ledger=Ledger(rough_lines(ledger.lines, least), (), rough_notes(ledger.notes, least)),
+        ledger=Ledger(round_lines(ledger.lines, least), (), round_notes(ledger.notes, least)),
         columns=tuple(
             replace(
                 one,
                 values=(),
                 missing=round(one.missing, 2),
-                reason=rough_notes([one.reason], least)[0],
+                reason=round_notes([one.reason], least)[0],
             )
             for one in inspection.columns
         ),

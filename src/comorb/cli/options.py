@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import date
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 import typer
 
-from comorb.cli.sources import kinds_of, sources_of
-from comorb.records.codes.scores import SCORES
-from comorb.records.codes.systems import SYSTEMS
+from comorb.fields import Codes, Option, OptionError, Spec, from_options, options_of, rules_of
 from comorb.records.definitions import expanded, read_definition
-from comorb.records.layouts.description import COVARIATES, LISTS, VISITS, Layout
+from comorb.records.spec import CohortSpec
+from comorb.runs.spec import RunSpec
 
-if TYPE_CHECKING:
-    from comorb.records.preparation import Preparation
 
-ROLES = (
-    "codes",
-    "record",
-    "patient",
-    "part",
-    "separator",
-    "yes",
-    "version",
-    *COVARIATES,
-    *VISITS,
-    *LISTS,
-)
+def sources_of(
+    records: str, beside: list[str] | None, kinds: tuple[str, ...] = ()
+) -> str | dict[str, str]:
+    """Return the records, or with ``--with`` the sources by their kinds, the records first."""
+    if not beside:
+        return records
+    main = kinds[0] if kinds and "diagnosis" not in kinds else "diagnosis"
+    sources = {main: records}
+    for text in beside:
+        kind, _, source = text.partition("=")
+        if not kind or not source:
+            raise typer.BadParameter(
+                f"expected KIND=FILE, such as drug=medications.csv, got {text!r}",
+                param_hint="--with",
+            )
+        if kind in sources:
+            what = "is that of RECORDS" if kind == main else "is given twice"
+            raise typer.BadParameter(
+                f"the kind {kind!r} {what}; give each source a kind of its own",
+                param_hint="--with",
+            )
+        sources[kind] = source
+    return sources
+
 
 Records = Annotated[
     str,
@@ -44,10 +50,6 @@ Records = Annotated[
         "an address such as s3://bucket/claims or postgresql://…, or, with the engine Spark, "
         "table:NAME.",
     ),
-]
-Clusters = Annotated[
-    str,
-    typer.Option("--clusters", "-k", metavar="K", help="How many clusters, or auto to find out."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print notes and errors alone.")]
@@ -72,100 +74,7 @@ Engine = Annotated[
         "sc://HOST.",
     ),
 ]
-Table = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The table of a folder or database, or a query (SELECT …)."),
-]
-LayoutKind = Annotated[
-    str | None,
-    typer.Option(
-        "--layout",
-        metavar="KIND",
-        help="wide, long, delimited, binary, omop or fhir; recognised when left out.",
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--column",
-        metavar="ROLE=NAME",
-        help=f"Which column is what: {', '.join(ROLES)}; several codes by commas, or as dx1-dx9; "
-        "drug.codes=NAME of what is read beside RECORDS. Recognised when left out.",
-    ),
-]
 
-With = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--with",
-        metavar="KIND=FILE",
-        help="Also read codes of another kind, such as drug=FILE or procedure=FILE, or a table "
-        "with a row for each visit=FILE or patient=FILE. A table of RECORDS may stand for the "
-        "file. Repeatable.",
-    ),
-]
-Kinds = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KIND,KIND",
-        help="The tables of RECORDS to read together: diagnosis, drug, procedure, visit, patient.",
-    ),
-]
-Levels = Annotated[
-    list[str],
-    typer.Option(
-        "--level",
-        metavar="LEVEL",
-        help="category, full, group, chapter, or common to ICD-9 and ICD-10. Repeatable.",
-    ),
-]
-Unit = Annotated[
-    str | None,
-    typer.Option(metavar="UNIT", help="What a record is: visit or patient (codes united)."),
-]
-System = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SYSTEM",
-        help=" or".join(", ".join(SYSTEMS).rsplit(",", 1)) + "; recognised when left out. "
-        "'icd9cm drug:atc' says it of another kind too.",
-    ),
-]
-Map = Annotated[
-    Path | None,
-    typer.Option(
-        "--map",
-        metavar="FILE",
-        help="A CSV file with code (or how codes begin), group and name: the groups are then the "
-        "features.",
-    ),
-]
-Chronic = Annotated[bool, typer.Option("--chronic", help="Leave out what isn't chronic.")]
-Scores = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--score",
-        metavar="SCORE",
-        help=" or".join(", ".join(SCORES).rsplit(",", 1)) + ", as a covariate. Repeatable.",
-    ),
-]
-
-Features = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--feature",
-        metavar="NAME[=KIND]",
-        help="A column beside the codes that the clusters are found by too: its kind is binary, "
-        "category, count or number (number:log, number:rank), recognised when left out. "
-        "Repeatable.",
-    ),
-]
-Weights = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column with the weight of a record.")
-]
-DropRare = Annotated[
-    int, typer.Option(metavar="N", help="Leave out the codes of fewer than N records.")
-]
 Directory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Where the results go.")
 ]
@@ -209,129 +118,78 @@ Workspace = Annotated[
 ]
 
 
-def cohort_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `preparation` in place of its parameter ``preparation``.
+Cohort = Annotated[CohortSpec, ()]  # with all options of a cohort
+Source = Annotated[CohortSpec, ("source",)]  # with those of some parts
+WeightedSource = Annotated[CohortSpec, ("source", "weights")]
+Inspected = Annotated[CohortSpec, ("source", "record", "coding")]
+Run = Annotated[RunSpec, ()]
+Model = Annotated[RunSpec, ("model",)]
+
+WITH = Option(
+    ("--with",),
+    "KIND=FILE",
+    "Also read codes of another kind, such as drug=FILE or procedure=FILE, or a table with a row "
+    "for each visit=FILE or patient=FILE. A table of RECORDS may stand for the file. Repeatable.",
+    list[str] | None,
+)
+SAVED = Option(
+    ("--cohort",),
+    "FILE",
+    "A cohort that was saved in the explorer; an option given beside it takes the place of its "
+    "rule.",
+    Path | None,
+)
+
+
+def spec_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of each specification among its parameters, in its place.
 
     What is to be read beside its ``records`` becomes a part of them; see `sources_of`.
     """
-    late = {"Preparation": object}
-    own = inspect.signature(command, eval_str=True, locals=late).parameters
-    shared = inspect.signature(preparation, eval_str=True, locals=late).parameters
-    beside = inspect.Parameter(
-        "beside", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=With
-    )
+    parameters: list[tuple[bool, inspect.Parameter]] = []
+    taken: dict[str, tuple[type[Spec], dict[str, Option]]] = {}
+    for name, one in inspect.signature(command, eval_str=True).parameters.items():
+        spec, *parts = get_args(one.annotation) or (None,)
+        if not (isinstance(spec, type) and issubclass(spec, Spec)):
+            parameters.append((False, one))
+            continue
+        extra = ([WITH] if parts[0] else [WITH, SAVED]) if issubclass(spec, CohortSpec) else []
+        options = [*extra, *options_of(spec, *parts[0])]
+        taken[name] = spec, {f"{name}_{place}": one for place, one in enumerate(options)}
+        parameters += [(one.first, _parameter(own, one)) for own, one in taken[name][1].items()]
+    parameters.sort(key=lambda one: (one[1].default is not one[1].empty, not one[0]))
 
     @wraps(command)
     def asked(**given: Any) -> None:
-        chosen = preparation(**{name: given.pop(name) for name in shared})
-        others = given.pop("beside")
-        if "records" in given:
-            given["records"] = sources_of(given["records"], others, chosen.kinds)
-        command(preparation=chosen, **given)
+        for name, (spec, options) in taken.items():
+            said = {option.flags[0]: given.pop(own) for own, option in options.items()}
+            given[name] = _asked(spec, said)
+            if "--with" in said and "records" in given:
+                given["records"] = sources_of(given["records"], said["--with"], given[name].kinds)
+        command(**given)
 
-    parameters = [one for name, one in own.items() if name != "preparation"]
-    parameters += [beside, *shared.values()]
-    parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
-    keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for _, one in parameters]
     asked.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
     asked.__annotations__ = {one.name: one.annotation for one in keyword}
     return asked
 
 
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="RULE",
-        help="age=65:90, age=18:, sex=F, sex=F,U or dates=2010-01-01:2010-06-30. Repeatable.",
-    ),
-]
-SavedCohort = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="A cohort that was saved in the explorer; an option given beside it takes the place "
-        "of its rule.",
-    ),
-]
-Having = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CODE",
-        help="Keep the records with any of these codes: 428, V*, V01-V91, '402, 404', or @FILE "
-        "with a set of codes. Repeatable.",
-    ),
-]
-Without = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CODE",
-        help="Keep the records with none of these, written as for --having. Repeatable.",
-    ),
-]
-DropCodes = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CODE", help="Leave out these codes, written as for --having. Repeatable."
-    ),
-]
-AtLeast = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Keep the records with N distinct codes or more: 3 when left out, and 0 where a "
-        "table has a column for each item.",
-    ),
-]
+def _parameter(name: str, option: Option) -> inspect.Parameter:
+    """Return the parameter by which Typer takes an option."""
+    shown = typer.Option(*option.flags, metavar=option.metavar or None, help=option.help)
+    kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[option.type, shown]
+    return inspect.Parameter(name, kind, default=option.default, annotation=annotation)
 
 
-def preparation(  # noqa: PLR0913 - one parameter for each option
-    *,
-    cohort: SavedCohort = None,
-    having: Having = None,
-    without: Without = None,
-    where: Where = None,
-    at_least: AtLeast = None,
-    drop_codes: DropCodes = None,
-    drop_rare: DropRare = 0,
-    level: Levels = ["category"],  # noqa: B006 - Typer copies it
-    unit: Unit = None,
-    system: System = None,
-    code_map: Map = None,
-    chronic: Chronic = False,
-    score: Scores = None,
-    feature: Features = None,
-    weights: Weights = None,
-    kinds: Kinds = None,
-    table: Table = None,
-    layout: LayoutKind = None,
-    column: Columns = None,
-) -> Preparation:
-    """Return the preparation that the options ask for."""
-    from comorb.records.asked import as_asked
-    from comorb.records.codes.own_map import opened_map
-    from comorb.records.preparation import Preparation
-
-    saved = Preparation.from_dict(_saved_rules(cohort))
-    return replace(
-        saved,
-        table=table,
-        layout=layout_of(layout, column, weights),
-        unit=unit,
-        system=system,
-        level=tuple(level) if level != ["category"] else saved.level,
-        having=tuple(expanded(having or [])) or saved.having,
-        without=tuple(expanded(without or [])) or saved.without,
-        at_least=saved.at_least if at_least is None else at_least,
-        drop_codes=tuple(expanded(drop_codes or [])) or saved.drop_codes,
-        drop_rare=drop_rare or saved.drop_rare,
-        code_map=opened_map(code_map),
-        chronic=chronic or saved.chronic,
-        scores=tuple(score or ()) or saved.scores,
-        features=as_asked(feature or ()) or saved.features,
-        kinds=kinds_of(kinds),
-        layouts=layouts_of(column),
-        **_bounds(where or []),
-    )
+def _asked(spec: type[Spec], said: dict[str, Any]) -> Any:
+    """Return the specification that options ask for, by their flags."""
+    for rule in rules_of(spec):
+        if isinstance(rule.form, Codes) and said.get(rule.flag):
+            said[rule.flag] = expanded(said[rule.flag])
+    try:
+        return from_options(spec.from_dict(_saved_rules(said.get("--cohort"))), said)
+    except OptionError as error:
+        raise typer.BadParameter(str(error), param_hint=error.flag) from None
 
 
 def _saved_rules(path: Path | None) -> dict[str, Any]:
@@ -347,74 +205,8 @@ def _saved_rules(path: Path | None) -> dict[str, Any]:
     return saved.rules
 
 
-def layout_of(kind: str | None, columns: list[str] | None, weights: str | None = None) -> Layout:
-    """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
-    own = _roles(columns).get("", {})
-    return Layout(kind=kind, **own | ({"weight": weights} if weights else {}))
-
-
-def layouts_of(columns: list[str] | None) -> tuple[tuple[str, Layout], ...]:
-    """Return what ``--column KIND.ROLE=NAME`` says of the sources beside the records."""
-    return tuple((kind, Layout(**roles)) for kind, roles in _roles(columns).items() if kind)
-
-
-def _roles(columns: list[str] | None) -> dict[str, dict[str, Any]]:
-    """Return the columns of each kind by their roles, those of the records under ''."""
-    given: dict[str, dict[str, Any]] = {}
-    for text in columns or []:
-        before, _, name = text.partition("=")
-        kind, _, role = before.rpartition(".")
-        role = "record" if role == "id" else role
-        if role not in ROLES or not name:
-            raise typer.BadParameter(
-                f"expected ROLE=NAME with a role out of {', '.join(ROLES)}, got {text!r}",
-                param_hint="--column",
-            )
-        roles = given.setdefault(kind, {})
-        if role == "codes":
-            roles[role] = (*roles.get(role, ()), *next(csv.reader([name])))
-        else:
-            roles[role] = (*roles.get(role, ()), name) if role in LISTS else name
-    return given
-
-
 def least_count(protected: bool, min_cell: int | None) -> int:
     """Return the smallest count that ``--protected`` and ``--min-cell`` let be told; 0 for all."""
-    from comorb.insight.profile.protection import LEAST
+    from comorb.profiles.protection import MIN_CELL
 
-    return (min_cell or LEAST) if protected or min_cell else 0
-
-
-def number_of_clusters(text: str) -> int | Literal["auto"]:
-    """Return what ``-k`` asks for."""
-    if text == "auto":
-        return "auto"
-    if not text.isdigit() or int(text) < 1:
-        raise typer.BadParameter(
-            f"expected auto or a whole number from 1 on, got {text!r}", param_hint="-k"
-        )
-    return int(text)
-
-
-def _bounds(rules: list[str]) -> dict[str, Any]:
-    bounds: dict[str, Any] = {}
-    for rule in rules:
-        name, _, value = rule.partition("=")
-        low, colon, high = value.partition(":")
-        try:
-            if name == "age" and colon:
-                bounds["age"] = tuple(float(end) if end else None for end in (low, high))
-            elif name == "dates" and colon:
-                bounds["dates"] = tuple(
-                    date.fromisoformat(end).isoformat() if end else None for end in (low, high)
-                )
-            elif name == "sex" and value:
-                bounds["sex"] = tuple(next(csv.reader([value])))
-            else:
-                raise ValueError
-        except ValueError:
-            raise typer.BadParameter(
-                f"expected age=LOW:HIGH, sex=VALUE or dates=FIRST:LAST (YYYY-MM-DD), got {rule!r}",
-                param_hint="--where",
-            ) from None
-    return bounds
+    return (min_cell or MIN_CELL) if protected or min_cell else 0

@@ -51,10 +51,10 @@ def profile(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb profile heart-failure --cluster 2
     """
-    from comorb.cli.output import show, show_cluster, show_profile
+    from comorb.cli.render import show, show_cluster, show_profile
     from comorb.cli.summaries import cluster_summary, profile_summary
-    from comorb.insight.runs.folder import load_profile, rename
-    from comorb.insight.runs.reporting import ReportRequest, board_of
+    from comorb.runs.folder import load_profile, rename
+    from comorb.runs.report import ReportRequest, board_of
 
     numbers = load_profile(run).numbers
     _check(cluster, numbers, "--cluster")

@@ -63,7 +63,7 @@ def report(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb report heart-failure --protected -o to-share.html
     """
-    from comorb.insight.runs.reporting import ReportRequest, pack_run, report_run
+    from comorb.runs.report import ReportRequest, pack_run, report_run
 
     request = ReportRequest(
         language=language,

@@ -39,8 +39,8 @@ def reproduce(
     """
     from rich.progress import BarColumn, MofNCompleteColumn
 
-    from comorb.cli.output import bars
-    from comorb.experiments.reproduce import reproduce as run
+    from comorb.cli.render import bars
+    from comorb_reproduction.reproduce import reproduce as run
 
     with bars(quiet, BarColumn(), MofNCompleteColumn()) as shown:
         tasks = {}

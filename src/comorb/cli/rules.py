@@ -18,10 +18,9 @@ def rules(
 
     Example: comorb rules heart-failure
     """
-    from comorb.cli.output import show
-    from comorb.cli.usage import rules_summary
-    from comorb.cli.usage_tables import show_rules
-    from comorb.insight.runs.folder import load_profile
+    from comorb.cli.render import show, show_rules
+    from comorb.cli.summaries import rules_summary
+    from comorb.runs.folder import load_profile
 
     shown = load_profile(run)
     if least := least_count(protected, min_cell):

@@ -94,7 +94,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
     Example: comorb serve visits.csv
     """
     from comorb.errors import RecordsError
-    from comorb.records.sources.limits import Limits
+    from comorb.records.sources.files import Limits
     from comorb.web.server.app import LOOPBACK, Settings
 
     for path in records or ():
@@ -139,7 +139,7 @@ def run_explorer(
     """Serve until interrupted; the link that is printed opens on some data when they are named."""
     import webbrowser
 
-    from comorb.web.server.serving import explorer, listen
+    from comorb.web.server.app import explorer, listen
 
     server, key = explorer(settings, host)
     with listen(host, port) as opened:

@@ -33,7 +33,7 @@ def simulate(
 
     Example: comorb simulate visits.csv -n 100000
     """
-    from comorb.cli.output import tracked
+    from comorb.cli.render import tracked
     from comorb.records.datasets import region
     from comorb.records.export import export
 

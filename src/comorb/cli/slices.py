@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from comorb.cli import options
-from comorb.cli.sources import kinds_of, sources_of
+from comorb.records.spec import CohortSpec
 
 Bys = Annotated[
     list[str],
@@ -32,18 +32,15 @@ Draws = Annotated[
 ]
 
 
+@options.spec_options
 def slices(  # noqa: PLR0913 - one parameter for each option
     run: options.RunFolder,
     records: options.Records,
     by: Bys,
     refit: Refit = False,
     draws: Draws = 39,
-    beside: options.With = None,
-    kinds: options.Kinds = None,
-    table: options.Table = None,
-    layout: options.LayoutKind = None,
-    column: options.Columns = None,
-    weights: options.Weights = None,
+    *,
+    reading: options.WeightedSource,
     protected: options.Protected = False,
     min_cell: options.MinCell = None,
     memory: options.Memory = None,
@@ -58,33 +55,25 @@ def slices(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb slices heart-failure visits.csv --by age:18,45,65,80 --by site
     """
-    from comorb.cli.output import show, show_notes, shown_progress
-    from comorb.cli.usage import sliced_summary
-    from comorb.cli.usage_tables import show_sliced
-    from comorb.insight.runs.slicing import SliceRequest, asked_slices, slice_run
-    from comorb.records.preparation import Preparation
+    from comorb.cli.render import show, show_notes, show_sliced, shown_progress
+    from comorb.cli.summaries import sliced_summary
+    from comorb.runs.slices import SliceRequest, parse_slices, slice_run
 
-    reading = Preparation(
-        table=table,
-        layout=options.layout_of(layout, column, weights),
-        kinds=kinds_of(kinds),
-        layouts=options.layouts_of(column),
-    )
     request = SliceRequest(
-        asked_slices(by),
+        parse_slices(by),
         refit,
         draws,
-        reading if reading != Preparation() else None,
+        reading if reading != CohortSpec() else None,
         options.least_count(protected, min_cell),
     )
-    with shown_progress(quiet) as tell:
+    with shown_progress(quiet) as report:
         sliced = slice_run(
             run,
-            sources_of(records, beside, reading.kinds),
+            records,
             request,
             memory=memory,
             engine=engine,
-            tell=tell,
+            report=report,
         )
     summary = sliced_summary(sliced)
     show_notes(summary["notes"])

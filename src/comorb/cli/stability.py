@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import Annotated
 
 import typer
 
 from comorb.cli import options
 
-if TYPE_CHECKING:
-    from comorb.records.preparation import Preparation
 
-
-@options.cohort_options
+@options.spec_options
 def stability(  # noqa: PLR0913 - one parameter for each option
     records: options.Records,
-    preparation: Preparation,
-    clusters: options.Clusters = "auto",
+    *,
+    run: options.Model,
     repeats: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many pairs of overlapping parts.")
     ] = 3,
@@ -26,6 +24,7 @@ def stability(  # noqa: PLR0913 - one parameter for each option
     engine: options.Engine = None,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
+    cohort: options.Cohort,
 ) -> None:
     """See how well clusters come out again in parts of the records.
 
@@ -34,21 +33,21 @@ def stability(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb stability visits.csv --having 428 -k 5
     """
-    from comorb.cli.output import show, show_notes, show_stability, shown_progress
+    from comorb.cli.render import show, show_notes, show_stability, shown_progress
     from comorb.cli.summaries import stability_summary
     from comorb.engines import open_engine
-    from comorb.insight.runs.cohorts import open_cohort
-    from comorb.insight.runs.run import Request, measure_stability
+    from comorb.runs.cohorts import open_cohort
+    from comorb.runs.run import measure_stability
 
-    request = Request(options.number_of_clusters(clusters), preparation, repeats=repeats)
+    run = replace(run, preparation=cohort, repeats=repeats)
     with (
-        shown_progress(quiet) as tell,
+        shown_progress(quiet) as report,
         open_engine(engine or "threads") as executor,
         open_cohort(
-            records, preparation, memory=memory, executor=executor if engine else None, tell=tell
-        ) as cohort,
+            records, cohort, memory=memory, executor=executor if engine else None, report=report
+        ) as chosen,
     ):
-        profile, measured = measure_stability(cohort, request, executor, tell)
+        profile, measured = measure_stability(chosen, run, executor, report)
     if least := options.least_count(protected, min_cell):
         profile = profile.protected(least)
     summary = stability_summary(profile, measured)

@@ -1,4 +1,4 @@
-"""Summaries: what a command tells, as plain values, from which both table and JSON are made."""
+"""Summaries: what a command reports, as plain values, from which both table and JSON are made."""
 
 from __future__ import annotations
 
@@ -6,22 +6,242 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from comorb.cli.usage import burden_summary, drift_summary, rules_summary, slices_summary
-from comorb.insight.profile.corrected import outcome_rows
-from comorb.insight.profile.rough import rough, rough_lines, rough_notes
+from comorb.profiles.outcomes import outcome_rows
+from comorb.profiles.rounded import round_count, round_lines, round_notes
 
 if TYPE_CHECKING:
-    from comorb.insight.profile.profile import Profile
-    from comorb.insight.runs.assign import Tally
-    from comorb.insight.runs.comparing import Compared
-    from comorb.insight.runs.stability import Stability
-    from comorb.insight.runs.tree import Split
-    from comorb.model.choose import Choice
+    from comorb.model.select_k import Choice
+    from comorb.profiles.profile import Profile
+    from comorb.profiles.slices import Slices
     from comorb.records.ledger import Ledger, Line
+    from comorb.runs.assign import AssignmentSummary
+    from comorb.runs.choose import Split
+    from comorb.runs.compare import RunComparison
+    from comorb.runs.slices import SlicedRecords, Strata
+    from comorb.runs.stability import Stability
+
+
+def burden_summary(profile: Profile) -> dict[str, Any] | None:
+    """Return what the records of each cluster use; None of a profile that doesn't have it."""
+    burden = profile.burden
+    if burden is None:
+        return None
+    visits = burden.visits_a_patient
+
+    def of(place: int) -> dict[str, Any]:
+        return {
+            "records": _known_values(burden.records[place]),
+            "share": _known_values(burden.share[place]),
+            "patients": _known_values(burden.patients[place]) if burden.patients.size else None,
+            "visits_a_patient": _rounded(visits[place]) if visits.size else None,
+            "totals": {
+                name: {
+                    "total": _known_values(burden.totals[row, place]),
+                    "mean": _rounded(burden.means[row, place]),
+                    "share": _known_values(burden.shares[row, place]),
+                    "known": _known_values(burden.known[row, place]),
+                }
+                for row, name in enumerate(burden.columns)
+            },
+            "rates": {
+                name: {
+                    "rate": _known_values(burden.rate[row, place]),
+                    "low": _known_values(burden.low[row, place]),
+                    "high": _known_values(burden.high[row, place]),
+                    "records": _known_values(burden.rate_counts[row, place]),
+                    "known": _known_values(burden.rate_known[row, place]),
+                }
+                for row, name in enumerate(burden.rates)
+            },
+        }
+
+    clusters = [
+        {"cluster": one.number, "name": one.name} | of(place)
+        for place, one in enumerate(profile.clusters)
+    ]
+    return {"clusters": clusters, "all": of(profile.k), "notes": list(burden.notes)}
+
+
+def slices_summary(slices: Slices, run: Profile | SlicedRecords) -> dict[str, Any]:
+    """Return the shares of clusters within slices, with their tests."""
+    names = [one if isinstance(one, str) else one.name for one in run.clusters]
+    parts = [
+        {
+            "slice": label,
+            "records": _known_values(slices.counts[s, -1]),
+            "covered": _known_values(slices.covered[s]) if slices.mix else None,
+            "clusters": [
+                {
+                    "cluster": number,
+                    "records": _known_values(slices.counts[s, place]),
+                    "share": _known_values(slices.share[s, place]),
+                    "low": _known_values(slices.low[s, place]),
+                    "high": _known_values(slices.high[s, place]),
+                    "standardised": _known_values(slices.standardised[s, place]),
+                }
+                for place, number in enumerate(run.numbers)
+            ],
+        }
+        for s, label in enumerate(slices.labels)
+    ]
+    tests = [
+        {"cluster": number, "name": name, "z": _known_values(z), "p": _known_values(p)}
+        for number, name, z, p in zip(run.numbers, names, slices.z, slices.p, strict=True)
+    ]
+    return {
+        "by": slices.by,
+        "test": "trend" if slices.ordered else "difference",
+        "standardised_by": list(slices.mix),
+        "slices": parts,
+        "tests": tests,
+        "notes": list(slices.notes),
+    }
+
+
+def sliced_summary(sliced: SlicedRecords) -> dict[str, Any]:
+    """Return the slices of records by the clusters of a run, and models of their own."""
+    least, notes = sliced.min_cell, sliced.ledger.notes
+    return {
+        "records": round_count(sliced.records, least) if least else sliced.records,
+        "min_cell": least,
+        "notes": list(round_notes(notes, least) if least else notes),
+        "slices": [slices_summary(one, sliced) for one in sliced.slices],
+        "strata": [strata_summary(one, sliced) for one in sliced.strata],
+    }
+
+
+def strata_summary(strata: Strata, sliced: SlicedRecords) -> dict[str, Any]:
+    """Return the models of slices, matched to the whole's, and the test of sameness.
+
+    With a least count, in rounded numbers of records and of shares.
+    """
+    least, places = sliced.min_cell, 2 if sliced.min_cell else 6
+
+    def cluster(one: Any, new: int) -> dict[str, Any]:
+        match = one.matches[new]
+        top = sorted(range(len(sliced.codes)), key=lambda i: (-one.means[new, i], i))[:3]
+        return {
+            "cluster": None if match is None else sliced.numbers[match],
+            "name": None if match is None else sliced.clusters[match],
+            "share": round(float(one.weights[new]), places),
+            "distance": round(float(one.distances[new]), min(places, 4)),
+            "codes": [sliced.codes[i] for i in top],
+        }
+
+    test = strata.test
+    return {
+        "strata": [
+            {
+                "slice": one.label,
+                "records": round_count(one.records, least) if least else one.records,
+                "clusters": [cluster(one, new) for new in range(len(one.matches))],
+            }
+            for one in strata.strata
+        ],
+        "same_profiles": None
+        if test is None
+        else vars(test) | {"records": round_count(test.records, least) if least else test.records},
+        "notes": list(round_notes(strata.notes, least) if least else strata.notes),
+    }
+
+
+def rules_summary(profile: Profile) -> dict[str, Any]:
+    """Return the rules of each cluster in words, with how often they are right."""
+    from comorb.profiles.rules import REVIEW_BELOW
+
+    clusters = [
+        {
+            "cluster": cluster.number,
+            "name": cluster.name,
+            "conditions": [
+                {
+                    "code": profile.codes[one.code],
+                    "name": profile.labels[one.code],
+                    "says": profile.said(one),
+                    "has": one.has,
+                    "member": one.member,
+                }
+                for one in rules.conditions
+            ],
+            "otherwise": rules.otherwise,
+            "right": _known_values(rules.precision),
+            "found": _known_values(rules.recall),
+            "judged_on": _known_values(rules.members),
+            "review": _share(rules.review, rules.members),
+            "in_doubt": _in_doubt(profile, place),
+        }
+        for place, (cluster, rules) in enumerate(zip(profile.clusters, profile.rules, strict=True))
+    ]
+    return {"review_below": REVIEW_BELOW, "min_cell": profile.min_cell, "clusters": clusters}
+
+
+def _in_doubt(profile: Profile, place: int) -> dict[str, Any] | None:
+    """Return how many records of a cluster are in doubt, and with which others; None if unknown."""
+    uncertain = profile.uncertain
+    if uncertain is None:
+        return None
+    others = [
+        {"cluster": cluster.number, "records": _known_values(uncertain.between[place, other])}
+        for other, cluster in enumerate(profile.clusters)
+        if uncertain.between[place, other] > 0
+    ]
+    others.sort(key=lambda one: -(one["records"] or 0))
+    return {
+        "records": _known_values(uncertain.doubtful[place]),
+        "of": _known_values(uncertain.members[place]),
+        "with": others,
+    }
+
+
+def drift_summary(tally: AssignmentSummary, least: int) -> dict[str, Any]:
+    """Return what changed since a model was fitted; with ``least``, in few digits."""
+    drift, places = tally.drift, 2 if least else 6
+    told = [not least or size >= least for size in tally.sizes.tolist()]
+    return {
+        "fits": drift.fits,
+        "sentence": drift.sentence,
+        "log_likelihood": {
+            "then": None if drift.then is None else round(drift.then.mean, min(places, 4)),
+            "spread_then": None if drift.then is None else round(drift.then.spread, min(places, 4)),
+            "now": round(drift.now.mean, min(places, 4)),
+            "spread_now": round(drift.now.spread, min(places, 4)),
+        },
+        "clusters": [
+            {
+                "cluster": number,
+                "then": round(one.then, places),
+                "now": round(one.now, places) if some else None,
+                "p": float(f"{one.p:.1g}") if least else one.p,
+            }
+            for number, one, some in zip(tally.numbers, drift.clusters, told, strict=True)
+        ],
+        "codes": [
+            {"code": one.name, "then": round(one.then, places), "now": round(one.now, places)}
+            for one in drift.codes
+            if not least or one.now * drift.now.records >= least
+        ],
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    if math.isnan(part) or math.isnan(whole):
+        return None
+    return round(part / whole, 4) if whole else None
+
+
+def _rounded(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 3)
+
+
+def _known_values(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
 
 
 def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[str, Any]:
     """Return what a table of clusters shows, as plain values; None where it isn't told."""
+    from comorb.views.findings import findings
+    from comorb.views.words import Words
+
     source = profile.source
     clusters = [
         _brief(profile, place)
@@ -70,6 +290,9 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         "clusters": clusters,
         "outcomes": outcome_rows(profile),
         "burden": burden_summary(profile),
+        "findings": [
+            vars(one) | {"clusters": list(one.clusters)} for one in findings(profile, Words("en"))
+        ],
         "slices": [slices_summary(one, profile) for one in profile.slices],
     }
 
@@ -93,10 +316,10 @@ def _features(profile: Profile) -> dict[str, Any]:
     }
 
 
-def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:
+def assigned_summary(tally: AssignmentSummary, least: int = 0) -> dict[str, Any]:
     """Return how many records went to each cluster and which codes are unknown, as plain values.
 
-    With ``least``, in rough numbers of records, and none of fewer.
+    With ``least``, in rounded numbers of records, and none of fewer.
     """
     all_records, places = int(tally.sizes.sum()), 2 if least else 15
     clusters = [
@@ -117,7 +340,7 @@ def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:
     ]
     lines, notes, unknown = tally.ledger.lines, tally.ledger.notes, tally.unknown
     if least:
-        lines, notes = rough_lines(lines, least), rough_notes(notes, least)
+        lines, notes = round_lines(lines, least), round_notes(notes, least)
     return {
         "records": _told(all_records, least),
         "min_cell": least,
@@ -132,7 +355,7 @@ def assigned_summary(tally: Tally, least: int = 0) -> dict[str, Any]:
 
 
 def _told(count: int, least: int) -> int | None:
-    return rough(count, least) if least else count
+    return round_count(count, least) if least else count
 
 
 def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dict[str, Any]:
@@ -157,12 +380,15 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
         {
             "what": f"{outcome.name}: {value}",
             "kind": outcome.kind,
-            "cluster": _known(outcome.shown.estimate[row, place]),
-            "low": _known(outcome.shown.low[row, place]),
-            "high": _known(outcome.shown.high[row, place]),
+            "cluster": _known(outcome.estimate[row, place]),
+            "low": _known(outcome.low[row, place]),
+            "high": _known(outcome.high[row, place]),
             "all": _known(outcome.estimate[row, -1]),
-            "naive": _known(outcome.estimate[row, place]),
-            "corrected": outcome.corrected is not None,
+            "events": _known(outcome.counts[row, place]) if outcome.kind == "share" else None,
+            "records": _known(outcome.known[place]),
+            "corrected": _known(outcome.corrected.estimate[row, place])
+            if outcome.corrected is not None and value != "median"
+            else None,
         }
         for outcome in (*(one.summary for one in profile.features), *profile.outcomes)
         for row, value in enumerate(outcome.values)
@@ -183,9 +409,9 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
     )
 
 
-def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
+def compare_summary(compared: RunComparison, top: int = 4) -> dict[str, Any]:
     """Return the matched clusters of two runs and what differs in them, as plain values."""
-    from comorb.insight.profile.compare import how_good, shared_columns
+    from comorb.profiles.comparison import likeness_word, shared_columns
 
     one, two, comparison = compared.one, compared.two, compared.comparison
     flows, left, right = comparison.flows, *shared_columns(one.codes, two.codes)
@@ -206,7 +432,11 @@ def compare_summary(compared: Compared, top: int = 4) -> dict[str, Any]:
         both = None if flows is None else _known(flows[a, b])
         matched: dict[str, Any] = {"one": _brief(one, a), "two": _brief(two, b)}
         matched["records_in_both"] = both
-        matched |= {"likeness": alike, "match": how_good(alike), "outcomes": _both(one, a, two, b)}
+        matched |= {
+            "likeness": alike,
+            "match": likeness_word(alike),
+            "outcomes": _both(one, a, two, b),
+        }
         pairs.append(matched | {"differences": differences})
     firsts, seconds = ({pair[side] for pair in comparison.pairs} for side in (0, 1))
     return {
@@ -236,17 +466,17 @@ def _both(one: Profile, a: int, two: Profile, b: int) -> list[dict[str, Any]]:
         for row, value in enumerate(outcome.values):
             if value not in other.values or value == "median":
                 continue
-            ours, theirs = outcome.shown, other.shown
             here, there = (row, a), (other.values.index(value), b)
             rows.append(
                 {
                     "outcome": outcome.name,
                     "value": value,
                     "kind": outcome.kind,
-                    "one": _known(ours.estimate[here]),
-                    "two": _known(theirs.estimate[there]),
+                    "one": _known(outcome.estimate[here]),
+                    "two": _known(other.estimate[there]),
                     "apart": bool(
-                        ours.low[here] > theirs.high[there] or ours.high[here] < theirs.low[there]
+                        outcome.low[here] > other.high[there]
+                        or outcome.high[here] < other.low[there]
                     ),
                 }
             )
@@ -258,15 +488,15 @@ def choice_summary(
 ) -> dict[str, Any]:
     """Return what each number of clusters is worth, and how groups split, as plain values.
 
-    With ``least``, in rough numbers of records, and none of fewer.
+    With ``least``, in rounded numbers of records, and none of fewer.
     """
     rows = [vars(row) | {"in_reliable": row.covered} for row in choice.rows]
     if least:
-        rows = [row | {"smallest": rough(round(row["smallest"]), least)} for row in rows]
+        rows = [row | {"smallest": round_count(round(row["smallest"]), least)} for row in rows]
     return {
         "best": choice.best,
         "reason": choice.reason,
-        "notes": list(rough_notes(ledger.notes, least) if least else ledger.notes),
+        "notes": list(round_notes(ledger.notes, least) if least else ledger.notes),
         "min_cell": least,
         "rows": rows,
         "splits": [vars(split) for split in splits],
@@ -299,10 +529,10 @@ def _brief(profile: Profile, place: int) -> dict[str, Any]:
 
 def _mostly(profile: Profile, place: int) -> str | None:
     """Return what a cluster mostly is, where that is how many codes a record has."""
-    from comorb.model.lengths import MOSTLY
+    from comorb.model.diagnostics import CONFIG
 
     cluster, overall = profile.clusters[place], profile.caveats.length
-    if cluster.of_length is None or cluster.of_length <= MOSTLY or overall is None:
+    if cluster.of_length is None or cluster.of_length <= CONFIG.mostly_length or overall is None:
         return None
     return "short records" if (cluster.length or 0) < overall else "long records"
 

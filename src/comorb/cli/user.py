@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,11 @@ from typing import Annotated
 import typer
 
 from comorb.cli.options import Workspace
+
+_WHO = "Someone worked here alone, and keeps their runs, data and browser session. Under which name"
+_SHOWN = "Token of {name} ({role}), shown only this once; {use}:"
+_GIVE = "give it to them, to sign in with"
+_KEEP = "keep it, to sign in with when the browser session that is open ends"
 
 
 def user(
@@ -25,11 +31,21 @@ def user(
             help="viewer (shared results), analyst (own runs) or exporter (also patient-level).",
         ),
     ] = "analyst",
+    owner: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            help="Who worked here alone, and keeps what they made, as an exporter.",
+        ),
+    ] = "",
     workspace: Workspace = Path("comorb-workspace"),
 ) -> None:
     """Add, remove or list the users of the explorer.
 
     A new user's token is printed once and kept only as a hash; adding a user again replaces it.
+    Whoever worked in the explorer alone becomes a user with the first one that is added, and
+    keeps runs, data and the browser session; without --owner their name is asked for.
 
     Example: comorb user add ada --role analyst
     """
@@ -43,7 +59,14 @@ def user(
     with closing(Store(workspace)) as store:
         access = Access(store)
         if action == "add":
-            typer.echo(access.add_user(name, role))
+            if access.needs_owner and not owner and sys.stdin.isatty():
+                owner = typer.prompt(_WHO, err=True).strip()
+            tokens = access.add_users({name: role}, owner)
+            roles = dict(access.users())
+            for one, token in tokens.items():
+                use = _KEEP if one == owner else _GIVE
+                typer.echo(_SHOWN.format(name=one, role=roles[one], use=use), err=True)
+                typer.echo(token)
         elif action == "remove":
             if not access.remove_user(name):
                 raise typer.BadParameter(f"there is no user {name!r}", param_hint="NAME")

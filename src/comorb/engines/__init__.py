@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
-from comorb.engines.blockfile import open_blocks
-from comorb.engines.journal import FileJournal
+from comorb.engines.block_files import open_blocks
+from comorb.engines.checkpoints import FileJournal
 from comorb.errors import EngineError
-from comorb.model.threads import workers
+from comorb.model.blocks import workers
 
 __all__ = ["FileJournal", "open_blocks", "open_engine"]
 
@@ -45,12 +45,12 @@ def open_engine(name: str = "threads") -> Iterator[Executor | None]:
         with workers(-1) as pool:
             yield pool
     elif kind == "dask":
-        from comorb.engines.on_dask import dask_engine
+        from comorb.engines.dask_engine import dask_engine
 
         with dask_engine(name.partition("://")[2] or None) as engine:
             yield engine
     elif kind in ("spark", "local", "yarn", "sc"):
-        from comorb.engines.spark_home import spark_engine
+        from comorb.engines.spark_engine import spark_engine
 
         with spark_engine("local[*,4]" if name == "spark" else name) as engine:
             yield engine

@@ -1,12 +1,74 @@
-"""The array types that everyone imports."""
+"""Array types, and 0/1 matrices in canonical CSR form."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+
+from comorb.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.uint64]
+
+
+def check_places(X: Any) -> None:
+    """Refuse a compressed matrix whose arrays don't fit each other, before anything trusts them."""
+    if sparse.issparse(X) and hasattr(X, "check_format"):
+        try:
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise InputError(
+                f"expected a whole sparse matrix, got one of which {error}; make it anew, and "
+                "change no array of it by hand"
+            ) from None
+
+
+def check_numbers(X: Any) -> None:
+    """Refuse a frame or an array that holds text, before anything tells what the text is."""
+    if sparse.issparse(X):
+        return
+    where = ""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        texts = [name for name in X.columns if _is_text(X[name])]
+        if not texts:
+            return
+        where = f" in column {str(texts[0])!r}"
+    elif not _is_text(X):
+        return
+    raise InputError(
+        f"expected a matrix of zeros and ones, found text{where}; give a table of records to "
+        "read_records, and one of categories and numbers to LatentClassModel"
+    )
+
+
+def _is_text(values: Any) -> bool:
+    array = np.asarray(values)
+    if array.dtype.kind in "US":
+        return True
+    return array.dtype == object and any(isinstance(one, str | bytes) for one in array.ravel())
+
+
+def binary_csr(X: Any) -> sparse.csr_array:
+    """Return a 0/1 matrix in canonical CSR form; what is not 0 or 1 is an error."""
+    matrix = sparse.csr_array(X)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    values = matrix.data
+    if not ((values == 1) | (values == 0)).all():
+        wrong = values[(values != 1) & (values != 0)]
+        found = "NaN" if np.isnan(wrong).any() else "inf" if np.isinf(wrong).any() else wrong[0]
+        raise InputError(
+            f"expected a matrix of zeros and ones, found {found} among "
+            f"{wrong.size} other values; turn each column into 'has it' (1) or 'has it not' (0)"
+        )
+    if not values.all():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix

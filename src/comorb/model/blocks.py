@@ -1,36 +1,121 @@
-"""Row blocks, and the one way that anything is summed over them."""
+"""Row blocks, the threads that run over them, and the one way in which they are summed."""
 
 from __future__ import annotations
 
+import os
 import pickle
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, partial, wraps
 from hashlib import sha256
 from itertools import islice
 from math import fsum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from threading import local
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
+from threadpoolctl import ThreadpoolController
 
 from comorb import __version__
-from comorb.errors import InputError
+from comorb.errors import ComorbWarning, InputError
 from comorb.model.arrays import Floats, Indices, Ints
-from comorb.model.exact import exact_sum as exact_sum
-from comorb.model.exact import rounded as rounded
-from comorb.model.exact import snap_for as snap_for
-from comorb.model.features import FeatureTable
-from comorb.model.kinds.variable import Variable
-from comorb.model.prepared import Prepared, prepared
-from comorb.model.threads import go_on, single_threaded
+from comorb.model.emissions.base import FeatureTable, Variable
+from comorb.model.exact_sums import exact_sum as exact_sum
+from comorb.model.exact_sums import snap_for as snap_for
+from comorb.model.exact_sums import snap_to_grid as snap_to_grid
+from comorb.model.features import PreparedFeatures, prepare_features
 
-SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e15  # of all rows together
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
+_here = local()
+
+
+class Threads(ThreadPoolExecutor):
+    """A pool of threads that holds one block more than it has threads, at most.
+
+    When its context ends by an error or a Ctrl-C, what runs ends at its next block of rows.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, initializer=self._begin)
+        self.window = count + 1
+        self.cancelled = False
+
+    def _begin(self) -> None:
+        _here.pool = self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for what runs, or give it up."""
+        self.cancelled = kind is not None
+        self.shutdown(wait=True, cancel_futures=self.cancelled)
+
+
+def check_cancelled() -> None:
+    """Raise KeyboardInterrupt in a thread of a pool that was given up."""
+    if getattr(_here, "pool", None) is not None and _here.pool.cancelled:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def workers(n_jobs: int | None) -> Iterator[Executor | None]:
+    """Yield a pool of ``n_jobs`` threads: all cores for −1 or None, no pool for 1.
+
+    The answer does not depend on the number, so the default is all there are.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    count = (cores or 1) if n_jobs in (None, -1) else n_jobs
+    if not isinstance(count, int) or count < 1:
+        raise InputError(f"expected n_jobs to be a positive whole number or -1, got {n_jobs!r}")
+    if count == 1:
+        yield None
+        return
+    with Threads(count) as pool:
+        yield pool
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def single_threaded(function: Callable[P, R]) -> Callable[P, R]:
+    """Run dense linear algebra on one thread, so that its rounding is the same everywhere."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _controller().limit(limits=1):
+            return function(*args, **kwargs)
+
+    return run
+
+
+# The sum of all weights: beyond these the grid of exact sums leaves float64 no digits.
+MIN_WEIGHT, MAX_WEIGHT = 1e-9, 1e15
 NO_VALUES = np.empty((0, 0))
+
+
+@dataclass(frozen=True)
+class Config:
+    """How rows in memory are cut into blocks, and how many are under way; any gives the same bits.
+
+    ``python -m benchmarks engine`` prints the seconds of a pass, and its speed-up by threads.
+    """
+
+    n_blocks: int = 16
+    min_block_rows: int = 8192
+    max_block_rows: int = 65536
+    window: int = 8  # blocks under way, of an executor that names no number of its own
+
+
+CONFIG = Config()
 
 
 class Rows(NamedTuple):
@@ -44,6 +129,11 @@ class Rows(NamedTuple):
     indices: Indices
     weights: Floats
     values: Floats = NO_VALUES
+
+    @property
+    def row_weights(self) -> Floats:
+        """The weight of each row, 1 where there are none."""
+        return self.weights if self.weights.size else np.ones(self.indptr.size - 1)
 
 
 Loader = Callable[[], Rows]
@@ -88,28 +178,18 @@ class Pass:
     small: bool = False
 
 
-class Engine(Executor):
+@runtime_checkable
+class BlockExecutor(Protocol):
     """An executor that maps blocks in its own way, such as a cluster of machines."""
 
-    def spread(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
+    def map_blocks(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
-        raise NotImplementedError
 
-    def each(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
+    def map_items(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
         """Return ``function`` of each item, in their order."""
-        raise NotImplementedError
 
-    def each_part(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
-        """Return ``function`` of the number and the rows of each part of a frame of its own."""
-        raise NotImplementedError
-
-    def head(self, frame: Any, rows: int) -> Any:
-        """Return the first rows of a frame of its own."""
-        raise NotImplementedError
-
-    def total(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
-        """Return what each shard of a pass comes to; clusters add up where the blocks are."""
-        return [job.finish(sums) for sums in folded(self.spread(job.function, loaders))]
+    def run_pass(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
+        """Return what each shard of a pass comes to."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +197,8 @@ class Blocks:
     """A 0/1 matrix as loaders of its row blocks, with the totals that every sum needs.
 
     ``weight`` is the sum of the row weights, which is ``n_rows`` when there are none. Features
-    beside the codes are ``variables``; ``reach`` bounds the mean square of their numbers.
+    beside the codes are ``variables``; ``mean_square`` bounds the mean square of their numbers.
+    ``n_weighted`` is how many rows have a weight above zero, where that isn't all.
     """
 
     loaders: tuple[Loader, ...]
@@ -126,7 +207,17 @@ class Blocks:
     weight: float
     journal: Journal | None = None
     variables: tuple[Variable, ...] = ()
-    reach: float = 1.0
+    mean_square: float = 1.0
+    n_weighted: int | None = None
+
+    @property
+    def records(self) -> float:
+        """How many records the rows stand for: their weight, and one for each that weighs at least.
+
+        What depends on it, and not on ``n_rows``, is the same for rows and for their patterns with
+        counts.
+        """
+        return max(float(self.n_rows if self.n_weighted is None else self.n_weighted), self.weight)
 
     @property
     def snap(self) -> float:
@@ -140,7 +231,7 @@ def from_csr(
     n_columns: int,
     weights: Floats | None = None,
     block_rows: int | None = None,
-    features: FeatureTable | Prepared | None = None,
+    features: FeatureTable | PreparedFeatures | None = None,
 ) -> Blocks:
     """Cut CSR arrays held in memory into blocks; their indices are not copied.
 
@@ -151,7 +242,7 @@ def from_csr(
     """
     _check_ones(indptr, indices, n_columns)
     n_rows = indptr.size - 1
-    total = float(n_rows)
+    total, n_weighted = float(n_rows), None
     if weights is not None:
         if weights.shape != (n_rows,):
             raise InputError(
@@ -163,39 +254,42 @@ def from_csr(
                 "sample weights must be finite, not negative and not all zero; "
                 "drop the rows that should not count, or give them weight 0"
             )
-        if weights.max() > LARGEST_WEIGHT or not (
-            SMALLEST_WEIGHT <= fsum(weights) <= LARGEST_WEIGHT
-        ):
+        if weights.max() > MAX_WEIGHT or not (MIN_WEIGHT <= fsum(weights) <= MAX_WEIGHT):
             raise InputError(
-                f"expected sample weights that add up to {SMALLEST_WEIGHT:g} to "
-                f"{LARGEST_WEIGHT:g}, got other ones; divide them all by the same number"
+                f"expected sample weights that add up to {MIN_WEIGHT:g} to "
+                f"{MAX_WEIGHT:g}, got other ones; divide them all by the same number"
             )
         total = fsum(weights)
-        weights = rounded(weights, total)
-    seen = _seen(features, n_rows, weights, total)
-    step = block_rows or min(65536, max(8192, -(-n_rows // 16)))
+        weights = snap_to_grid(weights, total)
+        n_weighted = int(np.count_nonzero(weights))
+    seen = _prepare_features(features, n_rows, weights, total)
+    even = -(-n_rows // CONFIG.n_blocks)
+    step = block_rows or min(CONFIG.max_block_rows, max(CONFIG.min_block_rows, even))
     arrays = (indptr, indices, weights, seen.values)
     loaders = tuple(
         partial(_slice, arrays, start, min(start + step, n_rows))
         for start in range(0, n_rows, step)
     )
-    reach = seen.reach(weights, total) if seen.variables else 1.0
-    return Blocks(loaders, n_rows, n_columns, total, None, seen.variables, reach)
+    mean_square = seen.mean_square(weights, total) if seen.variables else 1.0
+    return Blocks(loaders, n_rows, n_columns, total, None, seen.variables, mean_square, n_weighted)
 
 
-def _seen(
-    features: FeatureTable | Prepared | None, n_rows: int, weights: Floats | None, total: float
-) -> Prepared:
+def _prepare_features(
+    features: FeatureTable | PreparedFeatures | None,
+    n_rows: int,
+    weights: Floats | None,
+    total: float,
+) -> PreparedFeatures:
     """Return the features as the model sees them, none of them where there are none."""
     if features is None or not features.values.shape[1]:
-        return Prepared((), NO_VALUES)
+        return PreparedFeatures((), NO_VALUES)
     if features.values.shape[0] != n_rows:
         raise InputError(
             f"expected the features of {n_rows} rows, got those of {features.values.shape[0]}; "
             "give a row of features for each row of codes"
         )
     if isinstance(features, FeatureTable):
-        return prepared(features, weights, total)
+        return prepare_features(features, weights, total)
     return features
 
 
@@ -221,7 +315,7 @@ def _slice(arrays: tuple[AnyInts, AnyInts, Floats | None, Floats], start: int, s
     )
 
 
-def taken(
+def take_rows(
     blocks: Blocks,
     chosen: Ints,
     executor: Executor | None = None,
@@ -249,7 +343,11 @@ def taken(
     given = weights if weights is not None else own if own.size else None
     values = np.concatenate([part.values for part in parts])
     return from_csr(
-        indptr, indices, blocks.n_columns, given, features=Prepared(blocks.variables, values)
+        indptr,
+        indices,
+        blocks.n_columns,
+        given,
+        features=PreparedFeatures(blocks.variables, values),
     )
 
 
@@ -267,8 +365,8 @@ def map_tasks(
     """
     if isinstance(executor, ThreadPoolExecutor):
         return list(executor.map(function, tasks))
-    if isinstance(executor, Engine) and len(tasks) > 1:
-        return executor.each(partial(_on_one_thread, function), tasks)
+    if isinstance(executor, BlockExecutor) and len(tasks) > 1:
+        return executor.map_items(partial(_on_one_thread, function), tasks)
     return [function(task) for task in tasks]
 
 
@@ -287,27 +385,27 @@ def map_blocks(
     """
     if blocks.journal is not None:
         blocks.journal.begin()
-    if isinstance(executor, Engine):
-        yield from executor.spread(function, blocks.loaders)
+    if isinstance(executor, BlockExecutor):
+        yield from executor.map_blocks(function, blocks.loaders)
         return
     alone = isinstance(executor, ThreadPoolExecutor) and len(blocks.loaders) == 1
     if executor is None or alone:
-        yield from (applied(function, load) for load in blocks.loaders)
+        yield from (apply_to_block(function, load) for load in blocks.loaders)
         return
     waiting: deque[Future[T]] = deque()
     loaders = iter(blocks.loaders)
-    for load in islice(loaders, getattr(executor, "window", 8)):
-        waiting.append(executor.submit(applied, function, load))
+    for load in islice(loaders, getattr(executor, "window", CONFIG.window)):
+        waiting.append(executor.submit(apply_to_block, function, load))
     while waiting:
         result = waiting.popleft().result()
         for load in islice(loaders, 1):
-            waiting.append(executor.submit(applied, function, load))
+            waiting.append(executor.submit(apply_to_block, function, load))
         yield result
 
 
-def applied(function: Callable[[Rows], T], load: Loader) -> T:
+def apply_to_block(function: Callable[[Rows], T], load: Loader) -> T:
     """Return a function of a block, unless the work was broken off."""
-    go_on()
+    check_cancelled()
     return function(load())
 
 
@@ -321,12 +419,12 @@ def map_reduce(
 
     A statistic that isn't ``small`` has more than some numbers for each cluster and code.
     """
-    job = Pass(partial(_alone, function), _identity, small=small)
-    found: S = total(job, blocks, executor)[0]
+    job = Pass(partial(_as_one_shard, function), _identity, small=small)
+    found: S = run_pass(job, blocks, executor)[0]
     return found
 
 
-def total(job: Pass, blocks: Blocks, executor: Executor | None = None) -> list[Any]:
+def run_pass(job: Pass, blocks: Blocks, executor: Executor | None = None) -> list[Any]:
     """Return what each shard of a pass over the rows comes to.
 
     One that the journal of the blocks holds is not made again. All of a fit follows from its
@@ -337,18 +435,20 @@ def total(job: Pass, blocks: Blocks, executor: Executor | None = None) -> list[A
         key = sha256(pickle.dumps((__version__, job, blocks.variables), 5)).digest()
         if (known := journal.recall(key)) is not None:
             return list(known)
-    if isinstance(executor, Engine):
+    if isinstance(executor, BlockExecutor):
         if journal is not None:
             journal.begin()
-        found = executor.total(job, blocks.loaders)
+        found = executor.run_pass(job, blocks.loaders)
     else:
-        found = [job.finish(sums) for sums in folded(map_blocks(job.function, blocks, executor))]
+        found = [
+            job.finish(sums) for sums in fold_partials(map_blocks(job.function, blocks, executor))
+        ]
     if journal is not None:
         journal.keep(key, found)
     return found
 
 
-def folded(partials: Iterable[Sequence[Any]]) -> list[Any]:
+def fold_partials(partials: Iterable[Sequence[Any]]) -> list[Any]:
     """Return the sum of each shard, added into the first partial where it allows that."""
     rest = iter(partials)
     sums = list(next(rest))
@@ -358,5 +458,64 @@ def folded(partials: Iterable[Sequence[Any]]) -> list[Any]:
     return sums
 
 
-def _alone(function: Callable[[Rows], T], rows: Rows) -> tuple[T]:
+def _as_one_shard(function: Callable[[Rows], T], rows: Rows) -> tuple[T]:
     return (function(rows),)
+
+
+def move_columns(indptr: AnyInts, indices: AnyInts, place: Indices) -> tuple[Ints, Indices]:
+    """Return CSR rows whose ones are in new columns, ``place`` of the old; those at −1 are gone.
+
+    Each row is sorted as long as ``place`` ascends where it isn't −1.
+    """
+    new = place[indices]
+    ends = np.concatenate(([0], np.cumsum(new >= 0)))
+    return ends[indptr], new[new >= 0]
+
+
+def move_row_columns(place: Indices, width: int, rows: Rows) -> Rows:
+    """Return rows with their ones in the columns that ``place`` gives, sorted in each row."""
+    indptr, indices = move_columns(rows.indptr, rows.indices, place)
+    known = place[place >= 0]
+    if (np.diff(known) < 0).any():
+        matrix = csr_array((np.ones(len(indices)), indices, indptr), shape=(len(indptr) - 1, width))
+        matrix.sort_indices()
+        indices = matrix.indices.astype(np.int32)
+    return Rows(indptr, indices, rows.weights, rows.values)
+
+
+class CodedRecords(Protocol):
+    """Records whose columns have codes: a cohort."""
+
+    @property
+    def codes(self) -> Sequence[str]:
+        """The code of each column."""
+
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the rows in blocks, their features as the variables of a model see them."""
+
+
+def align_codes(
+    records: CodedRecords, codes: Sequence[str], variables: tuple[Variable, ...]
+) -> Blocks:
+    """Return records with the codes that a model knows, in its columns; others are warned of."""
+    blocks = records.blocks(variables)
+    if not codes:
+        raise InputError(
+            "the model was fitted to a matrix without names, so that the codes of a cohort can't "
+            "be told; give the matrix of the cohort, or fit to a cohort or a frame"
+        )
+    if list(codes) == list(records.codes):
+        return blocks
+    column = {code: place for place, code in enumerate(codes)}
+    place = np.array([column.get(code, -1) for code in records.codes], dtype=np.int32)
+    if not (place >= 0).any():
+        raise InputError(
+            f"the model knows none of the {place.size:,} codes of the cohort; read the records in "
+            "the coding system and at the level of those that it was fitted to"
+        )
+    if strange := int((place < 0).sum()):
+        text = f"the model doesn't know {strange:,} of the {place.size:,} codes of the cohort"
+        warnings.warn(f"{text}; they tell it nothing", ComorbWarning, stacklevel=5)
+    move = partial(move_row_columns, place, len(codes))
+    loaders = tuple(partial(apply_to_block, move, load) for load in blocks.loaders)
+    return replace(blocks, loaders=loaders, n_columns=len(codes))

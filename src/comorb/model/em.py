@@ -7,22 +7,44 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 
 from comorb.errors import InputError
-from comorb.model import feature_kernels, kernels
+from comorb.model import kernels
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Rows, map_reduce, snap_for
-from comorb.model.kinds.variable import Variable
+from comorb.model.emissions.base import Variable
+from comorb.model.features import (
+    fit_parameters,
+    map_parameters,
+    n_parameters,
+    n_statistics,
+    plan_for,
+)
 from comorb.model.mixture import EDGE, Mixture
 from comorb.model.prior import Prior
-from comorb.model.traits import fitted, height, mapped, plan_for, width
 
 Stop = Literal["likelihood", "weights"]
-TOLERANCE: dict[Stop, float] = {"likelihood": 1e-6, "weights": 0.01}
-FIRST_REACH = 4.0
+
+
+@dataclass(frozen=True)
+class Config:
+    """When EM stops, and how far it steps."""
+
+    # nats a record: `python -m benchmarks.settings em` prints the evidence at half and twice
+    likelihood_tolerance: float = 1e-6
+    # nats a record and record, for small tables: with it `python -m benchmarks.starts 1 tables`
+    # prints log-likelihoods within 1e-4 of the published maxima
+    fine_tolerance: float = 1e-12
+    weights_tolerance: float = 0.01  # ‖Δω‖₁, the paper's section 3.4
+    # the first limit of a SQUAREM step, and the factor by which it grows and shrinks: ``mstep`` of
+    # Varadhan and Roland (2008)
+    step_factor: float = 4.0
+
+
+CONFIG = Config()
 
 
 def fine_tolerance(weight: float) -> float:
@@ -30,7 +52,7 @@ def fine_tolerance(weight: float) -> float:
 
     A small table then reaches its published maximum to four decimals.
     """
-    return min(TOLERANCE["likelihood"], 1e-12 * weight)
+    return min(CONFIG.likelihood_tolerance, CONFIG.fine_tolerance * weight)
 
 
 @dataclass(frozen=True)
@@ -47,7 +69,7 @@ class Stopping:
 
     def __post_init__(self) -> None:
         """Refuse an unknown rule and bounds that make no sense."""
-        if self.rule not in TOLERANCE:
+        if self.rule not in get_args(Stop):
             raise InputError(f"expected stop to be 'likelihood' or 'weights', got {self.rule!r}")
         for name, value in (("tol", self.tol), ("max_iter", self.max_iter)):
             if value is not None and not (isinstance(value, Real) and value >= 0):
@@ -56,7 +78,16 @@ class Stopping:
     @property
     def limit(self) -> float:
         """The tolerance in force."""
-        return TOLERANCE[self.rule] if self.tol is None else self.tol
+        if self.tol is not None:
+            return self.tol
+        likelihood = self.rule == "likelihood"
+        return CONFIG.likelihood_tolerance if likelihood else CONFIG.weights_tolerance
+
+    def is_met(self, before: Point, after: Point) -> bool:
+        """Return whether a plain EM step changes less than the tolerance."""
+        if self.rule == "likelihood":
+            return after.objective - before.objective < self.limit
+        return float(np.abs(after.model.weights - before.model.weights).sum()) < self.limit
 
 
 @dataclass(frozen=True)
@@ -77,14 +108,14 @@ class Expected:
         return Expected(self.sums + other.sums, coarse, fine, self.variables)
 
     @property
-    def carriers(self) -> Floats:
+    def positive_counts(self) -> Floats:
         """Σ r·x of each code in each cluster, (d, k)."""
-        return self.sums[: self.sums.shape[0] - 1 - height(self.variables)]
+        return self.sums[: self.sums.shape[0] - 1 - n_statistics(self.variables)]
 
     @property
     def statistics(self) -> Floats:
         """Σ r·T of the features' statistics in each cluster, (s, k)."""
-        return self.sums[self.sums.shape[0] - 1 - height(self.variables) : -1]
+        return self.sums[self.sums.shape[0] - 1 - n_statistics(self.variables) : -1]
 
     @property
     def log_likelihood(self) -> float:
@@ -139,8 +170,8 @@ def _expect_features(model: Mixture, blocks: Blocks, executor: Executor | None) 
     base, logits = model.tables()
     plan, d = plan_for(model.variables), model.n_columns
     tables = (base, logits[:d], *plan.tables(logits[d:]))
-    snaps = (blocks.snap, snap_for(blocks.weight * blocks.reach))
-    found = map_reduce(partial(_expect_rows, plan.walk, tables, snaps), blocks, executor)
+    snaps = (blocks.snap, snap_for(blocks.weight * blocks.mean_square))
+    found = map_reduce(partial(_expect_rows, plan.lookup, tables, snaps), blocks, executor)
     cells, numbers = tables[2].shape[0], tables[3].shape
     codes, of_cells, of_numbers = np.split(found.sums, [d + 1, d + 1 + cells])
     statistics = plan.sums(of_cells, of_numbers.reshape(numbers))
@@ -149,7 +180,7 @@ def _expect_features(model: Mixture, blocks: Blocks, executor: Executor | None) 
 
 
 def _expect_rows(
-    walk: feature_kernels.Walk,
+    lookup: kernels.Lookup,
     tables: tuple[Floats, Floats, Floats, Floats],
     snaps: tuple[float, float],
     rows: Rows,
@@ -160,14 +191,14 @@ def _expect_rows(
     parts = sums[: d + 1], sums[d + 1 : d + 1 + c], sums[d + 1 + c :].reshape(q, 3, k)
     return Expected(
         sums,
-        *feature_kernels.expect_of(
+        *kernels.expect_mixed(
             (rows.indptr, rows.indices, rows.values),
             rows.weights,
-            walk,
+            lookup,
             tables,
             snaps,
             parts,
-            feature_kernels.make_room(k, walk),
+            kernels.make_mixed_buffers(k, lookup),
         ),
     )
 
@@ -181,19 +212,19 @@ def maximise(expected: Expected, prior: Prior | None = None) -> Mixture:
     those of the prior. O(k·d).
     """
     sizes = expected.sums[-1]
-    carriers = expected.carriers.T
+    positives = expected.positive_counts.T
     total = sizes.sum()
     statistics = expected.statistics
     if prior is not None:
-        statistics = statistics + prior.pseudo[:, None]
+        statistics = statistics + prior.prior_statistics[:, None]
     if prior is not None:
-        means = (carriers + prior.present) / (sizes[:, None] + prior.present + prior.absent)
+        means = (positives + prior.present) / (sizes[:, None] + prior.present + prior.absent)
     else:
-        overall = carriers.sum(axis=0) / total
+        overall = positives.sum(axis=0) / total
         means = np.where(
-            sizes[:, None] > 0, carriers / np.where(sizes > 0, sizes, 1)[:, None], overall
+            sizes[:, None] > 0, positives / np.where(sizes > 0, sizes, 1)[:, None], overall
         )
-    parameters = fitted(expected.variables, statistics)
+    parameters = fit_parameters(expected.variables, statistics)
     means = np.clip(means, EDGE, 1 - EDGE)
     return Mixture(sizes / total, means, expected.variables, parameters)
 
@@ -219,10 +250,11 @@ def em(
     """Refine a mixture until the objective, or its weights, stand still (paper section 3.4).
 
     With ``"weights"`` these are plain EM steps. With ``"likelihood"`` each step is followed by a
-    leap along its direction (``leap``), taken only where it raises the objective, so that the
-    history never falls; convergence is judged on the plain step. The model returned is the one
-    of the last E-step. ``watch`` hears of every pass over the rows. ``earlier`` are the sums of
-    rows that are not looked at again: they keep their clusters. O(nnz·k) a pass.
+    longer one along its direction (``squarem_step``), which is kept only where it raises the
+    objective, so that the history never falls; convergence is judged on the plain step. The model
+    returned is the one of the last E-step. ``watch`` is called after every pass over the rows.
+    ``earlier`` are the sums of rows that are not looked at again: they keep their clusters.
+    O(nnz·k) a pass.
     """
     stopping = stopping or Stopping()
     passes = -1
@@ -234,7 +266,7 @@ def em(
         expected = expect(model, blocks, executor)
         penalty = prior.log_density(model) if prior is not None else 0.0
         if earlier is not None:
-            penalty += _complete(model, earlier)
+            penalty += _complete_log_likelihood(model, earlier)
             expected = replace(expected, sums=expected.sums + earlier.sums)
         objective = (expected.log_likelihood + penalty) / weight
         if watch is not None:
@@ -244,55 +276,55 @@ def em(
     here = visit(replace(start, means=np.clip(start.means, EDGE, 1 - EDGE)))
     history = [here.objective]
     converged = False
-    reach = FIRST_REACH
+    step_limit = CONFIG.step_factor
     while not converged and passes < stopping.max_iter:
         step = visit(maximise(here.expected, prior))
-        if step.objective < here.objective:  # by rounding alone: EM stands at its fixed point
+        if step.objective < here.objective:  # by rounding alone: EM is at its fixed point
             converged = True
             break
         history.append(step.objective)
-        if stopping.rule == "weights":
-            moved = float(np.abs(step.model.weights - here.model.weights).sum())
-            converged = moved < stopping.limit
-        else:
-            converged = step.objective - here.objective < stopping.limit
+        converged = stopping.is_met(here, step)
         if stopping.rule == "likelihood" and not converged and passes < stopping.max_iter:
-            length, target = leap(here.model, step.model, maximise(step.expected, prior), reach)
+            models = here.model, step.model, maximise(step.expected, prior)
+            length, target = squarem_step(*models, step_limit)
             there = visit(target)
             if there.objective >= step.objective:
                 history.append(there.objective)
-                reach *= 4 if length == reach else 1
+                # a step that was cut at the limit and still gained may go further the next time
+                step_limit *= CONFIG.step_factor if length == step_limit else 1
                 here = there
                 continue
-            reach = max(FIRST_REACH, length / 4)
+            step_limit = max(CONFIG.step_factor, length / CONFIG.step_factor)
         here = step
     return EMResult(here.model, converged, passes, here.expected, tuple(history))
 
 
-def _complete(model: Mixture, sums: Expected) -> float:
+def _complete_log_likelihood(model: Mixture, sums: Expected) -> float:
     """Return Σ r·log P(x, j), up to what no model changes, of rows that keep their clusters."""
     base, logits = model.tables()
     return float(np.sum(sums.sums[:-1] * logits) + sums.sums[-1] @ base)
 
 
-def leap(first: Mixture, second: Mixture, third: Mixture, reach: float) -> tuple[float, Mixture]:
+def squarem_step(
+    first: Mixture, second: Mixture, third: Mixture, step_limit: float
+) -> tuple[float, Mixture]:
     """Return how far, and where, two EM steps point: SQUAREM (Varadhan and Roland 2008).
 
-    θ₀ + 2αr + α²v with r = θ₁ − θ₀, v = (θ₂ − θ₁) − r and α = ‖r‖ / ‖v‖ between 1 and ``reach``,
-    on the scale θ = (√ω, arcsin √μ), where a Bernoulli mean has the same variance everywhere, and
-    that of each feature (``Variable.angles``).
-    α = 1 is θ₂, the plain step. O(k·d).
+    θ₀ + 2αr + α²v with r = θ₁ − θ₀, v = (θ₂ − θ₁) − r and α = ‖r‖ / ‖v‖, at least 1 and
+    at most ``step_limit``, on the scale θ = (√ω, arcsin √μ), where a Bernoulli mean has the same
+    variance everywhere, and that of each feature (``Variable.angles``). α = 1 is θ₂, the plain
+    step. O(k·d).
     """
     origin, once, twice = first.angles, second.angles, third.angles
     velocity = once - origin
     change = twice - once - velocity
     norm = float(np.linalg.norm(change))
-    length = min(max(float(np.linalg.norm(velocity)) / norm, 1.0), reach) if norm > 0 else 1.0
+    length = min(max(float(np.linalg.norm(velocity)) / norm, 1.0), step_limit) if norm > 0 else 1.0
     target = origin + 2 * length * velocity + length**2 * change
     k, d = first.means.shape
     weights = np.maximum(target[:k], 0.0) ** 2
     means = np.sin(np.clip(target[k : k + k * d], 0, np.pi / 2)) ** 2
     means = np.clip(means.reshape(k, d), EDGE, 1 - EDGE)
-    own = target[k + k * d :].reshape(k, width(first.variables))
-    parameters = mapped(first.variables, lambda v, part, _: v.from_angles(part), own)
+    own = target[k + k * d :].reshape(k, n_parameters(first.variables))
+    parameters = map_parameters(first.variables, lambda v, part, _: v.from_angles(part), own)
     return length, Mixture(weights / weights.sum(), means, first.variables, parameters)

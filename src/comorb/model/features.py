@@ -1,81 +1,364 @@
-"""Features beside the codes: what each is, and its values, with gaps where one is missing."""
+"""All features of a model together: their prepared values, tables and sums."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from functools import lru_cache
+from itertools import accumulate, pairwise
 
 import numpy as np
+from scipy import sparse
 
-from comorb.errors import InputError
-from comorb.model.arrays import Floats
-
-Kind = Literal["binary", "category", "count", "number"]
-Transform = Literal["none", "log", "rank"]
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One column that is no code: its name, its kind, and its levels where it has any.
-
-    A binary feature has two levels, the second is the yes. ``transform`` is what a number goes
-    through before the model sees it, and back when people read it.
-    """
-
-    name: str
-    kind: Kind
-    levels: tuple[str, ...] = ()
-    transform: Transform = "none"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the feature as plain values."""
-        levels = list(self.levels)
-        return {"name": self.name, "kind": self.kind, "levels": levels, "transform": self.transform}
-
-    @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Feature:
-        """Return the feature of plain values; `ValueError` for what makes none."""
-        name, kind, levels = plain["name"], plain["kind"], plain["levels"]
-        transform = plain["transform"]
-        texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
-        if not isinstance(name, str) or not texts or len(set(levels)) < len(levels):
-            raise ValueError("a feature needs a name, and levels that are different texts")
-        if kind not in get_args(Kind) or transform not in get_args(Transform):
-            raise ValueError(f"{name!r} is of a kind or has a transform that is not known")
-        if transform != "none" and kind != "number":
-            raise ValueError(f"{name!r} has a transform but is no number")
-        return cls(name, kind, tuple(levels), transform)
+from comorb.errors import ComorbWarning, InputError
+from comorb.model.arrays import Floats, Ints, Keys
+from comorb.model.emissions import learn_variables
+from comorb.model.emissions.base import Feature, FeatureTable, Variable
+from comorb.model.emissions.count import MAX_COUNT
+from comorb.model.exact_sums import weighted_sum
+from comorb.model.kernels import splitmix64
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureTable:
-    """The values of features, (n, p): NaN where one is missing, a level's place for categories."""
+class PreparedFeatures:
+    """The values of variables, (n, p), as the model sees them: NaN where one is missing."""
 
-    features: tuple[Feature, ...]
+    variables: tuple[Variable, ...]
     values: Floats
 
-    def __post_init__(self) -> None:
-        """Refuse values that are not a column for each feature."""
-        if self.values.ndim != 2 or self.values.shape[1] != len(self.features):
+    def mean_square(self, weights: Floats | None, total: float) -> float:
+        """Return a power of two that bounds Σ w·z² / Σ w of every number."""
+        worst = 1.0
+        for variable, column in zip(self.variables, self.values.T, strict=True):
+            if variable.n_values is None:
+                squares = np.nan_to_num(column) ** 2
+                worst = max(worst, weighted_sum(squares, weights, total) / total)
+        return float(2.0 ** (1 + np.ceil(np.log2(worst))))
+
+
+def prepare_features(
+    table: FeatureTable, weights: Floats | None = None, total: float | None = None
+) -> PreparedFeatures:
+    """Return the values of a table whose variables are learned from it."""
+    for feature, column in zip(table.features, table.values.T, strict=True):
+        check_values(feature, column)
+    if total is None:
+        total = float(table.values.shape[0])
+    variables = learn_variables(table, weights, total)
+    return _prepare_columns(table.values, variables)
+
+
+def prepare_for(variables: tuple[Variable, ...], table: FeatureTable) -> PreparedFeatures:
+    """Return the values of a table as the variables of a model see them, found by their names.
+
+    A level that the model doesn't know counts as missing, with a warning.
+    """
+    places = {feature.name: at for at, feature in enumerate(table.features)}
+    columns = np.full((table.values.shape[0], len(variables)), np.nan)
+    for at, variable in enumerate(variables):
+        own = variable.feature
+        if own.name not in places:
             raise InputError(
-                f"expected a column of values for each of {len(self.features)} features, got an "
-                f"array of shape {self.values.shape}"
+                f"expected the feature {own.name!r}, which the model was fitted with; add the "
+                "column, with blanks where its values are missing"
+            )
+        feature = table.features[places[own.name]]
+        if feature.kind != own.kind:
+            raise InputError(
+                f"expected the feature {own.name!r} to be a {own.kind}, as the model was fitted "
+                f"with it, got a {feature.kind}; name its kind"
+            )
+        values = table.values[:, places[own.name]]
+        check_values(feature, values)
+        columns[:, at] = (
+            values if feature.levels == own.levels else _match_levels(feature, own, values)
+        )
+    return _prepare_columns(columns, variables)
+
+
+def check_values(feature: Feature, values: Floats) -> None:
+    """Refuse values that a feature of its kind can't have."""
+    there = values[~np.isnan(values)]
+    name = feature.name
+    if np.isinf(there).any():
+        raise InputError(
+            f"column {name!r} holds a number that is infinite; leave the cell blank where the "
+            "value is unknown"
+        )
+    if feature.kind == "count":
+        if (there < 0).any() or (there != np.floor(there)).any():
+            raise InputError(
+                f"expected column {name!r} to hold counts: whole numbers of zero or more; got "
+                f"{there[(there < 0) | (there != np.floor(there))][0]:g}; mend it, or make it a "
+                "number"
+            )
+        if (there > MAX_COUNT).any():
+            raise InputError(
+                f"expected counts up to {MAX_COUNT} in column {name!r}, got {there.max():g}; make "
+                "it a number, with a log transform"
+            )
+    if feature.transform == "log" and (there <= 0).any():
+        raise InputError(
+            f"expected numbers above 0 in column {name!r}, whose logarithm is taken, got "
+            f"{there.min():g}; choose the rank transform, or none"
+        )
+    if feature.kind in ("category", "binary") and there.size:
+        top = len(feature.levels) - 1
+        if there.min() < 0 or there.max() > top or (there != np.floor(there)).any():
+            raise InputError(
+                f"expected the places of levels, 0 to {top}, in column {name!r}, got others; make "
+                "its levels from its values"
             )
 
-    def columns(self) -> dict[str, Any]:
-        """Return the columns as people write them, by name: levels as texts, None for gaps."""
-        return {
-            feature.name: _written(feature, column)
-            for feature, column in zip(self.features, self.values.T, strict=True)
-        }
 
-    def at(self, rows: Any) -> FeatureTable:
-        """Return the values of some records: places, or a slice of them."""
-        return FeatureTable(self.features, self.values[rows])
+def _match_levels(feature: Feature, own: Feature, values: Floats) -> Floats:
+    """Return the places of levels among those that a model knows, NaN for others."""
+    known = {level: float(place) for place, level in enumerate(own.levels)}
+    place = np.array([*(known.get(level, np.nan) for level in feature.levels), np.nan])
+    there = ~np.isnan(values)
+    found = place[np.where(there, values, len(feature.levels)).astype(np.int64)]
+    lost = int(np.count_nonzero(there & np.isnan(found)))
+    if lost:
+        unknown = [level for level in feature.levels if level not in known]
+        warnings.warn(
+            f"column {own.name!r} has {_list_levels(unknown)} that the model was not fitted with; "
+            f"{lost} values count as missing. Its levels are {', '.join(own.levels)}",
+            ComorbWarning,
+            stacklevel=3,
+        )
+    return np.asarray(found)
 
 
-def _written(feature: Feature, values: Floats) -> Any:
-    if not feature.levels:
-        return values
-    texts = np.array([*feature.levels, None], dtype=object)
-    return texts[np.where(np.isnan(values), len(feature.levels), values).astype(np.int64)]
+def _list_levels(unknown: list[str]) -> str:
+    shown = ", ".join(unknown[:3]) + (" and others" if len(unknown) > 3 else "")
+    return f"the level{'s' if len(unknown) > 1 else ''} {shown}"
+
+
+def _prepare_columns(values: Floats, variables: tuple[Variable, ...]) -> PreparedFeatures:
+    columns = [
+        variable.prepare(column) for variable, column in zip(variables, values.T, strict=True)
+    ]
+    stacked = np.column_stack(columns) if columns else np.empty((values.shape[0], 0))
+    return PreparedFeatures(variables, np.ascontiguousarray(stacked, dtype=np.float64))
+
+
+Variables = tuple[Variable, ...]
+# Cells of features that are looked up together: with 12 clusters their table takes 96 kB and stays
+# in a core's second-level cache.
+MAX_GROUP_CELLS = 1024
+
+
+def n_statistics(variables: Variables) -> int:
+    """Return how many statistics a row has."""
+    return sum(variable.n_statistics for variable in variables)
+
+
+def n_parameters(variables: Variables) -> int:
+    """Return how many parameters a cluster has."""
+    return sum(variable.n_parameters for variable in variables)
+
+
+def n_free(variables: Variables) -> int:
+    """Return how many parameters of a cluster are free."""
+    return sum(variable.n_free for variable in variables)
+
+
+def keys(variables: Variables) -> Keys:
+    """Return a hash of each parameter by what its feature is like, (m,), to draw noise by."""
+    own = [
+        np.uint64(variable.key) ^ splitmix64(np.arange(variable.n_parameters, dtype=np.uint64))
+        for variable in variables
+    ]
+    return np.concatenate([np.empty(0, np.uint64), *own])
+
+
+def _consecutive_slices(sizes: Sequence[int]) -> list[slice]:
+    ends = [0, *accumulate(sizes)]
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def statistic_slices(variables: Variables) -> Iterator[tuple[Variable, slice]]:
+    """Yield each variable and where its statistics are."""
+    return zip(
+        variables,
+        _consecutive_slices([variable.n_statistics for variable in variables]),
+        strict=True,
+    )
+
+
+def parameter_slices(variables: Variables) -> Iterator[tuple[Variable, slice]]:
+    """Yield each variable and where its parameters are."""
+    return zip(
+        variables,
+        _consecutive_slices([variable.n_parameters for variable in variables]),
+        strict=True,
+    )
+
+
+def population_parameters(variables: Variables) -> Floats:
+    """Return the parameters of the whole population, (m,)."""
+    return _concatenate([variable.population for variable in variables])
+
+
+def natural(variables: Variables, parameters: Floats) -> Floats:
+    """Return the log-densities' table, (s, k), of parameters (k, m)."""
+    tables = [variable.natural(parameters[:, own]) for variable, own in parameter_slices(variables)]
+    return np.concatenate([np.empty((0, parameters.shape[0])), *tables])
+
+
+def fit_parameters(variables: Variables, sums: Floats) -> Floats:
+    """Return the most likely parameters, (k, m), of summed statistics (s, k)."""
+    return _stack_columns(
+        [variable.fit(sums[own]) for variable, own in statistic_slices(variables)], sums
+    )
+
+
+def prior_statistics(variables: Variables, strength: float, weight: float) -> Floats:
+    """Return the prior as statistics, (s,)."""
+    return _concatenate([variable.prior_statistics(strength, weight) for variable in variables])
+
+
+def log_marginal(variables: Variables, sums: Floats, prior: Floats) -> Floats:
+    """Return the log marginal of each column of summed statistics, a row a variable, (p, k)."""
+    terms = [
+        variable.log_marginal(sums[own], prior[own])
+        for variable, own in statistic_slices(variables)
+    ]
+    return np.array(terms).reshape(len(variables), sums.shape[1])
+
+
+def map_parameters(
+    variables: Variables,
+    change: Callable[[Variable, Floats, slice], Floats],
+    parameters: Floats,
+) -> Floats:
+    """Return parameters that a change makes of parameters, variable by variable, (k, m)."""
+    parts = [
+        change(variable, parameters[:, own], own) for variable, own in parameter_slices(variables)
+    ]
+    return _stack_columns(parts, parameters.T)
+
+
+def _concatenate(parts: list[Floats]) -> Floats:
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _stack_columns(parts: list[Floats], like: Floats) -> Floats:
+    return np.ascontiguousarray(np.concatenate([np.empty((like.shape[1], 0)), *parts], axis=1))
+
+
+def statistics(variable: Variable, values: Floats) -> Floats:
+    """Return the statistics of prepared values, (n, height), zeros where one is missing."""
+    there = ~np.isnan(values)
+    known = np.where(there, values, 0.0)
+    if variable.n_values is None:
+        found = np.stack([np.ones_like(known), known, known**2], axis=1)
+    else:
+        most = max(variable.n_values, int(known.max(initial=0.0)) + 1)
+        found = variable.cells(most)[known.astype(np.int64)]
+    return np.asarray(variable.influence * found * there[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class LookupPlan:
+    """How the kernels walk the values of a row.
+
+    Categories and counts are looked up: each has a cell for every value and one for none, and
+    small ones share a table, with a cell for every combination. ``members`` (3, f) are the
+    column, stride and blank of each that is looked up, by group; ``ends`` (g + 1,) part the groups,
+    ``starts`` (g + 1,) are where their cells begin. ``dense`` (q,) are the columns of the numbers,
+    and ``places`` (q, 3) where their statistics are. ``design`` (s, c) holds the statistics of each
+    cell, with their influence, and ``influences`` (q,) is that of the numbers.
+    """
+
+    members: Ints
+    ends: Ints
+    starts: Ints
+    dense: Ints
+    places: Ints
+    design: sparse.csr_array
+    influences: Floats
+
+    @property
+    def lookup(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """What the kernels need."""
+        return self.members, self.ends, self.starts, self.dense
+
+    def tables(self, table: Floats) -> tuple[Floats, Floats]:
+        """Return what is added to a row's log-density: of each cell (c, k), of numbers (q, 3, k).
+
+        ``table`` (s, k) is that of ``natural``.
+        """
+        numbers = self.influences[:, None, None] * table[self.places]
+        return np.ascontiguousarray(self.design.T @ table), np.ascontiguousarray(numbers)
+
+    def sums(self, cells: Floats, numbers: Floats) -> Floats:
+        """Return the statistics, (s, k), from the sums of the cells (c, k) and of the numbers."""
+        sums = np.asarray(self.design @ cells)
+        sums[self.places] = self.influences[:, None, None] * numbers
+        return sums
+
+
+@lru_cache(maxsize=64)
+def plan_for(variables: Variables, tops: tuple[int, ...] = ()) -> LookupPlan:
+    """Return how the kernels walk the values of these variables.
+
+    ``tops`` are how many values each has here at least, where that may be more than were known.
+    """
+    blanks = [
+        max(variable.n_values or 0, *tops[at : at + 1], 0) for at, variable in enumerate(variables)
+    ]
+    looked_up = [at for at, variable in enumerate(variables) if variable.n_values is not None]
+    groups = _group_lookups(looked_up, blanks)
+    members: list[tuple[int, int, int]] = []
+    for group in groups:
+        sizes = [blanks[at] + 1 for at in group]
+        strides = [int(np.prod(sizes[place + 1 :])) for place in range(len(group))]
+        members += [(at, stride, blanks[at]) for at, stride in zip(group, strides, strict=True)]
+    sizes = [int(np.prod([blanks[at] + 1 for at in group])) for group in groups]
+    owned = [own for _, own in statistic_slices(variables)]
+    dense = [at for at, variable in enumerate(variables) if variable.n_values is None]
+    return LookupPlan(
+        np.array(members, dtype=np.int64).reshape(-1, 3).T.copy(),
+        np.array([0, *accumulate(map(len, groups))], dtype=np.int64),
+        np.array([0, *accumulate(sizes)], dtype=np.int64),
+        np.array(dense, dtype=np.int64),
+        np.array([range(owned[at].start, owned[at].stop) for at in dense], dtype=np.int64).reshape(
+            -1, 3
+        ),
+        _design(variables, groups, blanks),
+        np.array([variables[at].influence for at in dense]),
+    )
+
+
+def _group_lookups(looked_up: list[int], blanks: list[int]) -> list[list[int]]:
+    """Return the variables that share a table, smaller ones first."""
+    groups: list[list[int]] = []
+    room = 0
+    for at in sorted(looked_up, key=lambda at: blanks[at]):
+        size = blanks[at] + 1
+        if groups and room * size <= MAX_GROUP_CELLS:
+            groups[-1].append(at)
+            room *= size
+        else:
+            groups.append([at])
+            room = size
+    return groups
+
+
+def _design(variables: Variables, groups: list[list[int]], blanks: list[int]) -> sparse.csr_array:
+    """Return the statistics of each cell of each group, (s, c)."""
+    owned = [own for _, own in statistic_slices(variables)]
+    parts = [sparse.csr_array((n_statistics(variables), 0))]
+    for group in groups:
+        sizes = [blanks[at] + 1 for at in group]
+        part = np.zeros((n_statistics(variables), *sizes))
+        for axis, at in enumerate(group):
+            values = np.zeros((variables[at].n_statistics, sizes[axis]))
+            values[:, :-1] = variables[at].influence * variables[at].cells(blanks[at]).T
+            shape = [1] * len(group)
+            shape[axis] = sizes[axis]
+            part[owned[at]] += values.reshape(-1, *shape)
+        parts.append(sparse.csr_array(part.reshape(n_statistics(variables), -1)))
+    return sparse.csr_array(sparse.hstack(parts, format="csr"))

@@ -1,85 +1,184 @@
-"""Frames: results that are tables, for pandas, polars, Arrow and notebooks.
-
-None of these packages is loaded before it is asked for.
-"""
+"""Frames: data frames and arrays as columns of features."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from html import escape
-from importlib import import_module
-from typing import Any
+from typing import Any, get_args
+
+import numpy as np
+from scipy import sparse
 
 from comorb.errors import InputError
+from comorb.model.arrays import Floats, Mask
+from comorb.model.emissions.base import Feature, FeatureTable, Kind, Transform
+from comorb.model.features import check_values
 
-Columns = Mapping[str, Sequence[Any]]
-MOST = 20  # rows that a notebook shows
-
-
-class Tabular(ABC):
-    """A result that is a table of columns of one length, with a name each."""
-
-    @abstractmethod
-    def columns(self) -> Columns:
-        """Return the columns of the table by their names."""
-
-    def to_pandas(self) -> Any:
-        """Return the table as a pandas frame."""
-        return frame(self.columns())
-
-    def to_polars(self) -> Any:
-        """Return the table as a polars frame."""
-        return frame(self.columns(), "polars")
-
-    def to_arrow(self) -> Any:
-        """Return the table as an Arrow table."""
-        return frame(self.columns(), "pyarrow")
-
-    def _repr_html_(self) -> str:
-        return html_table(self.columns(), type(self).__name__)
+MAX_LEVELS = 255  # of a category: a level fits in a byte
+WHOLE = "whole numbers"
 
 
-_MAKERS = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
+def columns_of(table: Any) -> dict[str, Any]:
+    """Return the columns of a table by their names, each an array of any type.
+
+    Frames of pandas and polars, Arrow tables, mappings of columns, a `FeatureTable`, and arrays,
+    whose columns are named x0, x1, …
+    """
+    if isinstance(table, FeatureTable):
+        return table.columns()
+    if isinstance(table, Mapping):
+        names, parts = [*table], [*table.values()]
+    elif hasattr(table, "column_names"):  # Arrow
+        names, parts = table.column_names, [column.to_pylist() for column in table.columns]
+    elif hasattr(table, "iter_columns"):  # polars
+        names, parts = table.columns, [column.to_list() for column in table.iter_columns()]
+    elif hasattr(table, "iloc"):  # pandas
+        names = [str(name) for name in table.columns]
+        parts = [
+            table.iloc[:, at].to_numpy(dtype=object, na_value=None) for at in range(len(names))
+        ]
+    else:
+        values = np.asarray(table)
+        names, parts = [f"x{at}" for at in range(values.shape[1])], [*values.T]
+    check_names(names)
+    return {name: _array(part) for name, part in zip(names, parts, strict=True)}
 
 
-def frame(columns: Columns, package: str = "pandas") -> Any:
-    """Return columns as a frame of a package, which is loaded when this is first asked for."""
-    maker = getattr(loaded(package), _MAKERS[package])
-    return maker({name: list(values) for name, values in columns.items()})
-
-
-def loaded(package: str) -> Any:
-    """Return a package that frames need, or tell how to install it."""
-    try:
-        return import_module(package)
-    except ImportError:
+def check_names(names: Sequence[str]) -> None:
+    """Refuse a name that stands there twice."""
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
         raise InputError(
-            f"a frame needs {package}, which is not installed; install it with: pip install "
-            f"{package}"
+            f"expected columns with different names, got {twice[0]!r} more than once; rename one"
+        )
+
+
+def _array(values: Any) -> Any:
+    """Return a column as an array; what is neither number nor truth stays as it is."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values
+    found = np.empty(len(values), dtype=object)
+    found[:] = list(values)
+    return found
+
+
+def missing_in(column: Any) -> Mask:
+    """Return which cells are missing: None, NaN, NaT or an empty text."""
+    if column.dtype != object:
+        return np.asarray(column != column)
+    blank = [value is None or value != value or value == "" for value in column.tolist()]
+    return np.array(blank, dtype=bool)
+
+
+def check_cells(name: str, column: Any) -> None:
+    """Refuse cells that hold lists, tables and the like."""
+    for value in column.tolist() if column.dtype == object else ():
+        if isinstance(value, dict | list | set | tuple | np.ndarray):
+            raise InputError(
+                f"expected texts and numbers in column {name!r}, got a {type(value).__name__}; "
+                "make a column of each of its parts"
+            )
+
+
+def infer_kind(column: Any) -> tuple[Kind, str]:
+    """Return the kind of a column without one, and a word on what is in doubt.
+
+    Truths and zeros and ones are binary, texts are categories, and numbers are numbers: whole ones
+    may be counts or categories, which no one can tell but who knows them.
+    """
+    there = column[~missing_in(column)]
+    values = set(there.tolist()) if there.dtype == object else set(np.unique(there).tolist())
+    if all(isinstance(value, bool | np.bool_) for value in values) or values <= {0, 1}:
+        return "binary", ""
+    if any(isinstance(value, str) for value in values):
+        return "category", ""
+    if not all(isinstance(value, int | float | np.number) for value in values):
+        return "category", ""
+    whole = all(float(value).is_integer() for value in values)
+    return "number", WHOLE if whole else ""
+
+
+def make_feature(
+    name: str, column: Any, kind: Kind, transform: Transform = "none"
+) -> tuple[Feature, Floats]:
+    """Return a column as a feature of a kind, and its values; or why it is none."""
+    if kind not in get_args(Kind):
+        raise InputError(
+            f"expected the kind of column {name!r} to be one of {', '.join(get_args(Kind))}, got "
+            f"{kind!r}"
+        )
+    if transform not in get_args(Transform) or (transform != "none" and kind != "number"):
+        raise InputError(
+            f"expected the transform of column {name!r} to be none, log or rank, of a number; got "
+            f"{transform!r} of a {kind}"
+        )
+    if kind in ("category", "binary"):
+        feature, values = _levels(name, column, kind)
+    else:
+        feature, values = Feature(name, kind, (), transform), _numbers(name, column, kind)
+    check_values(feature, values)
+    return feature, values
+
+
+def _numbers(name: str, column: Any, kind: str) -> Floats:
+    there = ~missing_in(column)
+    values = np.full(column.size, np.nan)
+    try:
+        values[there] = column[there].astype(np.float64)
+    except (TypeError, ValueError):
+        wrong = next(value for value in column[there].tolist() if not _is_number(value))
+        raise InputError(
+            f"expected numbers in column {name!r}, a {kind}, got {str(wrong)[:20]!r}; leave the "
+            "cell blank where the value is missing, or make the column a category"
         ) from None
+    return values
 
 
-def html_table(columns: Columns, caption: str) -> str:
-    """Return the first rows of columns as HTML, with a caption that says how many there are."""
-    rows = list(zip(*columns.values(), strict=True))
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    lines = ["".join(f"<td>{escape(_shown(cell))}</td>" for cell in row) for row in rows[:MOST]]
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    more = f", the first {MOST} of {len(rows):,}" if len(rows) > MOST else ""
-    return (
-        f"<table><caption>{escape(caption)}{more}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
-def _shown(cell: Any) -> str:
-    if cell is None or cell != cell:  # NaN
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:,.4g}" if abs(cell) < 1000 else f"{cell:,.0f}"
-    if isinstance(cell, int) and not isinstance(cell, bool):
-        return f"{cell:,}"
-    if isinstance(cell, list | tuple):
-        return ", ".join(map(_shown, cell))
-    return str(cell)
+def _levels(name: str, column: Any, kind: Kind) -> tuple[Feature, Floats]:
+    there = ~missing_in(column)
+    texts = [_text(value) for value in column[there].tolist()]
+    levels = sorted(set(texts), key=_order)
+    if kind == "binary":
+        if set(levels) <= {"0", "1"}:
+            levels = ["0", "1"]
+        if len(levels) > 2:
+            raise InputError(
+                f"expected two values in column {name!r}, which is binary, got {len(levels)}; make "
+                "it a category"
+            )
+    if len(levels) > MAX_LEVELS or (len(levels) > 20 and len(levels) > there.sum() / 2):
+        raise InputError(
+            f"expected a few levels in column {name!r}, a {kind}, got {len(levels)} in "
+            f"{int(there.sum())} values; make it a number, or leave it out"
+        )
+    places = {level: float(place) for place, level in enumerate(levels)}
+    values = np.full(column.size, np.nan)
+    values[there] = [places[text] for text in texts]
+    return Feature(name, kind, tuple(levels or ["none"])), values
+
+
+def _text(value: Any) -> str:
+    """Return how a level is written: 1 for 1.0, and True as 1, so that types don't part them."""
+    if isinstance(value, bool | np.bool_):
+        return str(int(value))
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _order(level: str) -> tuple[bool, float, str]:
+    return (False, float(level), level) if _is_number(level) else (True, 0.0, level)
+
+
+def split_codes(X: Any) -> tuple[sparse.csr_array | Any | None, Any]:
+    """Return the codes and the table of what was given: a pair of both, or one of them."""
+    if isinstance(X, tuple | list) and len(X) == 2 and sparse.issparse(X[0]):
+        return X[0], X[1]
+    return (X, None) if sparse.issparse(X) else (None, X)

@@ -1,13 +1,4 @@
-"""Compiled loops over the rows of one block, on one thread, without the interpreter lock.
-
-Rows are CSR arrays of a 0/1 matrix: ``indptr`` (int64) and sorted ``indices`` (int32); the
-ones themselves are not stored. ``weights`` holds one number a row, or nothing at all for
-weight 1. Sums are exact: each term is first rounded to a multiple of 2⁻ˢ by adding and
-taking away ``snap`` = 1.5·2⁵²⁻ˢ, and s is such that every partial sum fits a double's 53 bits
-(see ``blocks.snap_for``). Exact sums do not depend on the order of the rows, on the blocks
-or on the threads. ``exp`` and ``log`` are polynomials of plain IEEE operations, so that a row
-has the same bits in every lane of every batch.
-"""
+"""Compiled loops: over rows, their codes and other features, and over small dense tables."""
 
 from __future__ import annotations
 
@@ -23,8 +14,8 @@ from comorb.model.arrays import Floats, Indices, Ints, Keys
 F = TypeVar("F", bound=Callable[..., Any])
 Buffers = tuple[Floats, Floats, Floats, Floats, Floats, Ints, Ints, Ints]
 
-BATCH = 64
-NEVER = -1e30  # stands for log 0: finite, so that no NaN can come of it
+BATCH = 64  # rows whose joint densities are held at once: 6 kB with 12 clusters, in the first cache
+LOG_ZERO = -1e30  # stands for log 0: finite, so that no NaN can come of it
 
 _MAGIC = 1.5 * 2.0**52
 _LOG2_E = 1.4426950408889634
@@ -47,7 +38,7 @@ def jit(function: F) -> F:
         return cast("F", numba.njit(nogil=True)(function))
 
 
-def part_of_loops(function: F) -> F:
+def inline(function: F) -> F:
     """Compile as a part of each loop that calls it, and never for itself."""
     return cast("F", numba.njit(nogil=True, inline="always")(function))
 
@@ -63,7 +54,7 @@ def make_buffers(k: int) -> Buffers:
     return joint, flat, np.empty(BATCH), density, exponents, *bits
 
 
-@part_of_loops
+@inline
 def exp_all(values: Floats, bits: Ints, wholes: Floats, exponents: Ints, n: int) -> None:
     """Replace the first n ``values`` (all ≤ 0) by eᵛ; below −700 they become e⁻⁷⁰⁰.
 
@@ -93,7 +84,7 @@ def exp_all(values: Floats, bits: Ints, wholes: Floats, exponents: Ints, n: int)
         bits[t] += exponents[t] << 52
 
 
-@part_of_loops
+@inline
 def log_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
     """Replace the first n ``values`` (all positive) by their natural logarithms.
 
@@ -236,7 +227,7 @@ def expect(  # noqa: PLR0913 - compiled code takes arrays, not objects
 
 
 def is_compiled() -> bool:
-    """Tell whether the loop of EM is on disk as machine code, from this version of it."""
+    """Return whether the loop of EM is on disk as machine code, from this version of it."""
     stats = getattr(expect, "stats", None)
     if stats is None or stats.cache_path is None:
         return stats is None
@@ -245,7 +236,7 @@ def is_compiled() -> bool:
     return any(one.stat().st_mtime > here.stat().st_mtime for one in kept)
 
 
-def mixed(keys: Keys) -> Keys:
+def splitmix64(keys: Keys) -> Keys:
     """Return a hash of each key: the finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
     out = keys + np.uint64(0x9E3779B97F4A7C15)
     out ^= out >> np.uint64(30)
@@ -324,7 +315,7 @@ def co_occur(indptr: Ints, indices: Indices, weights: Floats, out: Floats) -> No
 
 
 @jit
-def third_moments(
+def add_third_moments(
     indptr: Ints, indices: Indices, weights: Floats, whitener: Floats, snap: float, out: Floats
 ) -> None:
     """Add Σₙ wₙ·xₙᵢ·vec(yₙ yₙᵀ) to row i of ``out`` (d, k(k+1)/2), where yₙ = whitenerᵀ xₙ.
@@ -352,3 +343,273 @@ def third_moments(
             row = out[np.uint32(indices[p])]
             for t in range(pairs.size):
                 row[t] += pairs[t]
+
+
+@inline
+def log_gamma_all(values: Floats, shifts: Floats, bits: Ints, exponents: Ints, n: int) -> None:
+    """Replace the first n ``values`` (all positive) by log Γ; the others are room for 2n.
+
+    ``bits`` are those of ``shifts``.
+
+    Γ(x) = Γ(x + 7) / (x (x + 1) … (x + 6)), and Stirling's series at x + 7, to 1e-12.
+    """
+    for t in range(n):
+        x = values[t]
+        shifts[t] = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0)
+        shifts[n + t] = x + 7.0
+    log_all(shifts, bits, exponents, 2 * n)
+    for t in range(n):
+        z = values[t] + 7.0
+        r = 1.0 / z
+        q = r * r
+        series = ((q * (-1.0 / 1680.0) + 1.0 / 1260.0) * q - 1.0 / 360.0) * q + 1.0 / 12.0
+        half_log_tau = 0.9189385332046728
+        values[t] = (z - 0.5) * shifts[n + t] - z + half_log_tau + series * r - shifts[t]
+
+
+def log_marginals(positives: Floats, sizes: Floats, present: Floats, absent: Floats) -> Floats:
+    """Return, for each pair of clusters, Σᵢ log B(c + a, n − c + b) of the two united, (K, K).
+
+    On the diagonal it is each cluster alone. Upper triangle only. O(K²·d).
+    """
+    out = np.zeros((sizes.size, sizes.size))
+    for u in range(sizes.size):
+        out[u, u:] = log_marginals_with(0, positives[u:], sizes[u:], present, absent)
+    return out
+
+
+def log_marginals_with(
+    u: int, positives: Floats, sizes: Floats, present: Floats, absent: Floats
+) -> Floats:
+    """Return row u of ``log_marginals``, whole: cluster u united with each, itself alone. (K,)."""
+    k, d = positives.shape
+    out, values, shifts = np.empty(k), np.empty(3 * d), np.empty(6 * d)
+    room = values, shifts, shifts.view(np.int64), np.empty(6 * d, np.int64)
+    fill_marginals(u, positives, sizes, present, absent, out, room)
+    return out
+
+
+@jit
+def fill_marginals(
+    u: int,
+    positives: Floats,
+    sizes: Floats,
+    present: Floats,
+    absent: Floats,
+    out: Floats,
+    room: tuple[Floats, Floats, Ints, Ints],
+) -> None:
+    """Fill ``out`` (K,) for ``log_marginals_with``."""
+    k, d = positives.shape
+    values, shifts, bits, exponents = room
+    for v in range(k):
+        n = sizes[u] if u == v else sizes[u] + sizes[v]
+        for i in range(d):
+            c = positives[u, i] if u == v else positives[u, i] + positives[v, i]
+            values[i] = c + present[i]
+            values[d + i] = (n - c if n > c else 0.0) + absent[i]
+            values[2 * d + i] = n + present[i] + absent[i]
+        log_gamma_all(values, shifts, bits, exponents, 3 * d)
+        total = 0.0
+        for i in range(d):
+            total += values[i] + values[d + i] - values[2 * d + i]
+        out[v] = total
+
+
+@jit
+def rotate_jointly(slices: Floats, sweeps: int, still: float) -> int:
+    """Make ``slices`` (K, K, d) as diagonal as one orthogonal change of basis can, in place.
+
+    Jacobi rotations, pair by pair, each by the angle that leaves the least off the diagonals of
+    all d matrices (Cardoso and Souloumiac 1996), until no angle exceeds ``still``. Returns the
+    number of sweeps. O(K³·d) a sweep.
+    """
+    k, _, d = slices.shape
+    for sweep in range(sweeps):
+        largest = 0.0
+        for p in range(k - 1):
+            for q in range(p + 1, k):
+                # g = (h_pp − h_qq, 2 h_pq); the angle comes from the 2 × 2 matrix Σ g gᵀ
+                on = 0.0
+                off = 0.0
+                for i in range(d):
+                    a = slices[p, p, i] - slices[q, q, i]
+                    b = 2.0 * slices[p, q, i]
+                    on += a * a - b * b
+                    off += 2.0 * a * b
+                angle = 0.5 * np.arctan2(off, on + np.sqrt(on * on + off * off))
+                largest = max(largest, abs(angle))
+                if abs(angle) <= still:
+                    continue
+                c, s = np.cos(angle), np.sin(angle)
+                for i in range(d):
+                    # the 2 × 2 block of p and q: cᵀ h c with c = [[c, −s], [s, c]]
+                    x, y, z = slices[p, p, i], slices[p, q, i], slices[q, q, i]
+                    slices[p, p, i] = c * c * x + 2.0 * c * s * y + s * s * z
+                    slices[q, q, i] = s * s * x - 2.0 * c * s * y + c * c * z
+                    slices[p, q, i] = c * s * (z - x) + (c * c - s * s) * y
+                    slices[q, p, i] = slices[p, q, i]
+                for r in range(k):
+                    if r == p or r == q:  # noqa: SIM109 - a tuple takes long to compile
+                        continue
+                    for i in range(d):
+                        x, y = slices[p, r, i], slices[q, r, i]
+                        slices[p, r, i] = c * x + s * y
+                        slices[q, r, i] = c * y - s * x
+                        slices[r, p, i] = slices[p, r, i]
+                        slices[r, q, i] = slices[q, r, i]
+        if largest <= still:
+            return sweep + 1
+    return sweeps
+
+
+Lookup = tuple[Ints, Ints, Ints, Ints]
+
+
+def make_mixed_buffers(k: int, lookup: Lookup) -> tuple[Buffers, Ints]:
+    """Return the working arrays of ``exp_joint_mixed``: the buffers and the places."""
+    return make_buffers(k), np.empty((lookup[1].size, BATCH), np.int64)
+
+
+@jit
+def exp_joint_mixed(
+    rows: tuple[Ints, Indices, Floats],
+    lookup: Lookup,
+    tables: tuple[Floats, Floats, Floats, Floats],
+    start: int,
+    buffers: Buffers,
+    places: Ints,
+) -> None:
+    """Fill the buffers as ``kernels.exp_joint`` does, with the features' part of the density.
+
+    The cell of each group of features that are looked up goes to ``places`` (g, BATCH).
+    """
+    indptr, indices, values = rows
+    members, ends, starts, dense = lookup
+    base, logits, cells, numbers = tables
+    table, joint, totals, density, wholes, joint_bits, density_bits, exponents = buffers
+    k = base.size
+    m = min(BATCH, indptr.size - 1 - start)
+    for g in range(ends.size - 1):
+        for b in range(m):
+            places[g, b] = starts[g]
+        for f in range(ends[g], ends[g + 1]):
+            column, stride, blank = np.uint64(members[0, f]), members[1, f], members[2, f]
+            for b in range(m):
+                x = values[np.uint64(start + b), column]
+                places[g, b] += stride * (np.int64(x) if x == x else blank)
+    for b in range(m):
+        row = table[b]
+        for j in range(k):
+            row[j] = base[j]
+        for p in range(np.uint64(indptr[start + b]), np.uint64(indptr[start + b + 1])):
+            i = np.uint32(indices[p])
+            for j in range(k):
+                row[j] += logits[i, j]
+        for g in range(ends.size - 1):
+            place = np.uint64(places[g, b])
+            for j in range(k):
+                row[j] += cells[place, j]
+        for q in range(dense.size):
+            z = values[start + b, dense[q]]
+            if z == z:
+                for j in range(k):
+                    row[j] += numbers[q, 0, j] + z * (numbers[q, 1, j] + z * numbers[q, 2, j])
+        top = row[0]
+        for j in range(1, k):
+            top = row[j] if row[j] > top else top
+        for j in range(k):
+            row[j] -= top
+        density[BATCH + b] = top
+    exp_all(joint, joint_bits, wholes, exponents, m * k)
+    for b in range(m):
+        total = 0.0
+        for j in range(b * k, b * k + k):
+            total += joint[j]
+        totals[b] = total
+        density[b] = total
+    log_all(density, density_bits, exponents, m)
+    for b in range(m):
+        density[b] += density[BATCH + b]
+
+
+@jit
+def posterior_mixed(
+    rows: tuple[Ints, Indices, Floats],
+    lookup: Lookup,
+    tables: tuple[Floats, Floats, Floats, Floats],
+    out: Floats,
+    log_density: Floats,
+    room: tuple[Buffers, Ints],
+) -> None:
+    """Fill ``out`` (n, k) with P(Y = j | x) and ``log_density`` (n,) with log P(x)."""
+    n, k = out.shape
+    buffers, places = room
+    joint, totals, density = buffers[0], buffers[2], buffers[3]
+    for start in range(0, n, BATCH):
+        exp_joint_mixed(rows, lookup, tables, start, buffers, places)
+        for b in range(min(BATCH, n - start)):
+            scale = 1.0 / totals[b]
+            for j in range(k):
+                out[start + b, j] = joint[b, j] * scale
+            log_density[start + b] = density[b]
+
+
+@jit
+def expect_mixed(
+    rows: tuple[Ints, Indices, Floats],
+    weights: Floats,
+    lookup: Lookup,
+    tables: tuple[Floats, Floats, Floats, Floats],
+    snaps: tuple[float, float],
+    sums: tuple[Floats, Floats, Floats],
+    room: tuple[Buffers, Ints],
+) -> tuple[float, float]:
+    """Add one block's E-step to ``sums`` and return its log-likelihood in two parts.
+
+    As ``kernels.expect``: sums of the codes with the sizes last (d + 1, k), of the cells (c, k),
+    and Σ r, Σ r·z, Σ r·z² of the numbers (q, 3, k). ``snaps`` are for weights and for squares.
+    """
+    indptr, indices, values = rows
+    n = indptr.size - 1
+    _, ends, _, dense = lookup
+    of_codes, of_cells, of_numbers = sums
+    snap, wide = snaps
+    k = tables[0].size
+    sizes = of_codes[of_codes.shape[0] - 1]
+    buffers, places = room
+    table, totals, density = buffers[0], buffers[2], buffers[3]
+    coarse_snap, fine_snap = snap * 2.0**14, snap * 2.0**-2
+    coarse, fine = 0.0, 0.0
+    for start in range(0, n, BATCH):
+        exp_joint_mixed(rows, lookup, tables, start, buffers, places)
+        for b in range(min(BATCH, n - start)):
+            w = weights[start + b] if weights.size else 1.0
+            scale = w / totals[b]
+            row = table[b]
+            for j in range(k):
+                row[j] = (row[j] * scale + snap) - snap
+            for j in range(k):
+                sizes[j] += row[j]
+            for p in range(np.uint64(indptr[start + b]), np.uint64(indptr[start + b + 1])):
+                i = np.uint32(indices[p])
+                for j in range(k):
+                    of_codes[i, j] += row[j]
+            for g in range(ends.size - 1):
+                place = np.uint64(places[g, b])
+                for j in range(k):
+                    of_cells[place, j] += row[j]
+            for q in range(dense.size):
+                z = values[start + b, dense[q]]
+                if z == z:
+                    for j in range(k):
+                        of_numbers[q, 0, j] += row[j]
+                    for j in range(k):
+                        of_numbers[q, 1, j] += (row[j] * z + wide) - wide
+                    for j in range(k):
+                        of_numbers[q, 2, j] += (row[j] * (z * z) + wide) - wide
+            whole = w * density[b]
+            high = (whole + coarse_snap) - coarse_snap
+            coarse += high
+            fine += ((whole - high) + fine_snap) - fine_snap
+    return coarse, fine

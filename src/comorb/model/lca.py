@@ -12,36 +12,52 @@ from typing import Self
 
 import numpy as np
 
-from comorb.model import traits
+from comorb.model import features as traits
 from comorb.model.arrays import Floats
-from comorb.model.blocks import Blocks, Rows, from_csr, map_reduce, rounded
-from comorb.model.choice import Choice, ClassRow
+from comorb.model.blocks import Blocks, Rows, from_csr, map_reduce, single_threaded, snap_to_grid
 from comorb.model.em import EMResult, Stopping, em, fine_tolerance
+from comorb.model.features import prepare_for
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.prepared import prepared_for
+from comorb.model.select_k import Choice, ClassRow
 from comorb.model.start import best_start
-from comorb.model.threads import single_threaded
+from comorb.model.subsample import distinct_rows
 
-FEW_ROWS = 20_000  # up to which other starts than the choice's are tried as well
-REACH = 64.0  # nats of entropy a record, at most
-SPREAD = 0.05  # how far apart the halves of a split class start
+MAX_ENTROPY = 64.0  # nats a record, more than log k of any k: bounds the terms of exact sums
 
-Tell = Callable[
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of the figures of latent class analysis."""
+
+    # records below which identical rows are made one: their keys take about 64 MB
+    max_distinct: int = 1_000_000
+    # how far the halves of a split class start from each other, as a probability, where the
+    # bootstrap test refits: far enough for EM to tell them apart, near enough to stay in the class
+    split: float = 0.05
+    max_passes: int = 5000  # of a fit, which then ends without having converged
+    draw_passes: int = 1000  # of a fit to a draw of the bootstrap
+
+
+CONFIG = Config()
+
+Report = Callable[
     [int, int, int], None
 ]  # the number of classes, the draws that are done, of how many
 
 
 @dataclass(frozen=True, eq=False)
-class Sure:
+class ClassificationSums:
     """Σ w·p over the records most probably in each class, their weights, and Σ w·entropy."""
 
     tops: Floats  # (k,)
     sizes: Floats  # (k,)
     entropy: float
 
-    def __add__(self, other: Self) -> Sure:
-        return Sure(self.tops + other.tops, self.sizes + other.sizes, self.entropy + other.entropy)
+    def __add__(self, other: Self) -> ClassificationSums:
+        return ClassificationSums(
+            self.tops + other.tops, self.sizes + other.sizes, self.entropy + other.entropy
+        )
 
 
 @single_threaded
@@ -50,57 +66,60 @@ def latent_classes(
 ) -> tuple[Choice, dict[int, Mixture]]:
     """Return a choice with the figures of latent class analysis, and the models they are of.
 
-    For each k the model of the choice, and for few records other starts too, goes on by plain
-    maximum likelihood over all rows. N is the sum of the weights. O(nnz·k) a pass.
+    Each k is fitted by plain maximum likelihood over all rows, from where a fit of that k starts
+    and from the choice's model. N is the sum of the weights. O(nnz·k) a pass.
     """
     first = prevalence(blocks, executor)
+    if blocks.records < CONFIG.max_distinct:
+        blocks = distinct_rows(blocks, first, executor)
     rows, models = [], {}
     for row in choice.rows:
         fitted = fit_classes(blocks, choice.models[row.k], first, executor)
         models[row.k] = fitted.model.ordered()
-        sure = map_reduce(partial(_sure, models[row.k], blocks.weight), blocks, executor)
-        rows.append(_row(models[row.k], fitted.log_likelihood, sure, row.held_out, row.stability))
+        sums = map_reduce(
+            partial(_classification_sums, models[row.k], blocks.weight), blocks, executor
+        )
+        rows.append(_row(models[row.k], fitted.log_likelihood, sums, row.held_out, row.stability))
     return replace(choice, classes=tuple(rows)), models
 
 
 def fit_classes(
     blocks: Blocks, start: Mixture, first: Floats, executor: Executor | None = None
 ) -> EMResult:
-    """Return the maximum-likelihood fit from a start, or from others where there are few rows."""
-    k = start.n_components
+    """Return the better maximum-likelihood fit: from a start, and from that of a fit."""
     starts = [start]
-    if blocks.n_rows <= FEW_ROWS and k > 1:
-        starts.append(best_start(blocks, k, first, 0.0, executor).model)
-    stopping = Stopping(tol=fine_tolerance(blocks.weight), max_iter=5000)
+    if start.n_components > 1:
+        starts.append(best_start(blocks, start.n_components, first, 0.0, executor).model)
+    stopping = Stopping(tol=fine_tolerance(blocks.weight), max_iter=CONFIG.max_passes)
     fits = [em(blocks, one, None, stopping, executor) for one in starts]
     return max(fits, key=lambda fit: fit.log_likelihood)
 
 
-def _sure(model: Mixture, total: float, rows: Rows) -> Sure:
+def _classification_sums(model: Mixture, total: float, rows: Rows) -> ClassificationSums:
     posterior = model.posterior(rows)[0]
     n, k = posterior.shape
-    weights = rows.weights if rows.weights.size else np.ones(n)
+    weights = rows.row_weights
     labels = posterior.argmax(axis=1)
-    top = rounded(weights * posterior[np.arange(n), labels], total)
+    top = snap_to_grid(weights * posterior[np.arange(n), labels], total)
     each = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
-    entropy = rounded(weights * each, total * REACH)
-    return Sure(
+    entropy = snap_to_grid(weights * each, total * MAX_ENTROPY)
+    return ClassificationSums(
         np.bincount(labels, top, k).astype(np.float64),
-        np.bincount(labels, rounded(weights, total), k).astype(np.float64),
+        np.bincount(labels, snap_to_grid(weights, total), k).astype(np.float64),
         float(entropy.sum()),
     )
 
 
 def _row(
-    model: Mixture, likelihood: float, sure: Sure, held_out: float, stability: float
+    model: Mixture, likelihood: float, sums: ClassificationSums, held_out: float, stability: float
 ) -> ClassRow:
     k, count = model.n_components, model.n_parameters
-    n = float(sure.sizes.sum())
-    precision = np.divide(sure.tops, sure.sizes, out=np.zeros(k), where=sure.sizes > 0)
+    n = float(sums.sizes.sum())
+    precision = np.divide(sums.tops, sums.sizes, out=np.zeros(k), where=sums.sizes > 0)
     doubt = np.maximum(1 - precision, 1e-12)
     prior = model.weights / np.maximum(1 - model.weights, 1e-12)
     odds = (precision / doubt) / np.maximum(prior, 1e-12)
-    entropy = 1 - sure.entropy / (n * np.log(k)) if k > 1 else 1.0
+    entropy = 1 - sums.entropy / (n * np.log(k)) if k > 1 else 1.0
     return ClassRow(
         k=k,
         records=n,
@@ -111,9 +130,9 @@ def _row(
         adjusted_bic=-2 * likelihood + count * float(np.log((n + 2) / 24)),
         caic=-2 * likelihood + count * (float(np.log(n)) + 1),
         entropy=float(entropy),
-        smallest=float(sure.sizes.min()),
-        smallest_share=float(sure.sizes.min() / n),
-        sizes=tuple(sure.sizes.tolist()),
+        smallest=float(sums.sizes.min()),
+        smallest_share=float(sums.sizes.min() / n),
+        sizes=tuple(sums.sizes.tolist()),
         average_posterior=tuple(precision.tolist()),
         odds_correct=tuple(np.minimum(odds, 1e6).tolist()) if k > 1 else (),
         held_out=held_out * n,
@@ -126,7 +145,7 @@ def bootstrap_test(
     models: dict[int, Mixture],
     draws: int,
     seconds: float = np.inf,
-    tell: Tell | None = None,
+    tell: Report | None = None,
 ) -> Choice:
     """Return a choice whose classes have the bootstrap likelihood-ratio test against one fewer.
 
@@ -148,7 +167,7 @@ def bootstrap_test(
         for at in range(draws):
             if time.monotonic() > end:
                 break
-            larger += _drawn_ratio(few, many, round(row.records), at) >= actual
+            larger += _draw_ratio(few, many, round(row.records), at) >= actual
             done += 1
             if tell is not None:
                 tell(row.k, done, draws)
@@ -157,33 +176,33 @@ def bootstrap_test(
     return replace(choice, classes=tuple(rows))
 
 
-def _drawn_ratio(few: Mixture, many: Mixture, n: int, turn: int) -> float:
+def _draw_ratio(few: Mixture, many: Mixture, n: int, turn: int) -> float:
     """Return 2(ℓ_k − ℓ_{k−1}) on records drawn from the model with fewer classes."""
     seed = int.from_bytes(sha256(few.key + turn.to_bytes(4, "little")).digest()[:8], "little")
     rng = np.random.default_rng(seed)
     matrix, labels = few.sample(n, rng)
-    features = prepared_for(few.variables, few.sample_features(labels, rng))
+    features = prepare_for(few.variables, few.sample_features(labels, rng))
     blocks = from_csr(matrix.indptr, matrix.indices, matrix.shape[1], features=features)
-    stopping = Stopping(tol=fine_tolerance(blocks.weight) * 100, max_iter=1000)
+    stopping = Stopping(tol=fine_tolerance(blocks.weight) * 100, max_iter=CONFIG.draw_passes)
     low = em(blocks, few, None, stopping)
-    starts = [many, *(_split(low.model, place, rng) for place in range(few.n_components))]
+    starts = [many, *(_split_class(low.model, place, rng) for place in range(few.n_components))]
     high = max(em(blocks, one, None, stopping).log_likelihood for one in starts)
     return 2 * max(high - low.log_likelihood, 0.0)
 
 
-def _split(model: Mixture, place: int, rng: np.random.Generator) -> Mixture:
+def _split_class(model: Mixture, place: int, rng: np.random.Generator) -> Mixture:
     """Return a model in which one class became two, a little apart."""
-    apart = SPREAD * rng.choice([-1.0, 1.0], size=model.n_columns)
+    apart = CONFIG.split * rng.choice([-1.0, 1.0], size=model.n_columns)
     own = model.means[place]
     means = np.vstack([model.means, np.clip(own + apart, 0.001, 0.999)])
     means[place] = np.clip(own - apart, 0.001, 0.999)
     weights = np.append(model.weights, model.weights[place] / 2)
     weights[place] /= 2
     parameters = np.vstack([model.parameters, model.parameters[place]])
-    for variable, at in traits.by_parameters(model.variables):
-        noise = SPREAD * rng.choice([-1.0, 1.0], size=(1, variable.width))
-        parameters[-1:, at] = variable.shifted(model.parameters[place : place + 1, at], noise)
-        parameters[place : place + 1, at] = variable.shifted(
+    for variable, at in traits.parameter_slices(model.variables):
+        noise = CONFIG.split * rng.choice([-1.0, 1.0], size=(1, variable.n_parameters))
+        parameters[-1:, at] = variable.shift(model.parameters[place : place + 1, at], noise)
+        parameters[place : place + 1, at] = variable.shift(
             model.parameters[place : place + 1, at], -noise
         )
     return Mixture(weights / weights.sum(), means, model.variables, parameters)

@@ -12,13 +12,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from comorb.errors import InputError
-from comorb.model import feature_kernels, kernels, traits
+from comorb.model import features, kernels
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import Rows, exact_sum
-from comorb.model.features import FeatureTable
-from comorb.model.kinds.variable import Variable
-
-EDGE = 1e-9  # a fitted probability stays this far inside (0, 1)
+from comorb.model.emissions.base import EDGE as EDGE
+from comorb.model.emissions.base import FeatureTable, Variable
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,11 @@ class Mixture:
             )
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "means", means)
-        object.__setattr__(self, "parameters", self._checked_parameters())
+        object.__setattr__(self, "parameters", self._check_parameters())
 
-    def _checked_parameters(self) -> Floats:
+    def _check_parameters(self) -> Floats:
         """Return the parameters of the features, or refuse what are none."""
-        shape = (self.weights.size, traits.width(self.variables))
+        shape = (self.weights.size, features.n_parameters(self.variables))
         parameters = np.ascontiguousarray(self.parameters, dtype=np.float64)
         if not self.variables and not parameters.size:
             return np.empty(shape)
@@ -82,8 +80,8 @@ class Mixture:
                 f"expected parameters of shape {shape} for {len(self.variables)} features, got "
                 f"{parameters.shape}"
             )
-        for variable, own in traits.by_parameters(self.variables):
-            if wanted := variable.checked(parameters[:, own]):
+        for variable, own in features.parameter_slices(self.variables):
+            if wanted := variable.find_problem(parameters[:, own]):
                 raise InputError(
                     f"expected the feature {variable.feature.name!r} to have {wanted}, got others"
                 )
@@ -103,7 +101,7 @@ class Mixture:
     def n_parameters(self) -> int:
         """How many free numbers the mixture has."""
         k, d = self.means.shape
-        return int(k - 1 + k * (d + traits.n_free(self.variables)))
+        return int(k - 1 + k * (d + features.n_free(self.variables)))
 
     @property
     def key(self) -> bytes:
@@ -121,18 +119,20 @@ class Mixture:
     @cached_property
     def natural(self) -> Floats:
         """The table of the features' log-densities, (s, k)."""
-        return traits.natural(self.variables, self.parameters)
+        return features.natural(self.variables, self.parameters)
 
     @cached_property
     def angles(self) -> Floats:
         """√ω, arcsin √μ and the features' in one vector: scales of even variance."""
-        angles = np.arcsin(np.sqrt(self.means)).ravel(), self.trait_angles.ravel()
+        angles = np.arcsin(np.sqrt(self.means)).ravel(), self.feature_angles.ravel()
         return np.concatenate([np.sqrt(self.weights), *angles])
 
     @property
-    def trait_angles(self) -> Floats:
+    def feature_angles(self) -> Floats:
         """The features' parameters on scales of even variance, (k, m)."""
-        return traits.mapped(self.variables, lambda v, part, _: v.angles(part), self.parameters)
+        return features.map_parameters(
+            self.variables, lambda v, part, _: v.angles(part), self.parameters
+        )
 
     def tables(self) -> tuple[Floats, Floats]:
         """Return what a row's log-density is added up from: ``base`` (k,), ``logits`` (d + s, k).
@@ -142,7 +142,7 @@ class Mixture:
         features' s statistics. O(k·d).
         """
         present, absent = self.logs
-        shares = np.full(self.n_components, kernels.NEVER)
+        shares = np.full(self.n_components, kernels.LOG_ZERO)
         np.log(self.weights, out=shares, where=self.weights > 0)
         logits = np.ascontiguousarray((present - absent).T)
         if self.variables:
@@ -163,16 +163,16 @@ class Mixture:
                 f"expected the values of {len(self.variables)} features for each of {n} rows, got "
                 f"an array of shape {rows.values.shape}; prepare them with prepared_for"
             )
-        plan = traits.plan_for(self.variables, _tops(self.variables, rows.values))
+        plan = features.plan_for(self.variables, _value_counts(self.variables, rows.values))
         d = self.n_columns
         tables = (base, logits[:d], *plan.tables(logits[d:]))
-        feature_kernels.posterior_of(
+        kernels.posterior_mixed(
             (rows.indptr, rows.indices, rows.values),
-            plan.walk,
+            plan.lookup,
             tables,
             out,
             log_density,
-            feature_kernels.make_room(self.n_components, plan.walk),
+            kernels.make_mixed_buffers(self.n_components, plan.lookup),
         )
         return out, log_density
 
@@ -186,17 +186,17 @@ class Mixture:
         """Draw the features of records whose clusters are known, as people write them."""
         rng = np.random.default_rng(seed)
         values = np.empty((labels.size, len(self.variables)))
-        for at, (variable, own) in enumerate(traits.by_parameters(self.variables)):
+        for at, (variable, own) in enumerate(features.parameter_slices(self.variables)):
             for cluster in range(self.n_components):
                 rows = np.flatnonzero(labels == cluster)
-                values[rows, at] = variable.drawn(self.parameters[cluster, own], rng, rows.size)
+                values[rows, at] = variable.draw(self.parameters[cluster, own], rng, rows.size)
         return FeatureTable(tuple(variable.feature for variable in self.variables), values)
 
     def described(self) -> dict[str, dict[str, Floats]]:
         """Return the features' parameters in people's units: by feature, by name, (k,) each."""
         return {
-            variable.feature.name: variable.described(self.parameters[:, own])
-            for variable, own in traits.by_parameters(self.variables)
+            variable.feature.name: variable.describe(self.parameters[:, own])
+            for variable, own in features.parameter_slices(self.variables)
         }
 
     def with_features(self, variables: tuple[Variable, ...], parameters: Floats) -> Mixture:
@@ -229,7 +229,7 @@ class Mixture:
         return sorted(range(self.n_components), key=keys.__getitem__)
 
 
-def _tops(variables: tuple[Variable, ...], values: Floats) -> tuple[int, ...]:
+def _value_counts(variables: tuple[Variable, ...], values: Floats) -> tuple[int, ...]:
     """Return how many values each variable has at least, where rows hold more than it knew."""
     tops = [0] * len(variables)
     for at, variable in enumerate(variables):
@@ -242,7 +242,7 @@ def _tops(variables: tuple[Variable, ...], values: Floats) -> tuple[int, ...]:
 def draw(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_array:
     """Draw a 0/1 row for each label, its codes independent with the label's means.
 
-    Per cluster and code the number of carriers is binomial and the carriers are picked without
+    Per cluster and code the number of positive records is binomial, and they are picked without
     replacement: O(ones + k·d) for rare codes, with no dense (n, d) matrix.
     """
     clusters, d = means.shape

@@ -17,7 +17,10 @@ from comorb.model.blocks import Blocks, Rows, map_reduce
 
 Pairs = Floats | sparse.csr_array
 
-DENSE_COLUMNS = 4096  # up to here M̃2 is counted in a dense d × d array, beyond it in a sparse one
+DENSE_COLUMNS = 4096  # up to here M̃2 is dense, 128 MB at most; beyond it is sparse
+# Lanczos finds k eigenvectors in O(d²k) where a full decomposition takes O(d³): from so many
+# columns, and so many for each cluster, it is the faster one.
+LANCZOS_COLUMNS, LANCZOS_COLUMNS_PER_CLUSTER = 256, 8
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Moments:
         are zero. Lanczos from the first moment, or a full decomposition when d is small.
         """
         d = self.first.size
-        if d > 256 and 8 * k < d:
+        if d > LANCZOS_COLUMNS and LANCZOS_COLUMNS_PER_CLUSTER * k < d:
             values, vectors = eigsh(self.second, k=k, v0=np.sqrt(self.first))
         else:
             values, vectors = linalg.eigh(self.dense_second(), subset_by_index=(d - k, d - 1))
@@ -71,7 +74,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Third:
-    """Σ w·x_i·vec(y yᵀ) over some rows: the additive statistic behind ``third``."""
+    """Σ w·x_i·vec(y yᵀ) over some rows: the additive statistic behind ``third_moments``."""
 
     sums: Floats
 
@@ -81,17 +84,17 @@ class Third:
 
 def prevalence(blocks: Blocks, executor: Executor | None = None) -> Floats:
     """Return M1 (d,) alone: the share of rows that carry each code. O(nnz)."""
-    return map_reduce(partial(_carriers, blocks.n_columns), blocks, executor) / blocks.weight
+    return map_reduce(partial(_count_positives, blocks.n_columns), blocks, executor) / blocks.weight
 
 
-def _carriers(d: int, rows: Rows) -> Floats:
+def _count_positives(d: int, rows: Rows) -> Floats:
     each = np.repeat(rows.weights, np.diff(rows.indptr)) if rows.weights.size else None
     return np.asarray(np.bincount(rows.indices, weights=each, minlength=d), dtype=np.float64)
 
 
 def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
     """Return M1 and M̃2 = XᵀX / N of the rows: step 1 of Algorithm 2, in O(Σ nnz²) time."""
-    pairs = map_reduce(partial(_count, blocks.n_columns), blocks, executor, small=False).pairs
+    pairs = map_reduce(partial(_count_pairs, blocks.n_columns), blocks, executor, small=False).pairs
     if isinstance(pairs, np.ndarray):
         pairs += np.triu(pairs, 1).T
         pairs /= blocks.weight
@@ -100,7 +103,7 @@ def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
     return Moments(pairs.diagonal(), pairs, blocks.weight)
 
 
-def _count(d: int, rows: Rows) -> Counts:
+def _count_pairs(d: int, rows: Rows) -> Counts:
     if d <= DENSE_COLUMNS:
         pairs = np.zeros((d, d))
         kernels.co_occur(rows.indptr, rows.indices, rows.weights, pairs)
@@ -115,7 +118,7 @@ def _count(d: int, rows: Rows) -> Counts:
     return Counts(sparse.csr_array(left.T @ right))
 
 
-def third(blocks: Blocks, whitener: Floats, executor: Executor | None = None) -> Floats:
+def third_moments(blocks: Blocks, whitener: Floats, executor: Executor | None = None) -> Floats:
     """Return all H_i = X_kᵀ diag(x_i) X_k / N at once, (d, k, k): step 6 of Algorithm 2.
 
     Row i of the flattened H is Σₙ xₙᵢ·vec(yₙ yₙᵀ) / N with y = whitenerᵀ x. O(nnz·k²) time,
@@ -134,7 +137,7 @@ def third(blocks: Blocks, whitener: Floats, executor: Executor | None = None) ->
 def _third(whitener: Floats, snap: float, rows: Rows) -> Third:
     d, k = whitener.shape
     sums = np.zeros((d, k * (k + 1) // 2))
-    kernels.third_moments(rows.indptr, rows.indices, rows.weights, whitener, snap, sums)
+    kernels.add_third_moments(rows.indptr, rows.indices, rows.weights, whitener, snap, sums)
     return Third(sums)
 
 
@@ -142,7 +145,7 @@ def _third(whitener: Floats, snap: float, rows: Rows) -> Third:
 class BiasBounds:
     """Theorem B.1 from a sample: how far the diagonals of M̃2 and M̃3 can be from M2 and M3.
 
-    ``second`` (d,) bounds entry (i, i), ``mixed`` (d, d) entry (i, i, l), ``third`` (d,)
+    ``second`` (d,) bounds entry (i, i), ``mixed`` (d, d) entry (i, i, l), ``third_moments`` (d,)
     entry (i, i, i). Off the diagonals there is no bias.
     """
 

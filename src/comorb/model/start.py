@@ -8,47 +8,221 @@ from functools import partial
 from math import ceil
 
 import numpy as np
+from scipy import sparse
 
-from comorb.model import traits
-from comorb.model.arrays import Floats, Ints, Keys
-from comorb.model.blocks import Blocks, map_tasks
-from comorb.model.decompose import asvtd, diagonals, repaired, widest_gap
-from comorb.model.descent import (
-    FIRST_STRENGTH,
-    least_mean,
-    merged_down,
-    overcomplete,
-    settle,
-    way_down,
-    whitened_slices,
+from comorb.model import features
+from comorb.model.agglomeration import (
+    agglomerate,
+    merge_sums_to,
+    overcomplete_start,
+    short_run_em,
+    whitened_third,
 )
-from comorb.model.draws import halved, joined, refilled, scattered
+from comorb.model.arrays import Floats, Ints, Keys
+from comorb.model.blocks import Blocks, Rows, from_csr, map_tasks, single_threaded
+from comorb.model.decompose import asvtd, repair_mixture, rotated_diagonals, widest_gap_rotation
 from comorb.model.em import EMResult, Expected, Stopping, em, maximise
-from comorb.model.mixture import Mixture
+from comorb.model.emissions.base import N_QUARTILES, Variable, half_record
+from comorb.model.exact_sums import snap_to_grid
+from comorb.model.features import statistics
+from comorb.model.kernels import splitmix64
+from comorb.model.mixture import EDGE, Mixture
 from comorb.model.moments import moments
-from comorb.model.prior import Prior, evidence, learn_strength
-from comorb.model.thinning import column_keys, distinct, thinned
-from comorb.model.threads import single_threaded
-from comorb.model.views import binarised, carried, codes_alone
+from comorb.model.prior import FIRST_STRENGTH, Prior, evidence, learn_strength
+from comorb.model.subsample import column_keys, subsample, thin_rows
 
-EXCESS = (1.0, 2.0)  # of the clusters asked for: where the ways down begin
-MOST = 64  # where they begin at most: joint diagonalisation costs its cube
-ROWS = 5000  # of the first heat; those after it see three, the last twenty times as many
-ROWS_A_CLUSTER = 420
-CODES = 10  # a record: of records with fewer, more are needed
-LATER, JURY = 3, 20
-DRAWN = (10, 30)  # starts drawn by hash: so many and one a cluster, more where rows are few
-FEW = 5  # of them, where decompositions agree
-WORK = 1.6e8  # ones times clusters times passes that are spent on them with few rows
-HEAT = Stopping(tol=1e-6, max_iter=20)  # after 8 passes the evidence doesn't tell who will win
-KEPT = (8, 4)  # after the first heat, and after the later ones
-MOVERS = 3  # leaders that split and merge, in one round and another for so many clusters:
-CLUSTERS_A_ROUND = 8
-GROW = Stopping(tol=1e-6, max_iter=10)
-FILLS = 3  # times that halves of large clusters take the places of empty ones, at most
-FINALISTS, NEAR = 3, 0.005  # leaders at most, and nats a record behind the first
-FINAL = Stopping(tol=1e-6, max_iter=40)
-SAME_VALUE, SAME_SHARE = 5e-4, 0.01  # nats a record, and of all: two fits on the way to one end
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of the race of starts: what it costs against what it finds.
+
+    Successive halving (Jamieson and Talwalkar 2016) of short EM runs (Biernacki, Celeux and Govaert
+    2003), with split and merge moves (SMEM, Ueda et al. 2000). None is fitted to a user's data.
+    ``python -m benchmarks.settings start`` prints the evidence and the time at half and at twice
+    each value; ``python -m benchmarks starts`` compares the whole with 20 random starts.
+    """
+
+    # rows of the first rung: a floor, and so many for each cluster, up to twice as many of both
+    # where a record has fewer than ``full_record`` codes and so says less about its cluster
+    min_rows: int = 5000
+    rows_per_cluster: int = 420
+    full_record: int = 10
+    # rows of the later rungs and of the final, as multiples of those of the first
+    later_rows: int = 3
+    final_rows: int = 20
+    # agglomeration begins at these multiples of k, and at no more than ``max_components``: joint
+    # diagonalisation costs O(K³) a column
+    agglomerate_from: tuple[float, ...] = (1.0, 2.0)
+    max_components: int = 64
+    # random starts: so many and one a cluster; up to ``max_draws`` where ``draw_work`` (ones × k ×
+    # passes) allows; ``easy_draws`` where two decompositions converge to one optimum
+    min_draws: int = 10
+    max_draws: int = 30
+    easy_draws: int = 5
+    draw_work: float = 1.6e8
+    # EM passes of a rung, and the fits that go on from the first and from each later rung
+    short_passes: int = 20
+    first_survivors: int = 8
+    later_survivors: int = 4
+    # split and merge: leaders that take part, one round and another for so many clusters, EM passes
+    # in which the halves grow apart, and the standard deviation of the log-odds between them
+    leaders: int = 3
+    clusters_per_round: int = 8
+    grow_passes: int = 10
+    split_deviation: float = 0.5
+    max_reseeds: int = 3
+    # the final: the leaders at most, and how far behind the first in nats a record
+    max_finalists: int = 3
+    finalist_margin: float = 0.005
+    final_passes: int = 40
+    # two fits at one optimum: evidence in nats a record, and the largest difference of weights
+    same_evidence: float = 5e-4
+    same_weight: float = 0.01
+
+
+CONFIG = Config()
+
+
+def hash_uniforms(keys: Keys, round_number: int, count: int) -> Floats:
+    """Return numbers in (0, 1), (count, d), in the place of random ones.
+
+    A hash of each column's key, of the round and of the row: the same data give the same numbers.
+    """
+    seeds = np.arange(count, dtype=np.uint64) + (np.uint64(round_number) << np.uint64(32))
+    with np.errstate(over="ignore"):  # modulo 2⁶⁴
+        hashes = splitmix64(np.add.outer(splitmix64(seeds), keys).ravel())
+    # 2⁻⁶⁶ keeps a hash of 0 above 0, as its logarithm is taken
+    return (hashes / 2.0**64).reshape(count, -1) + 2.0**-66
+
+
+def random_start(
+    first: Floats,
+    k: int,
+    keys: Keys,
+    round_number: int,
+    least: float,
+    variables: tuple[Variable, ...] = (),
+) -> Mixture:
+    """Return k clusters of even weight, each mean its prevalence times a Gamma(2, ½) number.
+
+    That is half the sum of two exponential numbers: mean 1, standard deviation 0.7. The features
+    are those of the whole population, shifted by the logarithm of such a number.
+    """
+    draws = hash_uniforms(keys, round_number, 2 * k)
+    noise = -np.log(draws[:k] * draws[k:]) / 2
+    means = np.clip(first * noise[:, : first.size], least, 1 - least)
+    whole = np.tile(features.population_parameters(variables), (k, 1))
+    parameters = _shift_features(variables, whole, np.log(noise[:, first.size :]))
+    return Mixture(np.full(k, 1 / k), means, variables, parameters)
+
+
+def split_clusters(model: Mixture, keys: Keys, round_number: int) -> Mixture:
+    """Return twice as many clusters: each in two halves, apart by noise on the log-odds.
+
+    Cluster j becomes j and j + k, with half its weight each; the noise is even, with standard
+    deviation ``CONFIG.split_deviation``, and of opposite sign in the two halves.
+    """
+    noise = (
+        CONFIG.split_deviation
+        * 12**0.5
+        * (hash_uniforms(keys, round_number, model.n_components) - 0.5)
+    )
+    inside = np.clip(model.means, EDGE, 1 - EDGE)
+    odds = np.log(inside) - np.log1p(-inside)
+    noise, own = noise[:, : model.n_columns], noise[:, model.n_columns :]
+    apart = np.concatenate([odds + noise, odds - noise])
+    means = np.clip(1 / (1 + np.exp(-apart)), EDGE, 1 - EDGE)
+    moved = [_shift_features(model.variables, model.parameters, sign * own) for sign in (1.0, -1.0)]
+    return Mixture(np.tile(model.weights / 2, 2), means, model.variables, np.concatenate(moved))
+
+
+def _shift_features(variables: tuple[Variable, ...], parameters: Floats, noise: Floats) -> Floats:
+    """Return the parameters of features moved by noise, (k, m) each."""
+    return features.map_parameters(
+        variables, lambda v, part, own: v.shift(part, noise[:, own]), parameters
+    )
+
+
+def reseed_empty_clusters(model: Mixture, empty: Ints, keys: Keys, round_number: int) -> Mixture:
+    """Return the model with halves of its largest clusters in the places of empty ones."""
+    large = np.argsort(-model.weights, kind="stable")[: min(empty.size, model.n_components // 2)]
+    empty = empty[: large.size]
+    halves = split_clusters(model, keys, round_number)
+    weights = model.weights.copy()
+    weights[large] = weights[empty] = model.weights[large] / 2
+    means, parameters = model.means.copy(), model.parameters.copy()
+    for own, half in ((means, halves.means), (parameters, halves.parameters)):
+        own[large] = half[large]
+        own[empty] = half[large + model.n_components]
+    return Mixture(weights / weights.sum(), means, model.variables, parameters)
+
+
+def join_models(one: Mixture, other: Mixture) -> Mixture:
+    """Return the clusters of two models side by side, each with half its weight."""
+    weights = np.concatenate([one.weights, other.weights])
+    means = np.concatenate([one.means, other.means])
+    parameters = np.concatenate([one.parameters, other.parameters])
+    return Mixture(weights / 2, means, one.variables, parameters)
+
+
+def max_clusters(blocks: Blocks) -> int:
+    """Return the most clusters that the columns can identify: one a code, more a feature."""
+    return blocks.n_columns + sum(
+        variable.n_free + 1 if variable.feature.levels else N_QUARTILES
+        for variable in blocks.variables
+    )
+
+
+def gather_rows(blocks: Blocks) -> Rows:
+    """Return all rows, in memory, as one block."""
+    parts = [load() for load in blocks.loaders]
+    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+    return Rows(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )
+
+
+def drop_features(blocks: Blocks) -> Blocks:
+    """Return the rows without their features."""
+    rows = gather_rows(blocks)
+    weights = rows.weights if rows.weights.size else None
+    return from_csr(rows.indptr, rows.indices, blocks.n_columns, weights)
+
+
+def binarise(blocks: Blocks) -> Blocks:
+    """Return the rows with 0/1 columns in the place of features: levels, quartiles of numbers."""
+    rows = gather_rows(blocks)
+    columns = [
+        one
+        for variable, values in zip(blocks.variables, rows.values.T, strict=True)
+        for one in variable.binarise(values)
+    ]
+    added = sparse.csr_array(np.column_stack(columns))
+    matrix = sparse.hstack([_csr_matrix(rows, blocks.n_columns), added], format="csr")
+    matrix.sort_indices()
+    weights = rows.weights if rows.weights.size else None
+    return from_csr(matrix.indptr, matrix.indices, matrix.shape[1], weights)
+
+
+def _csr_matrix(rows: Rows, d: int) -> sparse.csr_array:
+    ones = np.ones(rows.indices.size)
+    return sparse.csr_array((ones, rows.indices, rows.indptr), shape=(rows.indptr.size - 1, d))
+
+
+def transfer_clusters(model: Mixture, view: Blocks, blocks: Blocks, prior: Prior | None) -> Mixture:
+    """Return a model of all features from one of a view of them: an M-step by its posteriors."""
+    rows, seen = gather_rows(blocks), gather_rows(view)
+    posterior = snap_to_grid(rows.row_weights[:, None] * model.posterior(seen)[0], blocks.weight)
+    parts = [_csr_matrix(rows, blocks.n_columns).T @ posterior]
+    for variable, values in zip(blocks.variables, rows.values.T, strict=True):
+        for statistic in statistics(variable, values).T:
+            bound = max(float(np.abs(statistic).max(initial=0.0)), 1e-300) * blocks.weight
+            parts.append(snap_to_grid(posterior * statistic[:, None], bound).sum(axis=0)[None])
+    sums = np.concatenate([*parts, posterior.sum(axis=0)[None]])
+    return maximise(Expected(sums, 0.0, 0.0, blocks.variables), prior)
 
 
 @dataclass(frozen=True)
@@ -61,8 +235,11 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Court:
-    """The rows on which starts are judged, and by what: evidence, or likelihood at strength 0."""
+class CandidateRace:
+    """One rung of successive halving: the rows on which fits are compared, and by what.
+
+    By evidence under the prior of a ``strength``, by likelihood where that is 0. ``first`` is M1.
+    """
 
     blocks: Blocks
     first: Floats
@@ -71,81 +248,80 @@ class Court:
     @property
     def prior(self) -> Prior | None:
         """The prior of EM; None for plain maximum likelihood."""
-        if self.strength == 0:
-            return None
-        return self.around(self.strength)
+        return self.around(self.strength) if self.strength else None
 
     def around(self, strength: float) -> Prior:
         """Return the prior of a strength."""
         return Prior.around(self.first, strength, self.blocks.weight, self.blocks.variables)
 
-    def run(self, model: Mixture, stopping: Stopping) -> EMResult:
-        """Take EM steps."""
-        return em(self.blocks, model, self.prior, stopping)
+    def run(self, model: Mixture, passes: int) -> EMResult:
+        """Return the fit after so many passes of EM at most."""
+        return em(self.blocks, model, self.prior, Stopping(max_iter=passes))
 
-    def further(
-        self, results: list[EMResult], stopping: Stopping, executor: Executor | None
+    def continue_all(
+        self, results: list[EMResult], passes: int, executor: Executor | None
     ) -> list[EMResult]:
-        """Take EM steps from where other fits arrived, side by side."""
+        """Return the fits after more passes of EM, in parallel."""
         models = [result.model for result in results]
-        return map_tasks(partial(self.run, stopping=stopping), models, executor)
+        return map_tasks(partial(self.run, passes=passes), models, executor)
 
-    def value(self, result: EMResult) -> tuple[int, float]:
-        """Return what a fit is worth: first that few clusters are empty, then the evidence."""
+    def score(self, result: EMResult) -> tuple[int, float]:
+        """Return what fits are compared by: fewer empty clusters first, then more evidence."""
         value = result.log_likelihood
         if (prior := self.prior) is not None:
             value = evidence(result.model, result.expected.sums, value, prior)
-        return -empty_places(result).size, value
+        return -empty_clusters(result).size, value
 
-    def ranked(self, results: list[EMResult], count: int) -> list[EMResult]:
-        """Return the best few that differ, the best first."""
+    def rank(self, results: list[EMResult], count: int) -> list[EMResult]:
+        """Return the best fits, the best first, without those at the optimum of a better one."""
         kept: list[tuple[float, Floats, EMResult]] = []
-        near = SAME_VALUE * self.blocks.weight
-        for result in sorted(results, key=self.value, reverse=True):
-            value, shares = self.value(result)[1], np.sort(result.model.weights)
+        margin = CONFIG.same_evidence * self.blocks.weight
+        for result in sorted(results, key=self.score, reverse=True):
+            value, shares = self.score(result)[1], np.sort(result.model.weights)
             if all(
-                abs(value - v) > near or np.abs(shares - s).max() > SAME_SHARE for v, s, _ in kept
+                abs(value - v) > margin or np.abs(shares - s).max() > CONFIG.same_weight
+                for v, s, _ in kept
             ):
                 kept.append((value, shares, result))
         return [result for _, _, result in kept[:count]]
 
-    def near(self, results: list[EMResult]) -> list[EMResult]:
+    def finalists(self, results: list[EMResult]) -> list[EMResult]:
         """Return those of a ranking that more rows could still put first."""
-        empty, best = self.value(results[0])
-        least = empty, best - NEAR * self.blocks.weight
-        return [result for result in results if self.value(result) >= least]
+        empty, best = self.score(results[0])
+        least = empty, best - CONFIG.finalist_margin * self.blocks.weight
+        return [result for result in results if self.score(result) >= least]
 
-    def reshaped(self, result: EMResult, doubled: Mixture) -> EMResult:
-        """Return the better of a fit and one merged down from twice as many clusters.
+    def split_and_merge(self, result: EMResult, doubled: Mixture) -> EMResult:
+        """Return the better of a fit and one merged from twice as many clusters.
 
-        EM lets the clusters grow apart, and the pairs whose union loses the least evidence are
-        merged until there are as many as before. EM follows.
+        EM lets the ``doubled`` clusters grow apart, the pairs whose union loses the least evidence
+        are merged until there are k, and EM follows: all split and merge moves at once.
         """
-        grown = self.run(doubled, GROW)
+        grown = self.run(doubled, CONFIG.grow_passes)
         around = self.around(self.strength or FIRST_STRENGTH)
-        sums = merged_down(grown.expected.sums, result.model.n_components, around)
+        sums = merge_sums_to(grown.expected.sums, result.model.n_components, around)
         merged = Expected(sums, 0.0, 0.0, self.blocks.variables)
-        moved = self.run(maximise(merged, self.prior), HEAT)
-        return max(result, moved, key=self.value)
+        refitted = self.run(maximise(merged, self.prior), CONFIG.short_passes)
+        return max(result, refitted, key=self.score)
 
-    def filled(self, result: EMResult, keys: Keys) -> EMResult:
-        """Return the fit with its empty clusters made of halves of large ones. EM follows."""
-        for turn in range(FILLS):
-            empty = empty_places(result)
+    def reseed_empty(self, result: EMResult, keys: Keys) -> EMResult:
+        """Return the fit with halves of large clusters in the place of empty ones, after EM."""
+        for round_number in range(CONFIG.max_reseeds):
+            empty = empty_clusters(result)
             if not empty.size:
                 break
-            model = refilled(result.model, empty, keys, turn)
-            result = max(result, self.run(model, HEAT), key=self.value)
+            model = reseed_empty_clusters(result.model, empty, keys, round_number)
+            result = max(result, self.run(model, CONFIG.short_passes), key=self.score)
         return result
 
-    def learned(self, result: EMResult) -> Court:
-        """Return this court with the strength that a fit makes most probable."""
+    def with_learned_strength(self, result: EMResult) -> CandidateRace:
+        """Return this race with the prior strength that a fit makes most probable."""
         sums, rows = result.expected.sums, self.blocks
         alpha = learn_strength(sums, self.first, rows.weight, rows.variables)
         return replace(self, strength=alpha)
 
 
-def empty_places(result: EMResult) -> Ints:
+def empty_clusters(result: EMResult) -> Ints:
     """Return the places of the clusters that hold less than one record."""
     return np.flatnonzero(result.expected.sums[-1] < 1)
 
@@ -158,129 +334,145 @@ def best_start(
     strength: float | None = None,
     executor: Executor | None = None,
 ) -> Candidate:
-    """Return the start with the most evidence among many that no random number touches.
+    """Return the start with the most evidence among many that depend on the data alone.
 
-    The paper's own start, ways down from k and 2k clusters, and starts drawn by a hash of the
-    data (``draws``) run some EM steps on a part of the rows (``thinning``). The leaders go on
-    with twice as many rows, the best of them split and merge clusters, and the finalists are
-    judged on ``JURY`` times as many. A start with an empty cluster loses to any without.
-    ``first`` is M1, ``strength`` the prior's: None to learn it, 0 for none, when the likelihood
-    is the judge.
+    Candidates are the paper's own start, agglomerations from k and from 2k clusters, and random
+    starts by a hash of the data. All run some passes of EM on a weighted subsample. The best go on
+    with more rows, and the best of those split and merge clusters; the finalists are compared on
+    the most rows. ``first`` is M1, ``strength`` the prior's: None learns it, 0 is no prior, when
+    fits are compared by likelihood. O(rows · k) a pass of each candidate.
     """
     codes = first.sum() + len(blocks.variables)
-    rows = int(max(ROWS, ROWS_A_CLUSTER * k) * np.clip(CODES / max(codes, 1), 1, 2))
-    jury = distinct(thinned(blocks, first, JURY * rows, executor), first, executor)
-    middle = thinned(jury, first, LATER * rows, executor)
-    small = thinned(middle, first, rows, executor)
-    keys = np.concatenate([column_keys(small, first), traits.keys(blocks.variables)])
-    court = Court(small, first, FIRST_STRENGTH if strength is None else strength)
-    results = qualified(court, k, keys, executor)
+    scale = np.clip(CONFIG.full_record / max(codes, 1), 1, 2)
+    rows = int(max(CONFIG.min_rows, CONFIG.rows_per_cluster * k) * scale)
+    # nested subsamples: the largest is drawn once, and the others from it, in memory
+    final_rows = subsample(blocks, first, CONFIG.final_rows * rows, executor)
+    later_rows = thin_rows(final_rows, first, CONFIG.later_rows * rows, executor)
+    first_rows = thin_rows(later_rows, first, rows, executor)
+    keys = np.concatenate([column_keys(first_rows, first), features.keys(blocks.variables)])
+    race = CandidateRace(first_rows, first, FIRST_STRENGTH if strength is None else strength)
+    results = run_first_rung(race, k, keys, executor)
     if strength is None:
-        court = court.learned(court.ranked(results, 1)[0])
-    results = court.ranked(results, KEPT[0])
-    court = replace(court, blocks=middle)
+        race = race.with_learned_strength(race.rank(results, 1)[0])
+    results = race.rank(results, CONFIG.first_survivors)
+    race = replace(race, blocks=later_rows)
     for _ in range(2):
-        results = court.ranked(court.further(results, HEAT, executor), KEPT[1])
-    for turn in range(1 + k // CLUSTERS_A_ROUND):
-        results = moved(court, results, keys, turn, executor)
-    if any(empty_places(result).size for result in results):
-        results = map_tasks(partial(court.filled, keys=keys), results, executor)
-    finalists = court.near(court.ranked(results, FINALISTS))
-    court = replace(court, blocks=jury)
-    best = court.ranked(court.further(finalists, FINAL, executor), 1)[0]
+        results = race.continue_all(results, CONFIG.short_passes, executor)
+        results = race.rank(results, CONFIG.later_survivors)
+    for round_number in range(1 + k // CONFIG.clusters_per_round):
+        results = split_merge_round(race, results, keys, round_number, executor)
+    if any(empty_clusters(result).size for result in results):
+        results = map_tasks(partial(race.reseed_empty, keys=keys), results, executor)
+    finalists = race.finalists(race.rank(results, CONFIG.max_finalists))
+    race = replace(race, blocks=final_rows)
+    best = race.rank(race.continue_all(finalists, CONFIG.final_passes, executor), 1)[0]
     if strength is None:
-        court = court.learned(best)
-    return Candidate(best.model, court.strength, court.value(best)[1])
+        race = race.with_learned_strength(best)
+    return Candidate(best.model, race.strength, race.score(best)[1])
 
 
 def paper_start(blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Mixture:
-    """Return Algorithm 2's start; with features that of zeros and ones in their place.
+    """Return the start of Algorithm 2.
 
-    The latter on a part of the rows, in memory.
+    Features are 0/1 columns there, on a subsample in memory.
     """
     if not blocks.variables:
         return asvtd(blocks, k, executor)
-    part = distinct(thinned(blocks, first, JURY * ROWS, executor), first, executor)
-    view = binarised(part)
-    return carried(asvtd(view, k, executor), view, part, Court(part, first, 1.0).prior)
+    part = subsample(blocks, first, CONFIG.final_rows * CONFIG.min_rows, executor)
+    view = binarise(part)
+    prior = CandidateRace(part, first, FIRST_STRENGTH).prior
+    return transfer_clusters(asvtd(view, k, executor), view, part, prior)
 
 
-def qualified(court: Court, k: int, keys: Keys, executor: Executor | None) -> list[EMResult]:
-    """Return the starts after the first heat.
-
-    Where two decompositions arrive at one end, clusters lie far apart and a few draws will do.
-    """
-    heat = partial(court.run, stopping=HEAT)
-    found = map_tasks(heat, placed(court, k, executor), executor)
-    arrived = [result for result in found if result.converged]
-    agreed = len(arrived) > len(court.ranked(arrived, len(arrived)))
-    draws = drawn(court.blocks, k, court.first, keys)
-    return [*found, *map_tasks(heat, draws[:FEW] if agreed else draws, executor)]
-
-
-def moved(
-    court: Court, results: list[EMResult], keys: Keys, turn: int, executor: Executor | None
+def run_first_rung(
+    race: CandidateRace, k: int, keys: Keys, executor: Executor | None
 ) -> list[EMResult]:
-    """Return the leaders after a round of splits and merges, the best first.
+    """Return all candidates after the EM of the first rung.
 
-    In one round each leader's clusters are halved and merged down again: all split-and-merge
-    moves at once. In the next they are joined with those of another leader and merged down.
+    Where two decompositions converge to one optimum, clusters are far apart and few random starts
+    are needed.
     """
-    movers = results[:MOVERS]
-    if turn % 2 and len(movers) > 1:
-        partners = [*movers[1:], movers[0]]
-        doubled = [joined(a.model, b.model) for a, b in zip(movers, partners, strict=True)]
+    short_run = partial(race.run, passes=CONFIG.short_passes)
+    found = map_tasks(short_run, decomposition_starts(race, k, executor), executor)
+    converged = [result for result in found if result.converged]
+    agree = len(converged) > len(race.rank(converged, len(converged)))
+    draws = draw_starts(race.blocks, k, race.first, keys)
+    return [*found, *map_tasks(short_run, draws[: CONFIG.easy_draws] if agree else draws, executor)]
+
+
+def split_merge_round(
+    race: CandidateRace,
+    results: list[EMResult],
+    keys: Keys,
+    round_number: int,
+    executor: Executor | None,
+) -> list[EMResult]:
+    """Return the fits after the leaders split and merge clusters, the best first.
+
+    In even rounds each leader's clusters are split in two, in odd ones they are joined with those
+    of another leader.
+    """
+    leaders = results[: CONFIG.leaders]
+    if round_number % 2 and len(leaders) > 1:
+        partners = [*leaders[1:], leaders[0]]
+        doubled = [join_models(a.model, b.model) for a, b in zip(leaders, partners, strict=True)]
     else:
-        doubled = [halved(result.model, keys, turn) for result in movers]
-    places = range(len(movers))
-    better = map_tasks(lambda at: court.reshaped(movers[at], doubled[at]), places, executor)
-    return court.ranked([*better, *results[MOVERS:]], KEPT[1])
+        doubled = [split_clusters(result.model, keys, round_number) for result in leaders]
+    places = range(len(leaders))
+    better = map_tasks(lambda at: race.split_and_merge(leaders[at], doubled[at]), places, executor)
+    return race.rank([*better, *results[CONFIG.leaders :]], CONFIG.later_survivors)
 
 
-def placed(court: Court, k: int, executor: Executor | None) -> list[Mixture]:
-    """Return the starts by decomposition: of the codes, and of features as zeros and ones too."""
-    blocks = court.blocks
+def decomposition_starts(race: CandidateRace, k: int, executor: Executor | None) -> list[Mixture]:
+    """Return the starts by decomposition: of the codes, and with features as 0/1 columns."""
+    blocks = race.blocks
     if not blocks.variables:
-        return decomposed(blocks, k, executor) or [asvtd(blocks, k, executor)]
-    views = [binarised(blocks)]
+        return starts_from_moments(blocks, k, executor) or [asvtd(blocks, k, executor)]
+    views = [binarise(blocks)]
     if blocks.n_columns >= k:
-        views.append(codes_alone(blocks))
-    around = court.around(court.strength or FIRST_STRENGTH)
+        views.append(drop_features(blocks))
+    around = race.around(race.strength or FIRST_STRENGTH)
     return [
-        carried(model, view, blocks, around)
+        transfer_clusters(model, view, blocks, around)
         for view in views
-        for model in decomposed(view, k, executor)
+        for model in starts_from_moments(view, k, executor)
     ]
 
 
-def decomposed(blocks: Blocks, k: int, executor: Executor | None) -> list[Mixture]:
-    """Return the paper's start, and the ends of the ways down from k and 2k clusters.
+def starts_from_moments(blocks: Blocks, k: int, executor: Executor | None) -> list[Mixture]:
+    """Return the paper's start, and the agglomerations from k and from 2k clusters.
 
-    All come from the same moments. With less rank than clusters there is none.
+    All come from the same moments. There is none where those have a rank below k.
     """
     found = moments(blocks, executor)
-    most = min(blocks.n_columns, blocks.n_rows, max(k, MOST))
-    counts = sorted({min(ceil(k * excess), most) for excess in EXCESS})
-    slices = whitened_slices(blocks, found, counts[-1], executor)
-    if slices.shape[1] < k:
+    most = min(blocks.n_columns, blocks.n_rows, max(k, CONFIG.max_components))
+    counts = sorted({min(ceil(k * excess), most) for excess in CONFIG.agglomerate_from})
+    third = whitened_third(blocks, found, counts[-1], executor)
+    if third.shape[1] < k:
         return []
-    own = slices[:, :k, :k]
+    own = third[:, :k, :k]
     prior = Prior.around(found.first, FIRST_STRENGTH, blocks.weight)
 
-    def descended(count: int) -> Mixture:
-        stage = settle(blocks, overcomplete(slices, found, count), prior, None)
-        for below in way_down(blocks, stage, k, prior, None):
+    def agglomerated(count: int) -> Mixture:
+        stage = short_run_em(blocks, overcomplete_start(third, found, count), prior, None)
+        for below in agglomerate(blocks, stage, k, prior, None):
             stage = below
         return stage.model
 
-    paper = repaired(diagonals(own, widest_gap(own)), found.first, least_mean(found))
-    return [paper, *map_tasks(descended, counts, executor)]
+    paper = repair_mixture(
+        rotated_diagonals(own, widest_gap_rotation(own)), found.first, half_record(found.weight)
+    )
+    return [paper, *map_tasks(agglomerated, counts, executor)]
 
 
-def drawn(blocks: Blocks, k: int, first: Floats, keys: Keys) -> list[Mixture]:
-    """Return starts drawn by hash, more of them where the rows are few."""
+def draw_starts(blocks: Blocks, k: int, first: Floats, keys: Keys) -> list[Mixture]:
+    """Return random starts by hash, more of them where rows are few and EM is fast."""
     ones = max(float(first.sum()) + len(blocks.variables), 1.0) * blocks.n_rows
-    fewest, most = DRAWN[0] + k, DRAWN[1]
-    count = max(fewest, min(most, int(WORK / (ones * k * 2 * HEAT.max_iter))))
-    least = 0.5 / (blocks.weight + 1)
-    return [scattered(first, k, keys, turn, least, blocks.variables) for turn in range(count)]
+    fewest, most = CONFIG.min_draws + k, CONFIG.max_draws
+    affordable = int(CONFIG.draw_work / (ones * k * 2 * CONFIG.short_passes))
+    count = max(fewest, min(most, affordable))
+    least = half_record(blocks.weight)
+    return [
+        random_start(first, k, keys, round_number, least, blocks.variables)
+        for round_number in range(count)
+    ]

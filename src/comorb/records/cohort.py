@@ -5,12 +5,13 @@ Every operation returns a new cohort and writes what it did into the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
-from typing import Any
+from html import escape
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,21 +19,96 @@ import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
 from comorb.errors import EmptyCohortError, InputError, RecordsError
+from comorb.messages import Message
 from comorb.model.arrays import Floats, Indices, Ints, Mask
-from comorb.model.blocks import AnyInts, Blocks, from_csr
-from comorb.model.columns import moved_ones
-from comorb.model.features import FeatureTable
-from comorb.model.kinds.variable import Variable
-from comorb.model.prepared import Prepared, prepared_for
-from comorb.records.asked import AnyAsked, Asked
-from comorb.records.codes.everyday import everyday_words, folded
-from comorb.records.codes.patterns import is_pattern, listed, places, plain
+from comorb.model.blocks import AnyInts, Blocks, from_csr, move_columns
+from comorb.model.emissions.base import FeatureTable, Variable
+from comorb.model.features import PreparedFeatures, prepare_for
+from comorb.model.tabular import html_table, import_package
+from comorb.records.codes.search import (
+    everyday_words,
+    find_codes,
+    fold_text,
+    is_pattern,
+    normalise_code,
+    split_list,
+)
 from comorb.records.codes.systems import systems_by_kind
-from comorb.records.featuring import column_of, decide_all, feature_table, holding
-from comorb.records.framing import Framed
+from comorb.records.features import (
+    AnyAsked,
+    Asked,
+    column_of,
+    decide_all,
+    feature_table,
+    holding,
+)
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
+
+COMMON = 10  # codes that a notebook shows
+
+
+class _Held(Protocol):
+    """What a cohort holds that a table shows."""
+
+    matrix: Any
+    ids: pa.Array
+    codes: tuple[str, ...]
+    names: tuple[str, ...]
+    covariates: pa.Table
+    weights: Floats | None
+
+    def counts(self) -> Ints:
+        """Return how many records have each code."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return the records as a table."""
+
+
+class Framed:
+    """A cohort whose records can be had as a table: its matrix has the same, as zeros and ones."""
+
+    def to_arrow(self: _Held) -> pa.Table:
+        """Return a row for each record: its id, the list of its codes, its covariates and weight.
+
+        Examples
+        --------
+        >>> from comorb import read_records
+        >>> rows = pa.table({"id": ["a", "a", "b"], "icd_code": ["428.0", "250.00", "428.1"]})
+        >>> read_records(rows).to_arrow()["codes"].to_pylist()
+        [['250', '428'], ['428']]
+        """
+        codes = pa.DictionaryArray.from_arrays(
+            pa.array(self.matrix.indices, pa.int32()), pa.array(self.codes, pa.string())
+        ).cast(pa.string())
+        lists = pa.LargeListArray.from_arrays(pa.array(self.matrix.indptr, pa.int64()), codes)
+        table = pa.table({"id": self.ids, "codes": lists})
+        for name in self.covariates.column_names:
+            table = table.append_column(name, self.covariates[name])
+        if self.weights is not None and "weight" not in table.column_names:
+            table = table.append_column("weight", pa.array(self.weights))
+        return table
+
+    def to_pandas(self: _Held) -> Any:
+        """Return what `to_arrow` does as a pandas frame."""
+        import_package("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self: _Held) -> Any:
+        """Return what `to_arrow` does as a polars frame."""
+        return import_package("polars").from_arrow(self.to_arrow())
+
+    def _repr_html_(self: _Held) -> str:
+        counts = self.counts()
+        order = np.argsort(-counts, kind="stable")[:COMMON].tolist()
+        columns = {
+            "code": [self.codes[i] for i in order],
+            "name": [self.names[i] for i in order],
+            "records": [int(counts[i]) for i in order],
+        }
+        return f"<p>{escape(repr(self))}</p>" + html_table(columns, "The most common codes")
+
 
 Interval = tuple[float | None, float | None]
 Period = tuple[date | str | None, date | str | None]
@@ -105,10 +181,7 @@ class Cohort(Framed):
         }
         for what, (came, expected) in sizes.items():
             if came != expected:
-                raise InputError(
-                    f"A cohort of {n:,} records × {d:,} codes needs {expected:,} for {what}, "
-                    f"not {came:,}."
-                )
+                raise InputError("cohort.shape", n=n, d=d, expected=expected, what=what, came=came)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -124,7 +197,7 @@ class Cohort(Framed):
         All codes stay, so that a model of some records knows those of the others.
         """
         own = rows[0] if isinstance(rows, tuple) else rows
-        return self._at(np.atleast_1d(np.arange(len(self))[own]), "chosen by their places")
+        return self._at(np.atleast_1d(np.arange(len(self))[own]), Message("ledger.by_place"))
 
     def __repr__(self) -> str:
         """Say how large the cohort is, and nothing about its patients."""
@@ -147,11 +220,11 @@ class Cohort(Framed):
         without it. A text that is no code may be a pattern ('V*', 'V01-V91', 'all V codes'), or a
         list of codes and patterns with commas or new lines between.
         """
-        return self._keep(self._has(codes), f"having {' or '.join(self._told(codes))}")
+        return self._keep(self._has(codes), Message("ledger.having", codes=self._told(codes)))
 
     def without(self, *codes: str) -> Cohort:
         """Keep the records that have none of the codes, matched as in `having`."""
-        return self._keep(~self._has(codes), f"without {' or '.join(self._told(codes))}")
+        return self._keep(~self._has(codes), Message("ledger.without", codes=self._told(codes)))
 
     def check_codes(self, *codes: str) -> None:
         """Refuse codes, matched as in `having`, that no record has or had."""
@@ -185,28 +258,26 @@ class Cohort(Framed):
         if age is not None:
             ages = cohort._covariate("age")
             if not (pa.types.is_floating(ages.type) or pa.types.is_integer(ages.type)):
-                raise RecordsError(
-                    "The column 'age' doesn't hold ages that can be compared; the notes of the "
-                    "ledger say why. Name the right column when you read the records."
-                )
-            cohort = cohort._keep(_between(ages, *age), f"age {_span(*age)}")
+                raise RecordsError("cohort.no_ages")
+            cohort = cohort._keep(_between(ages, *age), Message("ledger.age", span=_span(*age)))
         if sex is not None:
             wanted = [sex] if isinstance(sex, str) else list(sex)
             column = pc.cast(cohort._covariate("sex"), pa.string())
             words = [word for word in pc.unique(column).to_pylist() if word is not None]
             kept = pa.array(same_sexes(words, wanted), pa.string())
-            cohort = cohort._keep(_as_mask(pc.is_in(column, kept)), f"sex {' or '.join(wanted)}")
+            cohort = cohort._keep(
+                _as_mask(pc.is_in(column, kept)), Message("ledger.sex", values=wanted)
+            )
         if dates is not None:
             column = cohort._covariate("date")
             if not pa.types.is_date(column.type):
-                raise RecordsError(
-                    "The column 'date' doesn't hold dates as YYYY-MM-DD or YYYYMMDD, so it can't "
-                    "be compared; write it in one of these forms and read the records again."
-                )
+                raise RecordsError("cohort.no_dates")
             first, last = (
                 date.fromisoformat(end) if isinstance(end, str) else end for end in dates
             )
-            cohort = cohort._keep(_between(column, first, last), f"dates {_span(first, last)}")
+            cohort = cohort._keep(
+                _between(column, first, last), Message("ledger.dates", span=_span(first, last))
+            )
         return cohort
 
     def among(self, ids: pa.Array, rule: str) -> Cohort:
@@ -220,36 +291,41 @@ class Cohort(Framed):
     def at_least(self, number: int) -> Cohort:
         """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
         counts = np.diff(self.matrix.indptr)
-        return self._keep(counts >= number, f"at least {number} codes")
+        return self._keep(counts >= number, Message("ledger.at_least", limit=number))
 
     def drop_codes(self, *codes: str) -> Cohort:
         """Drop codes, matched as in `having`, and keep every record."""
-        return self._leave_out(self._matching(codes), self.dropping(codes))
+        return self.leave_out(self.rule_for_codes(codes))
 
-    def dropping(self, codes: tuple[str, ...]) -> str:
-        """Return what the ledger says of codes that are dropped."""
-        return f"drop {' and '.join(self._told(codes))}"
+    def rule_for_codes(self, codes: tuple[str, ...]) -> tuple[str, Mask]:
+        """Return what the ledger says of codes that are dropped, and which they are."""
+        gone = self._matching(codes)
+        return Message("ledger.drop", codes=self._told(codes)), gone
+
+    def rule_for_rare(self, min_records: int, counts: Ints) -> tuple[str, Mask]:
+        """Return what the ledger says of rare codes that are dropped, and which they are."""
+        return Message("ledger.rare", limit=min_records), counts < min_records
 
     def matched(self, text: str) -> dict[str, tuple[str, ...]]:
         """Return the codes that each part of a text stands for, as in `having`; none may match."""
         whole = (*self.codes, *self.gone)
-        parts = [text] if self._like(text, whole).any() else listed(text)
+        parts = [text] if self._like(text, whole).any() else split_list(text)
         return {
             part: tuple(whole[i] for i in np.flatnonzero(self._like(part, whole))) for part in parts
         }
 
     def drop_rare(self, min_records: int) -> Cohort:
         """Drop the codes that fewer than so many records have."""
-        return self._leave_out(self.counts() < min_records, f"fewer than {min_records} records")
+        return self.leave_out(self.rule_for_rare(min_records, self.counts()))
 
     def drop_universal(self) -> Cohort:
         """Drop the codes that every record has: they can't tell records apart."""
-        return self._drop(self.counts() == len(self), "in every record")
+        return self._drop(self.counts() == len(self), Message("ledger.universal"))
 
     def drop_unused(self) -> Cohort:
         """Drop the codes that no record has."""
         gone = self.counts() == 0
-        return self._drop(gone, "in no record that is left") if gone.any() else self
+        return self._drop(gone, Message("ledger.in_no_record")) if gone.any() else self
 
     def split(self, by: str) -> dict[str, Cohort]:
         """Return one cohort for each value of a covariate, in the order of the values."""
@@ -284,15 +360,37 @@ class Cohort(Framed):
         """Return how many records have each code."""
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
 
+    @property
+    def path(self) -> None:
+        """The file of the cohort; one in memory has none."""
+        return
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features beside the codes."""
+        return tuple(one.name for one in self.features.features) if self.features else ()
+
+    def load(self) -> Cohort:
+        """Return the cohort in memory: itself."""
+        return self
+
+    def schema(self) -> pa.Schema:
+        """Return the covariates and their types."""
+        return self.covariates.schema
+
+    def covariate(self, name: str) -> Iterator[pa.ChunkedArray]:
+        """Yield the values of a covariate, here all at once."""
+        yield self.covariates[name]
+
     def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
         """Return the rows in blocks, for passes over them.
 
         Features are as ``variables`` of a model see them, or learned from these records.
         """
-        features: FeatureTable | Prepared | None = self.features
+        features: FeatureTable | PreparedFeatures | None = self.features
         if variables is not None:
             nothing = FeatureTable((), np.empty((len(self), 0)))
-            features = prepared_for(variables, self.features or nothing)
+            features = prepare_for(variables, self.features or nothing)
         matrix = self.matrix
         return from_csr(
             matrix.indptr, matrix.indices, len(self.codes), self.weights, features=features
@@ -342,23 +440,23 @@ class Cohort(Framed):
         """Return what is said of a text that stands for no code."""
         codes, names = (*self.codes, *self.gone), (*self.names, *("" for _ in self.gone))
         words = zip(codes, everyday_words(codes, names, self.system), strict=True)
-        near = [code for code, own in words if folded(text) in own][:5]
+        near = [code for code, own in words if fold_text(text) in own][:5]
         above = [code for code in codes if text.replace(".", "").upper().startswith(code)]
         near = near or list(dict.fromkeys([*above, *get_close_matches(text, codes, 3)]))[:3]
-        hint = f" The nearest are {', '.join(near)}." if near else ""
-        what = "a code like" if is_pattern(text) else "the code"
-        return (
-            f"No record has {what} {text!r} at the level {self.level!r} of {self.system}.{hint} "
-            "Check the code, or read with another level."
-        )
+        key = "cohort.no_code_like" if is_pattern(text) else "cohort.no_code"
+        parts = [Message(key, text=text, level=self.level, system=self.system)]
+        parts += [Message("cohort.nearest", near=near)] if near else []
+        return Message("text.sentences", parts=[*parts, Message("cohort.check_code")])
 
     def _told(self, codes: tuple[str, ...]) -> list[str]:
         """Return codes as the ledger tells them: patterns with how many codes they stand for."""
         told = []
         for text in codes:
             for part, found in self.matched(text).items():
-                several = is_pattern(part) and plain(part) not in map(plain, found)
-                told.append(f"{part} ({len(found):,} codes)" if several else part)
+                several = is_pattern(part) and normalise_code(part) not in map(
+                    normalise_code, found
+                )
+                told.append(Message("ledger.pattern", code=part, n=len(found)) if several else part)
         return told
 
     def _like(self, text: str, among: tuple[str, ...]) -> Mask:
@@ -367,7 +465,7 @@ class Cohort(Framed):
         full = "full" in self.level.split("+")
         own = [systems.get(one.partition(":")[0]) or systems.get("") for one in among]
         marked = np.zeros(len(among), dtype=bool)
-        marked[places(text, among, [full and system != "opaque" for system in own])] = True
+        marked[find_codes(text, among, [full and system != "opaque" for system in own])] = True
         return marked
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
@@ -376,16 +474,13 @@ class Cohort(Framed):
 
     def _covariate(self, name: str) -> pa.ChunkedArray:
         if name not in self.covariates.column_names:
-            have = ", ".join(self.covariates.column_names) or "none"
-            raise RecordsError(
-                f"The cohort has no covariate {name!r}; it has: {have}. Name the column of the "
-                "file when you read it."
-            )
+            have = self.covariates.column_names or Message("text.none")
+            raise RecordsError("cohort.no_covariate", name=name, have=have)
         return self.covariates[name]
 
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         if not mask.any():
-            raise EmptyCohortError(f"No record is left after the rule '{rule}'.")
+            raise EmptyCohortError("cohort.empty", rule=rule)
         kept = self._take(mask, rule).drop_unused()
         gone = {*self.gone, *self.codes} - {*kept.codes}
         return replace(kept, gone=tuple(sorted(gone)))
@@ -404,29 +499,44 @@ class Cohort(Framed):
             ledger=self.ledger.add("records", rule, len(self), len(rows)),
         )
 
-    def _leave_out(self, gone: Mask, rule: str) -> Cohort:
-        codes = {*self.left_out, *(self.codes[i] for i in np.flatnonzero(gone))}
-        return replace(self._drop(gone, rule), left_out=tuple(sorted(codes)))
+    def leave_out(self, *rules: tuple[str, Mask]) -> Cohort:
+        """Drop codes on purpose: by rules as the ledger has them, each with a mask of the codes."""
+        kept, ledger = follow_rules(rules, np.ones(len(self.codes), dtype=bool), self.ledger)
+        codes = {*self.left_out, *(self.codes[i] for i in np.flatnonzero(~kept))}
+        return replace(self._only_codes(kept, ledger), left_out=tuple(sorted(codes)))
 
     def _drop(self, gone: Mask, rule: str) -> Cohort:
-        kept = np.flatnonzero(~gone)
-        matrix = self.matrix
-        if gone.any():
-            ones = moved_ones(matrix.indptr, matrix.indices, new_places(~gone))
-            matrix = as_matrix(*ones, len(kept))
+        ledger = self.ledger.add("features", rule, len(gone), int((~gone).sum()))
+        return self._only_codes(~gone, ledger)
+
+    def _only_codes(self, kept: Mask, ledger: Ledger) -> Cohort:
+        matrix, places = self.matrix, np.flatnonzero(kept)
+        if len(places) < len(kept):
+            ones = move_columns(matrix.indptr, matrix.indices, new_places(kept))
+            matrix = as_matrix(*ones, len(places))
         return replace(
             self,
             matrix=matrix,
-            codes=tuple(self.codes[i] for i in kept),
-            names=tuple(self.names[i] for i in kept),
-            ledger=self.ledger.add("features", rule, len(gone), len(kept)),
+            codes=tuple(self.codes[i] for i in places),
+            names=tuple(self.names[i] for i in places),
+            ledger=ledger,
         )
+
+
+def follow_rules(
+    rules: Iterable[tuple[str, Mask]], kept: Mask, ledger: Ledger
+) -> tuple[Mask, Ledger]:
+    """Return which codes rules leave of those that are kept, and the ledger with a line of each."""
+    for rule, gone in rules:
+        before, kept = int(kept.sum()), kept & ~gone
+        ledger = ledger.add("features", rule, before, int(kept.sum()))
+    return kept, ledger
 
 
 def part_ledger(records: int, features: int, notes: tuple[str, ...]) -> Ledger:
     """Return the ledger of a part of some records, which tells how many they are."""
-    ledger = Ledger(notes=notes).open("records", "read", records)
-    return ledger.open("features", "read", features)
+    ledger = Ledger(notes=notes).open("records", Message("ledger.read"), records)
+    return ledger.open("features", Message("ledger.read"), features)
 
 
 def new_places(kept: Mask) -> Indices:
@@ -458,5 +568,5 @@ def _between(column: pa.ChunkedArray, low: Any, high: Any) -> Mask:
 
 def _span(low: object, high: object) -> str:
     if low is None or high is None:
-        return f"up to {high}" if low is None else f"from {low}"
-    return f"{low} to {high}"
+        return Message("span.up_to", high=high) if low is None else Message("span.from", low=low)
+    return Message("span.between", low=low, high=high)

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from comorb.errors import RecordsError
+from comorb.fields import rules_of
+from comorb.records.spec import CohortSpec
 
 FORMAT, VERSION = "comorb-cohort", 1
-RULES = (
-    *("having", "without", "age", "sex", "dates", "at_least", "level"),
-    *("drop_codes", "drop_rare", "chronic", "scores", "features"),
-)
+RULES = tuple(rule.name for rule in rules_of(CohortSpec) if rule.saved)
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A cohort by its rules, as `comorb.records.preparation` has them, or a set of codes."""
+    """A cohort by its rules, as `CohortSpec` has them, or a set of codes."""
 
     name: str
     rules: dict[str, Any] = field(default_factory=dict)
@@ -36,21 +35,19 @@ def read_definition(path: str | Path) -> Definition:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        raise RecordsError(f"{name} can't be read; give a file of a cohort or of codes.") from None
+        raise RecordsError("definition.unreadable", name=name) from None
     if not text.lstrip().startswith("{"):
         lines = tuple(line.strip() for line in text.splitlines() if line.strip())
         if not lines:
-            raise RecordsError(f"{name} holds no codes; write one in each line.")
+            raise RecordsError("definition.no_codes", name=name)
         return Definition(Path(path).stem, codes=lines)
     try:
         plain = json.loads(text)
         found = _checked(plain)
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise RecordsError(
-            f"{name} isn't a cohort or a set of codes; export it again from the explorer."
-        ) from None
+        raise RecordsError("definition.other", name=name) from None
     if plain["version"] != VERSION:
-        raise RecordsError(f"{name} is of version {plain['version']!r}; {VERSION} is known here.")
+        raise RecordsError("definition.version", name=name, version=plain["version"], known=VERSION)
     return found
 
 
@@ -74,8 +71,6 @@ def expanded(texts: list[str]) -> list[str]:
             continue
         found = read_definition(text[1:])
         if not found.codes:
-            raise RecordsError(
-                f"{Path(text[1:]).name} holds a cohort and no set of codes; give it by --cohort."
-            )
+            raise RecordsError("definition.cohort", file=Path(text[1:]).name)
         codes += found.codes
     return codes

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from comorb.remote import Remote, opened, place_of
+from comorb.remote import Place, opened, place_of
 from comorb.storage import check_file, write_whole
 
 _FORMULA = r"'*[=+\-@\t\r]"  # how a text begins that a spreadsheet would work out
@@ -25,9 +24,7 @@ _WRITERS = {
 }
 
 
-def export(
-    batches: Iterable[pa.RecordBatch], path: str | Path | Remote, force: bool = False
-) -> None:
+def export(batches: Iterable[pa.RecordBatch], path: str | Place, force: bool = False) -> None:
     """Write batches of rows, one at least and all of one schema, to a .csv or .parquet file.
 
     Memory holds one batch at a time. A file that is there is replaced by ``force`` only. In a .csv
@@ -42,9 +39,7 @@ def export(
             writer.write_batch(_without_formulas(batch) if path.suffix.lower() == ".csv" else batch)
 
 
-def join_parts(
-    parts: Sequence[Path | Remote], path: str | Path | Remote, force: bool = False
-) -> None:
+def join_parts(parts: Sequence[Place], path: str | Place, force: bool = False) -> None:
     """Write one file of several that `export` wrote, all of one schema and ending, by their names.
 
     Texts are copied as they are, under one header.
@@ -62,12 +57,12 @@ def join_parts(
                 shutil.copyfileobj(file, sink, 1 << 20)
 
 
-def read_parts(parts: Iterable[Path | Remote]) -> pa.Table:
+def read_parts(parts: Iterable[Place]) -> pa.Table:
     """Return the rows of several .parquet files that `export` wrote, by their names."""
     return pa.Table.from_batches(chain.from_iterable(map(_batches, sorted(parts, key=str))))
 
 
-def _batches(part: Path | Remote) -> Iterator[pa.RecordBatch]:
+def _batches(part: Place) -> Iterator[pa.RecordBatch]:
     with opened(part) as file:
         yield from pq.ParquetFile(file).iter_batches()
 
@@ -90,6 +85,6 @@ def _with_apostrophes(texts: pa.Array) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, marked)
 
 
-def check_export(path: Path | Remote, force: bool) -> None:
+def check_export(path: Place, force: bool) -> None:
     """Refuse early what `export` would refuse late."""
     check_file(path, tuple(_WRITERS), force)

@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from comorb.model.frames import Tabular
+from comorb.messages import Message, pack, unpack
+from comorb.model.tabular import Tabular
 
 Unit = Literal["rows", "codes", "records", "features"]
 UNITS: tuple[Unit, ...] = ("rows", "codes", "records", "features")
 PROBLEM_LIMIT = 100
-NO_UNIQUE_ID = "no column holds a unique id: records go by row number"
+NO_UNIQUE_ID = Message("note.row_numbers")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Ledger(Tabular):
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def start(cls, records: int, features: int, rule: str = "made") -> Ledger:
+    def start(cls, records: int, features: int, rule: str = Message("ledger.made")) -> Ledger:
         """Begin the chains of a cohort that comes from no file."""
         return cls().open("records", rule, records).open("features", rule, features)
 
@@ -128,11 +129,13 @@ class Ledger(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain lists and dictionaries, for JSON."""
-        return asdict(self)
+        plain: dict[str, Any] = pack(asdict(self))
+        return plain
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Ledger:
         """Return the ledger that ``to_dict`` made plain; TypeError for what it can't have made."""
+        plain = unpack(plain)
         lines = tuple(Line(**line) for line in plain["lines"])
         problems = tuple(Problem(**problem) for problem in plain["problems"])
         notes = tuple(plain["notes"])
@@ -141,7 +144,8 @@ class Ledger(Tabular):
         texts = [text for line in lines for text in (line.unit, line.rule)]
         texts += [text for one in problems for text in (one.column, one.reason)]
         if not (
-            all(type(one) is int for one in counts) and {*map(type, (*texts, *notes))} <= {str}
+            all(type(one) is int for one in counts)
+            and all(isinstance(one, str) for one in (*texts, *notes))
         ):
             raise TypeError("a ledger holds counts and texts alone")
         return cls(lines, problems, notes)

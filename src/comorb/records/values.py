@@ -16,6 +16,8 @@ from datetime import date
 from importlib import resources
 from typing import Any
 
+from comorb.messages import Message
+
 MARKS = frozenset({"", "?", ".", "-", "NULL", "NA", "N/A", "#N/A", "<NA>", "NAN", "\\N", "NAT"})
 WORDS = frozenset({"NONE", "NIL", "UNK", "UNKNOWN", "MISSING"})
 TIME = r"[ T:][0-9]{1,2}:[0-9]{2}.*$"
@@ -41,9 +43,9 @@ _AGES = [
     for pattern in patterns
 ]
 _AGE_NOTES = {
-    "range": "are ranges, read as the middle",
-    "open": "have an open end, read as that end",
-    "unit": "are in months, weeks, days or hours, read as parts of a year",
+    "range": "note.ages_range",
+    "open": "note.ages_open",
+    "unit": "note.ages_unit",
 }
 
 _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")
@@ -131,10 +133,7 @@ def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
     sexes = sexes_of(present, column)
     words = {text: sexes.get(text, text) if text[:1].isdigit() else text for text in present}
     strange = sum(count for text, count in present.items() if text not in sexes)
-    note = (
-        f"{strange:,} values of column {column!r} are no sex that is known; a rule about sex must "
-        "use these very words"
-    )
+    note = Message("note.unknown_sex", n=strange, column=column)
     return Meanings(str, words, (note,) if strange else ())
 
 
@@ -150,13 +149,11 @@ def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
     for text, (_, way) in ages.items():
         ways[way] += present[text]
     if ways["lost"] * 2 > sum(ways.values()):
-        return _left_as_text(column, "an age")
-    notes = [
-        f"{ways[way]:,} ages of column {column!r} {reading}"
-        for way, reading in _AGE_NOTES.items()
-        if ways[way]
+        return _left_as_text(column, Message("noun.age"))
+    notes: list[str] = [
+        Message(key, n=ways[way], column=column) for way, key in _AGE_NOTES.items() if ways[way]
     ]
-    notes += _lost(ways["lost"], column, "an age")
+    notes += _lost(ways["lost"], column, Message("noun.age"))
     return Meanings(float, {text: years for text, (years, _) in ages.items()}, tuple(notes))
 
 
@@ -169,16 +166,13 @@ def read_numbers(counts: Mapping[str, int], column: str) -> Meanings:
     present = {text: count for text, count in counts.items() if not is_missing(text)}
     commas = [text.strip() for text in present if "," in text and "." not in text]
     if commas and all(_THOUSANDS.fullmatch(text) for text in commas):
-        note = (
-            f"the commas of column {column!r} may stand before thousands or before decimals, so it "
-            "stays text; write the numbers without"
-        )
+        note = Message("note.commas", column=column)
         return Meanings(str, None, (note,))
     numbers = {text: _plain_number(text) for text in present}
     lost = sum(count for text, count in present.items() if numbers[text] is None)
     if lost * 2 > sum(present.values()):
-        return _left_as_text(column, "a number")
-    return Meanings(float, numbers, tuple(_lost(lost, column, "a number")))
+        return _left_as_text(column, Message("noun.number"))
+    return Meanings(float, numbers, tuple(_lost(lost, column, Message("noun.number"))))
 
 
 def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
@@ -195,25 +189,22 @@ def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
     )
     day_last = any(_day(parts[4], parts[1], parts[3]) for parts in open_order if int(parts[3]) > 12)
     if open_order and day_first == day_last:
-        note = (
-            f"the dates of column {column!r} may be day/month or month/day, so they stay text; "
-            "write them as YYYY-MM-DD"
-        )
+        note = Message("note.day_month", column=column)
         return Meanings(str, None, (note,))
     days = {text: _date(text.strip(), day_last) for text in present}
     lost = sum(count for text, count in present.items() if days[text] is None)
     if lost * 2 > sum(present.values()):
-        return _left_as_text(column, "a date")
-    return Meanings(date, days, tuple(_lost(lost, column, "a date")))
+        return _left_as_text(column, Message("noun.date"))
+    return Meanings(date, days, tuple(_lost(lost, column, Message("noun.date"))))
 
 
 def _left_as_text(column: str, noun: str) -> Meanings:
-    note = f"most values of column {column!r} can't be read as {noun}, so it stays text"
+    note = Message("note.stays_text", column=column, noun=noun)
     return Meanings(str, None, (note,))
 
 
 def _lost(count: int, column: str, noun: str) -> list[str]:
-    note = f"{count:,} values of column {column!r} can't be read as {noun} and are missing"
+    note = Message("note.values_lost", n=count, column=column, noun=noun)
     return [note] if count else []
 
 

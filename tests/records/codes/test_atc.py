@@ -1,7 +1,7 @@
 import pytest
 
 from comorb.records.codes.atc import SYSTEM
-from comorb.records.codes.tables import own_table
+from comorb.records.codes.tables import read_titles
 
 
 @pytest.mark.parametrize("code", ["A", "A10", "A10B", "A10BA", "A10BA02"])
@@ -15,7 +15,7 @@ def test_what_is_no_code(raw):
 
 
 def test_the_tables_hang_together():
-    chapters, groups = own_table("atc_chapters.csv"), own_table("atc_groups.csv")
+    chapters, groups = read_titles("atc_chapters.csv"), read_titles("atc_groups.csv")
     assert len(chapters) == 14
     assert len([code for code in groups if len(code) == 3]) == 94
     assert list(groups) == sorted(groups)

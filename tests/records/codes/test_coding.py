@@ -5,13 +5,13 @@ import pyarrow.csv as pa_csv
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records import parts
-from comorb.records.archive import load_cohort
-from comorb.records.codes.coding import Coding
-from comorb.records.codes.own_map import CodeMap, Line
-from comorb.records.preparation import Preparation
-from comorb.records.reading import inspect_records, read_records
-from comorb.records.streaming import write_cohort
+from comorb.records import stream
+from comorb.records.codes.code_map import CodeMap, Line
+from comorb.records.codes.vocabulary import Coding
+from comorb.records.cohort_file import load_cohort
+from comorb.records.read import inspect_records, read_records
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import write_cohort
 from tests.records.helpers import sets
 
 RECORDS = {
@@ -133,14 +133,14 @@ def test_one_meaning_in_two_editions():
 @pytest.mark.parametrize(
     "preparation",
     [
-        Preparation(at_least=1, level=("common", "category"), scores=("elixhauser",)),
-        Preparation(at_least=1, code_map=MAP, scores=("charlson", "charlson2011")),
-        Preparation(at_least=1, chronic=True, scores=("charlson",)),
+        CohortSpec(at_least=1, level=("common", "category"), scores=("elixhauser",)),
+        CohortSpec(at_least=1, code_map=MAP, scores=("charlson", "charlson2011")),
+        CohortSpec(at_least=1, chronic=True, scores=("charlson",)),
     ],
     ids=["common", "map", "chronic"],
 )
 def test_parts_give_the_cohort_of_memory(layout, preparation, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "PART_ROWS", 2)
+    monkeypatch.setattr(stream, "PART_ROWS", 2)
     pa_csv.write_csv(LAYOUTS[layout](), tmp_path / "records.csv")
     write_cohort(tmp_path / "records.csv", tmp_path / "cohort.parquet", preparation, "1GB")
     whole = preparation.cohort(tmp_path / "records.csv")

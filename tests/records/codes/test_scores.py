@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csc_array
 
 from comorb.errors import RecordsError
-from comorb.records.codes.scores import SCORES, is_scored, score
+from comorb.records.codes.scores import SCORES, find_score, is_scored
 from comorb.records.codes.systems import coding_system
 
 # Points as published: Charlson 1987 and Quan 2011, in the order of Charlson's conditions; van
@@ -20,7 +20,7 @@ POINTS["elixhauser"] += [3, -4, 6, 5, -2, -2, 0, -7, 0, -3]
 
 def total(key, codes, system):
     """The score of one record with these codes."""
-    table = score(key)
+    table = find_score(key)
     order = list(table.conditions)
     has = {name for code in codes for name in table.conditions_of(code, system)}
     return int(table.points(csc_array([[name in has for name in order]]), order)[0])
@@ -28,14 +28,14 @@ def total(key, codes, system):
 
 @pytest.mark.parametrize("key", SCORES)
 def test_the_points_are_those_published(key):
-    assert [one.points for one in score(key).conditions.values()] == POINTS[key]
+    assert [one.points for one in find_score(key).conditions.values()] == POINTS[key]
 
 
 @pytest.mark.parametrize(
     ("key", "icd9", "icd10"), [("charlson", 224, 289), ("elixhauser", 339, 397)]
 )
 def test_every_prefix_of_the_published_lists_is_there_and_is_a_code(key, icd9, icd10):
-    lists = score(key).prefixes
+    lists = find_score(key).prefixes
     assert (len(lists["icd9cm"]), len(lists["icd10"])) == (icd9, icd10)
     for system, table in lists.items():
         coding = coding_system(system)
@@ -68,7 +68,7 @@ CHARLSON = {
 @pytest.mark.parametrize("name", CHARLSON)
 def test_codes_of_a_condition_and_codes_beside_it(name):
     icd9, not_icd9, icd10, not_icd10 = (codes.split() for codes in CHARLSON[name])
-    table = score("charlson")
+    table = find_score("charlson")
     coarse = {"I42"}
     for system, codes in {"icd9cm": icd9, "icd10": icd10, "icd10cm": icd10}.items():
         for code in codes:
@@ -105,27 +105,30 @@ def test_records(key, system, codes, points):
 
 
 def test_a_code_has_all_its_conditions():
-    assert set(score("elixhauser").conditions_of("K700", "icd10")) == {"liver", "alcohol"}
-    assert set(score("elixhauser").conditions_of("I426", "icd10")) == {"heart_failure", "alcohol"}
+    assert set(find_score("elixhauser").conditions_of("K700", "icd10")) == {"liver", "alcohol"}
+    assert set(find_score("elixhauser").conditions_of("I426", "icd10")) == {
+        "heart_failure",
+        "alcohol",
+    }
 
 
 def test_coarse_codes_may_count_or_not():
-    assert score("charlson").is_coarse("250", "icd9cm")
-    assert score("charlson").is_coarse("I25", "icd10")
-    assert not score("charlson").is_coarse("428", "icd9cm")
-    assert not score("charlson").is_coarse("999", "icd9cm")
+    assert find_score("charlson").is_coarse("250", "icd9cm")
+    assert find_score("charlson").is_coarse("I25", "icd10")
+    assert not find_score("charlson").is_coarse("428", "icd9cm")
+    assert not find_score("charlson").is_coarse("999", "icd9cm")
 
 
 def test_conditions_beside_which_another_does_not_count():
     assert {
-        name: one.unless for name, one in score("charlson").conditions.items() if one.unless
+        name: one.unless for name, one in find_score("charlson").conditions.items() if one.unless
     } == {
         "mild_liver": "severe_liver",
         "diabetes": "diabetes_complicated",
         "cancer": "metastatic",
     }
     assert {
-        name: one.unless for name, one in score("elixhauser").conditions.items() if one.unless
+        name: one.unless for name, one in find_score("elixhauser").conditions.items() if one.unless
     } == {
         "hypertension": "hypertension_complicated",
         "diabetes": "diabetes_complicated",
@@ -147,11 +150,11 @@ def test_an_unknown_score_is_refused():
     with pytest.raises(
         RecordsError, match="score out of charlson, charlson2011, elixhauser; got 'x'"
     ):
-        score("x")
+        find_score("x")
 
 
 def test_rows_are_scored_by_themselves():
-    table = score("charlson")
+    table = find_score("charlson")
     order = list(table.conditions)[::-1]
     matrix = np.zeros((3, len(order)), dtype=np.uint8)
     matrix[0, order.index("hiv")] = matrix[2, order.index("ulcer")] = 1

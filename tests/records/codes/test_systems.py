@@ -4,15 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from comorb.records.codes import atc, icd9, icd10
 from comorb.records.codes.systems import (
     PROCEDURES,
     SYSTEMS,
     coding_system,
-    edition,
-    families,
-    of_url,
+    format_systems,
+    system_by_edition,
+    system_by_url,
+    systems_by_family,
     systems_by_kind,
-    title_of,
 )
 
 STATIC = Path(__file__).parents[3] / "src/comorb/web/static"
@@ -32,7 +33,7 @@ STATIC = Path(__file__).parents[3] / "src/comorb/web/static"
     ],
 )
 def test_editions(value, system):
-    assert edition(value) == system
+    assert system_by_edition(value) == system
 
 
 @pytest.mark.parametrize(
@@ -48,11 +49,11 @@ def test_editions(value, system):
     ],
 )
 def test_urls(url, system):
-    assert of_url(url) == system
+    assert system_by_url(url) == system
 
 
 def test_the_usual_system_of_a_family_comes_first():
-    keys = {name: [system.key for system in some] for name, some in families().items()}
+    keys = {name: [system.key for system in some] for name, some in systems_by_family().items()}
     assert keys == {"icd9": ["icd9cm"], "icd10": ["icd10cm", "icd10"]}
 
 
@@ -69,16 +70,16 @@ def test_a_system_is_whole(key):
 
 
 def test_the_title_of_several_systems():
-    assert title_of("icd9cm") == "ICD-9-CM"
-    assert title_of("icd10cm+icd9cm") == "ICD-10-CM + ICD-9-CM"
-    assert title_of("icd9cm drug:atc procedure:opaque") == "ICD-9-CM + ATC"
+    assert format_systems("icd9cm") == "ICD-9-CM"
+    assert format_systems("icd10cm+icd9cm") == "ICD-10-CM + ICD-9-CM"
+    assert format_systems("icd9cm drug:atc procedure:opaque") == "ICD-9-CM + ATC"
 
 
 def test_a_system_may_be_that_of_a_kind():
     assert systems_by_kind("icd10cm+icd9cm drug:atc") == {"": "icd10cm+icd9cm", "drug": "atc"}
     assert systems_by_kind("drug:icd10pcs+icd9proc") == {"drug": "icd10pcs+icd9proc"}
     assert systems_by_kind("") == {}
-    assert title_of("opaque") == title_of("klingon") == ""
+    assert format_systems("opaque") == format_systems("klingon") == ""
 
 
 def test_diagnoses_and_their_procedures():
@@ -95,3 +96,9 @@ def test_how_well_a_code_is_known():
 def test_a_code_is_normalised_once_however_it_is_asked_for():
     system = coding_system("icd9cm")
     assert system.normalise("428.07") is system.normalise("428.07", False)
+
+
+def test_every_system_is_found_by_its_key():
+    of_icd = (icd9.DIAGNOSES, icd9.PROCEDURES, icd10.DIAGNOSES, icd10.EUROPEAN, icd10.PROCEDURES)
+    for system in (atc.SYSTEM, *of_icd):
+        assert SYSTEMS[system.key] is system

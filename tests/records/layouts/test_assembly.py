@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comorb.records.codes.vocabulary import Vocabulary
-from comorb.records.layouts.assembly import Assembly, build_matrix, matrix_of_grids, with_feature
+from comorb.records.layouts.assembly import Assembly, build_matrix, have_feature, matrix_from_grids
 from comorb.records.ledger import Ledger
 
 
@@ -40,7 +40,7 @@ def test_pairs_and_grids_agree_with_a_dense_matrix(seed, levels, width):
     pairs = [(at[::2], grid[at, columns][::2]), (at[1::2], grid[at, columns][1::2])]
     for matrix, once in (
         build_matrix(words, 12, len(at), pairs),
-        matrix_of_grids(words, [grid[:5], grid[5:]]),
+        matrix_from_grids(words, [grid[:5], grid[5:]]),
     ):
         assert np.array_equal(matrix.toarray(), dense)
         assert once == len(first)
@@ -50,8 +50,8 @@ def test_pairs_and_grids_agree_with_a_dense_matrix(seed, levels, width):
         for features in (7, 3):
             some = with_conditions(words, features)
             held = np.flatnonzero(dense[:, :features].any(axis=1))
-            assert np.array_equal(np.flatnonzero(with_feature(matrix, some)), held)
-            read = Assembly(matrix, ids, some, pa.table({"row": ids}), Ledger()).with_codes()
+            assert np.array_equal(np.flatnonzero(have_feature(matrix, some)), held)
+            read = Assembly(matrix, ids, some, pa.table({"row": ids}), Ledger()).drop_empty()
             assert np.array_equal(read.matrix.toarray(), dense[held])
             assert read.matrix.has_sorted_indices
             assert read.ids.to_pylist() == read.covariates["row"].to_pylist() == held.tolist()
@@ -63,7 +63,7 @@ def test_no_mentions_at_all():
     words = vocabulary(np.empty((0, 1)), 0)
     matrix, once = build_matrix(words, 3, 0, [])
     assert matrix.shape == (3, 0)
-    assert not with_feature(matrix, words).any()
+    assert not have_feature(matrix, words).any()
     assert once == 0
 
 

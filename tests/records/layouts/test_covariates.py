@@ -4,16 +4,22 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records import parts
-from comorb.records.archive import load_cohort
-from comorb.records.layouts.covariates import shown_names, typed, weights_of
-from comorb.records.layouts.description import Layout
-from comorb.records.preparation import Preparation
-from comorb.records.streaming import write_cohort
+from comorb.records import stream
+from comorb.records.cohort_file import load_cohort
+from comorb.records.layouts.covariates import (
+    cast_columns,
+    count_texts,
+    covariate_names,
+    read_weights,
+)
+from comorb.records.layouts.layout import Layout
+from comorb.records.sources.open import open_source
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import write_cohort
 
 
 def typed_column(values, name="x"):
-    return typed(pa.table({name: values}), Layout())[name].to_pylist()
+    return cast_columns(pa.table({name: values}), Layout())[name].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -34,6 +40,14 @@ def typed_column(values, name="x"):
 )
 def test_text_gets_a_type_only_when_nothing_is_lost(values, result):
     assert typed_column(pa.array(values)) == result
+
+
+def test_texts_are_counted_without_the_time_of_day():
+    texts = ["2009-04-12 10:00", "2009-04-12T23:15:01", "2009-04-12", "2010-01-01", None, ""]
+    with open_source(pa.table({"day": texts * 3})) as source:
+        (name,) = source.openers
+        found = count_texts(source, source.table(name), "day")
+    assert found == {"2009-04-12": 9, "2010-01-01": 3, "": 3}
 
 
 def test_dates():
@@ -73,7 +87,7 @@ def test_numbers_that_are_days_are_days(kind):
 
 @pytest.mark.parametrize("as_text", [True, False])
 def test_a_part_has_the_types_of_the_whole(as_text, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "PART_ROWS", 3)
+    monkeypatch.setattr(stream, "PART_ROWS", 3)
     rows = 12
     columns = {
         "seen_on": [*[20100101 + row for row in range(rows - 1)], 5],
@@ -85,8 +99,8 @@ def test_a_part_has_the_types_of_the_whole(as_text, tmp_path, monkeypatch):
     table = pa.table({"id": [f"v{row:02d}" for row in range(rows)], **plain})
     table = table.append_column("dx1", pa.array(["428.0"] * rows))
     table = table.append_column("dx2", pa.array(["250.00"] * rows))
-    write_cohort(table, tmp_path / "c.parquet", Preparation(at_least=1), memory="1GB")
-    whole = Preparation(at_least=1).cohort(table).covariates
+    write_cohort(table, tmp_path / "c.parquet", CohortSpec(at_least=1), memory="1GB")
+    whole = CohortSpec(at_least=1).cohort(table).covariates
     assert load_cohort(tmp_path / "c.parquet").covariates.equals(whole)
     assert [str(field.type) for field in whole.schema] == [
         "int64",
@@ -97,13 +111,13 @@ def test_a_part_has_the_types_of_the_whole(as_text, tmp_path, monkeypatch):
 
 
 def test_ids_stay_text():
-    table = typed(pa.table({"patient_id": ["1", "2"]}), Layout(patient="patient_id"))
+    table = cast_columns(pa.table({"patient_id": ["1", "2"]}), Layout(patient="patient_id"))
     assert table["patient_id"].to_pylist() == ["1", "2"]
 
 
 def test_roles_give_names_and_leave_others_out_of_the_way():
     layout = Layout(age="age_years", part="segment", version="icd_version")
-    assert shown_names(["age_years", "age", "segment", "icd_version", "ward"], layout) == {
+    assert covariate_names(["age_years", "age", "segment", "icd_version", "ward"], layout) == {
         "age_years": "age",
         "age": "age (column)",
         "ward": "ward",
@@ -113,4 +127,4 @@ def test_roles_give_names_and_leave_others_out_of_the_way():
 @pytest.mark.parametrize("values", [["a"], [1.0, None], [0.0], [-1.0]])
 def test_weights_must_be_positive_numbers(values):
     with pytest.raises(RecordsError, match="weights in column 'w' must all be numbers above 0"):
-        weights_of("file.csv", "w", pa.chunked_array([values]))
+        read_weights("file.csv", "w", pa.chunked_array([values]))

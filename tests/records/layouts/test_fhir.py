@@ -5,9 +5,9 @@ import json
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.preparation import Preparation
-from comorb.records.reading import inspect_records, read_records
-from comorb.records.streaming import write_cohort
+from comorb.records.read import inspect_records, read_records
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import write_cohort
 from tests.records.helpers import sets
 
 
@@ -193,7 +193,7 @@ def test_visits_where_no_resource_names_an_encounter(parts, tmp_path):
         r"^export.ndjson holds no row with an id of a visit; read with unit='patient', or name the "
         r"column that has it\.$"
     )
-    preparation, out = Preparation(unit="visit", at_least=1), tmp_path / "cohort"
+    preparation, out = CohortSpec(unit="visit", at_least=1), tmp_path / "cohort"
     with pytest.raises(RecordsError, match=message):
         write_cohort(path, out, preparation, "2GB") if parts else preparation.read(path)
     assert len(read_records(path, unit="patient")) == 4

@@ -4,10 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from comorb.records.archive import load_cohort
-from comorb.records.preparation import Preparation
-from comorb.records.reading import inspect_records, read_records
-from comorb.records.streaming import write_cohort
+from comorb.errors import RecordsError
+from comorb.records.cohort_file import load_cohort
+from comorb.records.layouts.columns import Columns
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.long import find_code_columns, find_system
+from comorb.records.read import inspect_records, read_records
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import write_cohort
 from tests.records.helpers import sets
 
 BOTH = ["518.81, J96.00", "428.0, I50.9", "584.9, N17.9", "", "038.9, A41.9"]
@@ -64,7 +68,7 @@ def test_rows_without_a_code_are_counted_and_their_records_kept_when_asked(tmp_p
         }
     )
     assert sets(read_records(table)).keys() == {"a", "c"}
-    every = Preparation(at_least=0)
+    every = CohortSpec(at_least=0)
     expected = {"a": {"I10", "E11"}, "b": set(), "c": {"I50", "I10"}, "d": set()}
     assert sets(every.cohort(table)) == expected
     assert every.cohort(table).ledger.adds_up
@@ -101,3 +105,70 @@ def test_rows_of_a_record_that_lie_far_apart():
     inspection = inspect_records(pa.table({"Vorgang": keys, "ICD": codes}))
     assert (inspection.layout.kind, inspection.records) == ("long", 4000)
     assert "'Vorgang' repeats from row to row" in inspection.ledger.notes[0]
+
+
+ATC = ["A10BA02", "C07AB02", "C03CA01"]
+TABLES = {
+    ("drug", "ndc"): {"hadm_id": ["1"], "drug": ["Insulin"], "gsn": ["1"], "ndc": ["0033"]},
+    ("drug", "atc_code"): {"patient_id": ["1"], "ndc": ["0033"], "atc_code": ATC},
+    ("drug", "CODE"): {"START": ["2010-01-01"], "CODE": ["860975"], "REASONCODE": ["44054006"]},
+    ("drug", "RXCUI"): {"drug_id": ["5"], "RXCUI": ["860975"], "drug_name": ["Metformin"]},
+    ("drug", "Wirkstoffschluessel"): {"Fall": ["1"], "Wirkstoffschluessel": ATC, "n": ["2"]},
+    ("drug", "medication"): {"visit_id": ["1"], "medication": ["Metformin 500 mg"], "dose": ["1"]},
+    ("drug", "medication_code"): {"medication_id": ["9"], "medication_code": ["M1"]},
+    ("procedure", "icd9_code"): {"row_id": ["1"], "seq_num": ["1"], "icd9_code": ["3893"]},
+    ("procedure", "procedure_code"): {"procedure_code": ["99213"], "procedure_dt": ["2010-01-01"]},
+    ("procedure", "CPT"): {"id": ["1"], "CPT": ["99213"], "diagnosis_code": ["I10"]},
+    ("lab", "loinc_code"): {"lab_date": ["2010-01-01"], "loinc_code": ["4548-4"], "value": ["7"]},
+    ("allergy", "allergy"): {"id": ["1"], "allergy": ["peanut"]},
+}  # fmt: skip
+
+
+def columns(table, **given):
+    return Columns("the table", list(table), Layout(**given), lambda: table)
+
+
+@pytest.mark.parametrize(("kind", "code"), TABLES)
+def test_the_column_with_the_codes(kind, code):
+    assert find_code_columns(columns(TABLES[kind, code]), kind).codes == (code,)
+
+
+def test_several_columns_that_differ_in_their_number():
+    table = {"id": ["1"], "ICD9_PRCDR_CD_1": ["3893"], "ICD9_PRCDR_CD_2": ["9604"], "HCPCS": ["x"]}
+    found = find_code_columns(columns(table), "procedure").codes
+    assert found == ("ICD9_PRCDR_CD_1", "ICD9_PRCDR_CD_2")
+
+
+def test_what_is_said_stands():
+    table = TABLES["drug", "ndc"]
+    assert find_code_columns(columns(table, codes=("gsn",)), "drug").codes == ("gsn",)
+
+
+def test_names_of_drugs_are_codes_a_row_each():
+    assert find_code_columns(columns(TABLES["drug", "medication"]), "drug").given.kind == "long"
+
+
+@pytest.mark.parametrize("kind", ["drug", "procedure"])
+def test_a_table_without_codes_is_refused(kind):
+    message = (
+        f"the table: no column was recognised as holding codes of the kind '{kind}'. Its columns "
+        "are 'ward', 'icd_diagnosis_date'; name those with the codes"
+    )
+    with pytest.raises(RecordsError, match=message):
+        find_code_columns(columns({"ward": ["a"], "icd_diagnosis_date": ["2010-01-01"]}), kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "codes", "system"),
+    [
+        ("drug", ATC, "atc"),
+        ("drug", ["860975", "314076"], "opaque"),
+        ("drug", ["428", "250"], "opaque"),
+        ("procedure", ["3893", "9604"], "icd9proc"),
+        ("procedure", ["02HV33Z"], "icd10pcs"),
+        ("procedure", ["99213", "36415"], "opaque"),
+        ("lab", ["4548-4"], None),
+    ],
+)
+def test_the_system_is_one_of_the_kind_or_none(kind, codes, system):
+    assert find_system(kind, dict.fromkeys(codes, 1)) == system

@@ -3,18 +3,18 @@
 import pytest
 
 from comorb.records.layouts.names import (
-    CODE,
-    DESCRIPTION,
-    NOT_CODE,
-    PROCEDURE,
-    ROLES,
-    WEIGHT,
+    CODE_NAME,
+    DESCRIPTION_NAME,
+    NOT_CODE_NAME,
+    PROCEDURE_NAME,
+    ROLE_NAMES,
+    WEIGHT_NAME,
+    find_role,
     first_match,
     is_amount,
     is_coded,
     is_label,
-    plain,
-    role_of,
+    normalise_name,
 )
 
 CALLED = {
@@ -62,7 +62,7 @@ OTHERS = (
     ("role", "name"), [(role, name) for role, names in CALLED.items() for name in names.split("|")]
 )
 def test_a_role_is_known_by_its_name(role, name):
-    assert first_match(["x", name, "y"], ROLES[role]) == name
+    assert first_match(["x", name, "y"], ROLE_NAMES[role]) == name
 
 
 WEIGHTS = (
@@ -73,18 +73,20 @@ WEIGHTS = (
 
 def test_codes_are_told_from_what_stands_beside_them():
     def holds_codes(name):
-        return bool(CODE.search(plain(name))) and not NOT_CODE.search(plain(name))
+        return bool(CODE_NAME.search(normalise_name(name))) and not NOT_CODE_NAME.search(
+            normalise_name(name)
+        )
 
     assert [name for name in CODES.split("|") if not holds_codes(name)] == []
     assert [name for name in OTHERS.split("|") if holds_codes(name)] == []
 
 
 def test_procedures_and_descriptions():
-    assert PROCEDURE.search(plain("PROCEDURES_ICD"))
-    assert PROCEDURE.search(plain("OPS-Kode"))
-    assert not PROCEDURE.search(plain("Diagnosen"))
-    assert DESCRIPTION.search(plain("diagnosisString"))
-    assert not DESCRIPTION.search(plain("icd_code"))
+    assert PROCEDURE_NAME.search(normalise_name("PROCEDURES_ICD"))
+    assert PROCEDURE_NAME.search(normalise_name("OPS-Kode"))
+    assert not PROCEDURE_NAME.search(normalise_name("Diagnosen"))
+    assert DESCRIPTION_NAME.search(normalise_name("diagnosisString"))
+    assert not DESCRIPTION_NAME.search(normalise_name("icd_code"))
 
 
 def test_labels_amounts_and_ids():
@@ -97,8 +99,12 @@ def test_labels_amounts_and_ids():
 
 
 def test_weights_of_a_survey_are_told_from_those_of_a_body():
-    assert [name for name in WEIGHTS.split("|") if not WEIGHT.fullmatch(plain(name))] == []
-    assert [name for name in ("weight", "Gewicht", "poids", "peso") if WEIGHT.fullmatch(name)] == []
+    assert [
+        name for name in WEIGHTS.split("|") if not WEIGHT_NAME.fullmatch(normalise_name(name))
+    ] == []
+    assert [
+        name for name in ("weight", "Gewicht", "poids", "peso") if WEIGHT_NAME.fullmatch(name)
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -111,9 +117,9 @@ def test_weights_of_a_survey_are_told_from_those_of_a_body():
     ],
 )
 def test_a_name_has_the_role_of_its_pattern_alone(name, role):
-    assert role_of(name) == role
+    assert find_role(name) == role
 
 
 def test_the_surest_pattern_wins():
-    assert first_match(["id", "hadm_id"], ROLES["record"]) == "hadm_id"
-    assert first_match(["nothing"], ROLES["record"]) is None
+    assert first_match(["id", "hadm_id"], ROLE_NAMES["record"]) == "hadm_id"
+    assert first_match(["nothing"], ROLE_NAMES["record"]) is None

@@ -6,11 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.archive import load_cohort
-from comorb.records.layouts.description import Layout
-from comorb.records.preparation import Preparation
-from comorb.records.reading import inspect_records, read_records
-from comorb.records.streaming import write_cohort
+from comorb.records.cohort_file import load_cohort
+from comorb.records.layouts.layout import Layout
+from comorb.records.read import inspect_records, read_records
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import write_cohort
 from tests.records.helpers import sets
 
 IDS = ["1", "2", "3"]
@@ -33,7 +33,7 @@ def as_duckdb(table, path):
 
 
 def in_parts(source, folder):
-    write_cohort(source, folder / "cohort.parquet", Preparation(at_least=1), "2GB")
+    write_cohort(source, folder / "cohort.parquet", CohortSpec(at_least=1), "2GB")
     return load_cohort(folder / "cohort.parquet")
 
 

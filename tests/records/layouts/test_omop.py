@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.layouts.description import Layout
-from comorb.records.reading import inspect_records, read_records
+from comorb.records.layouts.layout import Layout
+from comorb.records.read import inspect_records, read_records
 from tests.records.helpers import sets
 
 OMOP = {

@@ -5,12 +5,12 @@ import pytest
 
 from comorb.errors import RecordsError
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.description import Layout
+from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.readers import READERS, plan_table
-from comorb.records.preparation import Preparation
-from comorb.records.reading import read_records
+from comorb.records.read import read_records
 from comorb.records.sources.duck import SourceTable
-from comorb.records.streaming import write_cohort
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import write_cohort
 from tests.records.helpers import sets
 
 SAMPLES = {
@@ -30,7 +30,7 @@ def test_a_table_is_recognised_by_one_reader(kind):
     takers = [
         name
         for name, reader in READERS.items()
-        if not reader.of_json and reader.understand(None, table, known)
+        if not reader.of_json and reader.plan(None, table, known)
     ]
     assert takers == [kind]
 
@@ -70,7 +70,7 @@ def test_a_wide_table_is_not_read_as_one_column(kind, unit, ids, tmp_path):
     )
     with pytest.raises(RecordsError, match=message):
         read_records(table, layout=kind, unit=unit)
-    preparation = Preparation(layout=Layout(kind=kind), unit=unit)
+    preparation = CohortSpec(layout=Layout(kind=kind), unit=unit)
     with pytest.raises(RecordsError, match=message):
         write_cohort(table, tmp_path / "cohort.parquet", preparation, "2GB")
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.reading import read_records
+from comorb.records.read import read_records
 from tests.records.helpers import sets
 
 SCHEMA = [("visit_id", "string"), ("dx1", "string"), ("dx2", "string")]

@@ -1,7 +1,10 @@
+"""DuckDB behind a source: what it is asked, and how the answers of parts are merged."""
+
 import pytest
 
 from comorb.errors import RecordsError, TooLargeError
-from comorb.records.sources.duck import OpenedSource, SourceTable, connect, guarded
+from comorb.records.sources import duck
+from comorb.records.sources.duck import OpenedSource, SourceTable, connect, run_safely
 
 
 @pytest.fixture
@@ -21,10 +24,10 @@ def test_a_table_by_any_case_and_ending(source):
 
 
 def test_the_usual_table_and_its_note(source):
-    assert source.usual_table() is None
-    source.usual = ("A", "A was read")
-    assert source.usual_table() is source.table("A")
-    source.usual_table()
+    assert source.open_default() is None
+    source.default = ("A", "A was read")
+    assert source.open_default() is source.table("A")
+    source.open_default()
     assert source.notes == ["A was read"]
 
 
@@ -51,4 +54,21 @@ def test_memory_that_runs_out_while_rows_are_handed_over_is_told_as_such():
         raise OSError("Out of Memory Error: ArrowBuffer: failed to allocate 2097152 bytes")
 
     with pytest.raises(TooLargeError, match=r"^a.csv needs more memory than it was given"):
-        guarded("a.csv", action)
+        run_safely("a.csv", action)
+
+
+@pytest.mark.parametrize(
+    ("merge", "one", "two", "both"),
+    [
+        (duck.take_first, [1], [2], [1]),
+        (duck.take_either, [], [(1,)], [(1,)]),
+        (duck.all_true, [(True, None, True)], [(False, True, None)], [(False, True, True)]),
+        (duck.take_largest, [(None, 3)], [(2, 1)], [(2, 3)]),
+        (duck.add_histograms, [({"a": 1},)], [({"a": 2, "b": 1},)], [({"a": 3, "b": 1},)]),
+        (duck.add_rows, [(2, 3)], [(4, 5)], [(6, 8)]),
+        (duck.add_by_first, [("a", 1), (None, 2)], [("a", 3)], [("a", 4), (None, 2)]),
+        (duck.add_by_two, [("a", "x", 1)], [("a", "y", 3)], [("a", "x", 1), ("a", "y", 3)]),
+    ],
+)
+def test_answers_are_merged(merge, one, two, both):
+    assert merge(one, two) == both

@@ -1,7 +1,10 @@
-"""A folder of tables is a database."""
+"""A folder of tables, an archive and a store are databases."""
 
 import gzip
+import io
 import os
+import random
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.reading import inspect_records, read_records
-from comorb.records.sources.folders import files_of, tables_in
+from comorb.records.read import inspect_records, read_records
+from comorb.records.sources import folders
+from comorb.records.sources.folders import find_files, find_tables
+from comorb.remote import Remote
 from tests.records.helpers import sets
 
 ZOO = Path(__file__).parents[4] / "shared" / "data" / "zoo"
@@ -161,9 +166,9 @@ def test_names_that_can_not_be_used(tmp_path):
 def test_every_file_below_a_folder_is_told(tmp_path):
     parquet(tmp_path / "x=1" / "a.parquet", id=["1"])
     parquet(tmp_path / "x=2" / "b.parquet", id=["2"])
-    names = [file.name for file in files_of(tmp_path)]
+    names = [file.name for file in find_files(tmp_path)]
     assert names == ["a.parquet", "b.parquet"]
-    (table,) = tables_in(tmp_path, files_of(tmp_path))
+    (table,) = find_tables(tmp_path, find_files(tmp_path))
     assert [file.name for file in table.files] == names
 
 
@@ -171,3 +176,84 @@ def test_the_zoo_of_omop():
     if not ZOO.is_dir():
         pytest.skip("needs ../shared/data/zoo beside the project, which is absent")
     assert inspect_records(ZOO / "eunomia", table="condition_era").records == 2694
+
+
+TEXT = "visit_id,dx1,dx2\n007,428.0,250.00\n8,V58.61,\n"
+SETS = {"007": {"428", "250"}, "8": {"V58"}}
+
+
+def archive(path, **members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in members.items():
+            out.writestr(name.replace("__", "/"), data)
+    return path
+
+
+def test_one_table(tmp_path):
+    path = archive(tmp_path / "a.zip", **{"export__visits.csv": TEXT, "export__.DS_Store": b"x"})
+    assert sets(read_records(path)) == SETS
+
+
+def test_several_tables(tmp_path):
+    path = archive(tmp_path / "a.zip", **{"Visits.csv": TEXT, "towns.csv": "id,town\n1,Vic\n"})
+    with pytest.raises(RecordsError, match=r"a.zip holds 2 tables: Visits, towns\. Say which one"):
+        read_records(path)
+    assert sets(read_records(path, table="visits")) == SETS
+
+
+def test_names_that_lead_out_stay_inside(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("../../visits.csv", TEXT)
+    assert sets(read_records(path)) == SETS
+    assert not (tmp_path.parent / "visits.csv").exists()
+
+
+def test_what_is_refused(tmp_path, monkeypatch):
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as out:
+        out.writestr("a.csv", TEXT)
+    with pytest.raises(RecordsError, match=r"b.zip holds zip archives; unpack them"):
+        read_records(archive(tmp_path / "b.zip", **{"a.zip": inner.getvalue()}))
+    with pytest.raises(RecordsError, match=r"c.zip is a zip archive that holds no data"):
+        read_records(archive(tmp_path / "c.zip", **{".hidden": "x"}))
+    path = archive(tmp_path / "d.zip", **{"a.csv": TEXT})
+    data = bytearray(path.read_bytes())
+    data[6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(RecordsError, match=r"d.zip is a zip archive with a password"):
+        read_records(path)
+    path = archive(tmp_path / "e.zip", **{"a.csv": TEXT})
+    monkeypatch.setattr("comorb.records.sources.folders._SPARE_BYTES", 1 << 60)
+    with pytest.raises(RecordsError, match=r"e.zip unpacks to 0.0 GB, and .* GB are free"):
+        read_records(path)
+
+
+def test_a_damaged_member(tmp_path):
+    picked = random.Random(1)
+    body = "".join(f"{i},{picked.choice(['4280', '25000'])},\n" for i in range(900))
+    path = archive(tmp_path / "a.zip", **{"a.csv": "visit_id,dx1,dx2\n" + body})
+    data = bytearray(path.read_bytes())
+    data[200] ^= 0xFF
+    path.write_bytes(bytes(data))
+    with pytest.raises(RecordsError, match=r"a.zip is a damaged or cut-off zip archive; copy it"):
+        read_records(path)
+
+
+def held(monkeypatch, *names):
+    place = Remote("s3://bucket/claims")
+    monkeypatch.setattr(folders, "matching", lambda _: (place, [place / name for name in names]))
+    return place
+
+
+def test_data_and_the_log_of_a_lake_are_records(monkeypatch):
+    wanted = ["_delta_log/00000000000000000000.json", "year=2020/a.parquet", "b.csv.gz"]
+    others = ["_SUCCESS", ".crc/a.parquet", "_temporary/0/a.parquet", "readme.pdf"]
+    place = held(monkeypatch, *wanted, *others)
+    assert list(folders.find_data_files(place)) == wanted
+
+
+def test_no_data_is_refused(monkeypatch):
+    with pytest.raises(RecordsError, match="There are no records at s3://bucket/claims; check"):
+        folders.find_data_files(held(monkeypatch, "_SUCCESS"))

@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.reading import read_records
-from comorb.records.sources.kinds import kind_of
+from comorb.records.read import read_records
+from comorb.records.sources.kinds import detect_kind
 
 TEXT = "visit_id,dx1,dx2\n" + "".join(f"{i},4280,25000\n" for i in range(50))
 REFUSED = {
@@ -55,7 +55,7 @@ def test_what_is_refused_by_its_name(case, tmp_path):
 def test_columns_named_like_another_kind(header, tmp_path):
     path = tmp_path / "file.csv"
     path.write_text(f"{header}\n2\n3\n")
-    assert kind_of(path) == "text"
+    assert detect_kind(path) == "text"
 
 
 def test_kinds_by_content(tmp_path):
@@ -74,7 +74,7 @@ def test_kinds_by_content(tmp_path):
         ("código;edad\n".encode("latin-1"), "text"),
     ):
         (tmp_path / "file.csv").write_bytes(data)
-        assert kind_of(tmp_path / "file.csv") == kind
+        assert detect_kind(tmp_path / "file.csv") == kind
 
 
 def test_a_damaged_archive(tmp_path):
@@ -92,4 +92,4 @@ def test_a_file_that_may_not_be_opened(tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(path), "open", refuse)
     with pytest.raises(RecordsError, match=r"file.csv can't be read: Permission denied\. Check"):
-        kind_of(path)
+        detect_kind(path)

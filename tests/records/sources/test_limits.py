@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.reading import read_records
-from comorb.records.sources import limits
-from comorb.records.sources.limits import Limits
-from comorb.records.sources.opening import open_source
+from comorb.records.read import read_records
+from comorb.records.sources import files
+from comorb.records.sources.files import Limits
+from comorb.records.sources.open import open_source
 
 ROWS = 4000
 HEAD = "id,dx1,dx2"
@@ -24,7 +24,7 @@ BODY = "".join(f"{i},4280,25000\n" for i in range(ROWS))
 @pytest.fixture(autouse=True)
 def _none_afterwards():
     yield
-    limits.impose(Limits())
+    files.set_limits(Limits())
 
 
 def text(path):
@@ -117,12 +117,12 @@ def test_a_source_beyond_a_limit_is_refused_and_one_within_is_read(name, tmp_pat
     if name not in STORED:
         attacks += [(Limits(expanded=20_000), r"unpacks to more than 2e-05 GB, which is the most")]
     for some, said in attacks:
-        limits.impose(some)
+        files.set_limits(some)
         with pytest.raises(RecordsError, match=said) as refused:
             opened(path)
         assert "visits" in str(refused.value)
         assert "4280" not in str(refused.value)
-    limits.impose(Limits(expanded=3_000_000, rows=ROWS, columns=3))
+    files.set_limits(Limits(expanded=3_000_000, rows=ROWS, columns=3))
     assert opened(path) == ROWS
 
 
@@ -135,9 +135,9 @@ def opened(path) -> int:
 
 def reading_of(source, table):
     """Return a table as it is read: the fields of plain JSON are its columns."""
-    from comorb.records.sources.ndjson import flatten
+    from comorb.records.sources.text_files import flatten_json
 
-    return flatten(source, table) if list(table.columns) == ["json"] else table
+    return flatten_json(source, table) if list(table.columns) == ["json"] else table
 
 
 def test_a_view_without_end_is_refused(tmp_path):
@@ -148,15 +148,15 @@ def test_a_view_without_end_is_refused(tmp_path):
             "SELECT i AS id, '4280' AS dx1, '25000' AS dx2 FROM n"
         )
     file.close()
-    limits.impose(Limits(rows=150_000))
+    files.set_limits(Limits(rows=150_000))
     with pytest.raises(RecordsError, match="more than 150,000 rows"):
         opened(path)
 
 
 def test_a_line_without_end_is_refused_without_any_limit(tmp_path, monkeypatch):
-    from comorb.records.sources import writing
+    from comorb.records.sources import text_files
 
-    monkeypatch.setattr(writing, "_LONGEST_LINE", 1 << 22)
+    monkeypatch.setattr(text_files, "_MAX_LINE", 1 << 22)
     path = tmp_path / "long.csv.gz"
     path.write_bytes(gzip.compress(b"id,dx1\n1," + b"4" * (9 << 20)))
     with pytest.raises(RecordsError, match="a line of more than 4 MB, so it is no table"):
@@ -164,7 +164,7 @@ def test_a_line_without_end_is_refused_without_any_limit(tmp_path, monkeypatch):
 
 
 def test_limits_are_those_of_the_process_and_none_at_first(tmp_path):
-    assert limits.in_force() == Limits()
+    assert files.current_limits() == Limits()
     path = tmp_path / "visits.csv"
     text(path)
     assert len(read_records(path)) == ROWS

@@ -1,3 +1,5 @@
+"""Workbooks: sheets, types of cells and formats of numbers."""
+
 import datetime
 import sys
 import zipfile
@@ -8,8 +10,8 @@ import python_calamine
 import xlwt
 
 from comorb.errors import RecordsError
-from comorb.records.reading import inspect_records, read_records
-from comorb.records.sources.workbooks import list_sheets
+from comorb.records.read import inspect_records, read_records
+from comorb.records.sources.workbooks import find_zero_formats, list_sheets
 from tests.records.helpers import sets
 
 HEAD = ["visit_id", "dx1", "dx2", "admission_date"]
@@ -199,3 +201,37 @@ def test_workbooks_in_a_folder(tmp_path):
     assert sets(read_records(tmp_path, table="first")) == SETS
     assert set(sets(read_records(tmp_path, table="First.more"))) == {"007"}
     assert inspect_records(tmp_path, table="first").table == "First.xlsx, sheet visits"
+
+
+def formatted(path, **formats):
+    workbook = openpyxl.Workbook()
+    for place, shown in formats.items():
+        workbook.active[place] = 38.5
+        workbook.active[place].number_format = shown
+    workbook.save(path)
+    return path
+
+
+def test_formats_that_keep_zeros(tmp_path):
+    path = formatted(tmp_path / "a.xlsx", A1="0.00", C2="000", AB3="00000.0", B4="General", D5="0")
+    assert find_zero_formats(path, "Sheet") == {(0, 0): (1, 2), (1, 2): (3, 0), (2, 27): (5, 1)}
+
+
+def test_other_sheets_files_and_formats(tmp_path):
+    path = formatted(tmp_path / "a.xlsx", A1="0.00")
+    assert find_zero_formats(path, "absent") == {}
+    assert find_zero_formats(formatted(tmp_path / "b.xlsx", A1="#,##0"), "Sheet") == {}
+    path.write_bytes(b"no archive")
+    assert find_zero_formats(path, "Sheet") == {}
+
+
+@pytest.mark.parametrize("part", ["xl/styles.xml", "xl/workbook.xml"])
+def test_entities_are_not_expanded(part, tmp_path):
+    path = formatted(tmp_path / "a.xlsx", A1="0.00")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts[part] = b'<!DOCTYPE x [<!ENTITY a "aaa">]>' + parts[part].partition(b"?>")[2]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    assert find_zero_formats(path, "Sheet") == {}

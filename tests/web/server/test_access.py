@@ -7,6 +7,8 @@ from comorb.web.server import access as module
 from comorb.web.server.access import Access, User
 from comorb.web.server.store import Store
 
+OWNED = ("data", "runs", "definitions")
+
 
 @pytest.fixture
 def store(tmp_path):
@@ -58,10 +60,69 @@ def test_the_link_works_once(access):
     assert access.use_link(key) is None
 
 
-def test_the_local_session_ends_when_there_are_users(access):
+def test_who_worked_alone_goes_on_under_a_name(access, store):
     session = access.use_link(access.new_link())
+    body = {"state": "running", "kind": "upload"}
+    mine = {table: store.add(table, "local", body)["id"] for table in OWNED}
+    secret = access.user_of_session(session).csrf
+    tokens = access.add_users({"bob": "viewer"}, owner="maria")
+    assert access.users() == [("bob", "viewer"), ("maria", "exporter")]
+    assert {access.user_of_token(token).name for token in tokens.values()} == {"bob", "maria"}
+    goes_on = access.user_of_session(session)
+    assert (goes_on, goes_on.csrf) == (User("maria", "exporter", session), secret)
+    rows = [store.get(table, key) for table, key in mine.items()]
+    assert {(row["owner"], row["state"]) for row in rows} == {("maria", "running")}
+
+
+@pytest.mark.parametrize("work", ["session", *OWNED])
+def test_nobody_is_cut_off_from_work_by_a_first_user(access, store, work):
+    if work == "session":
+        access.use_link(access.new_link())
+    else:
+        store.add(work, "local", {"state": "done"})
+    assert access.needs_owner
+    before = list(store._connection.iterdump())
+    for roles in ({"bob": "viewer"}, {"bob": "king"}):
+        with pytest.raises(InputError, match=r"expected a (name for whoever worked here|role)"):
+            access.add_users(roles)
+    for owner in ("a b", "local"):
+        with pytest.raises(InputError, match="expected a name of"):
+            access.add_users({"bob": "viewer"}, owner)
+    assert list(store._connection.iterdump()) == before
+    assert access.is_local
+
+
+def test_who_worked_alone_may_be_the_first_user_with_every_right(access, store):
+    mine = store.add("runs", "local", {"state": "done"})["id"]
+    with pytest.raises(InputError, match=r"expected the role exporter for 'maria'.*got 'analyst'"):
+        access.add_users({"maria": "analyst"}, owner="maria")
+    assert list(access.add_users({"maria": "exporter"}, owner="maria")) == ["maria"]
+    assert store.get("runs", mine)["owner"] == "maria"
+
+
+def test_local_work_can_still_be_given_to_one_who_is_a_user(access, store):
+    token = access.add_user("maria", "analyst")
+    left = store.add("runs", "local", {"state": "done"})["id"]
+    assert not access.needs_owner
+    assert list(access.add_users({"bob": "viewer"}, owner="maria")) == ["bob"]
+    assert store.get("runs", left)["owner"] == "maria"
+    assert access.user_of_token(token) == User("maria", "analyst")
+
+
+def test_a_session_that_is_over_is_no_work(access, monkeypatch):
+    access.use_link(access.new_link())
+    now = module.time.time()
+    monkeypatch.setattr(module.time, "time", lambda: now + 13 * 3600)
+    assert not access.needs_owner
+
+
+def test_where_there_were_users_nobody_comes_in_as_the_local_user(access, store):
+    key = access.new_link()
     access.add_user("ana", "viewer")
-    assert access.user_of_session(session) is None
+    access.remove_user("ana")
+    assert not access.has_users
+    assert access.use_link(key) is None
+    assert access.user_of_session(access.open_session("local")) is None
 
 
 def test_a_session_ends_with_its_user_its_time_or_its_owners_wish(access, monkeypatch):

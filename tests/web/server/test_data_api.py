@@ -243,6 +243,25 @@ def test_roles_are_corrected_and_forgotten(client):
     ana.delete(f"/api/v1/data/{key}")
 
 
+def test_which_values_count_as_deaths_is_said_where_they_are_not_understood(client):
+    ana = client("ana")
+    lines = [f"v{i},I10,E11.9,I50.9,{('kr', 'kr', 'mw')[i % 3]}" for i in range(60)]
+    key = upload(ana, "\n".join(["visit_id,d_a,d_b,d_c,how", *lines, ""]))["id"]
+    wrong = ana.patch(f"/api/v1/data/{key}", json={"layout": {"died": "how"}})
+    assert wrong.status_code == 422
+    assert "'kr', 'mw' can't be read as yes or no" in wrong.json()["error"]
+    headers = {"accept-language": "es"}
+    spanish = ana.patch(f"/api/v1/data/{key}", json={"layout": {"died": "how"}}, headers=headers)
+    assert "no se pueden leer como sí o no" in spanish.json()["error"]
+    layout = {"died": "how", "died_values": ["mw"]}
+    told = ana.patch(f"/api/v1/data/{key}", json={"layout": layout}).json()
+    roles = {one["name"]: one["role"] for one in told["about"]["columns"]}
+    assert roles["how"] == "died"
+    assert {"died", "how"} <= set(told["about"]["covariates"])
+    assert told["reading"]["layout"] == layout
+    ana.delete(f"/api/v1/data/{key}")
+
+
 def test_a_table_that_is_not_understood_waits_for_its_columns_to_be_named(client):
     ana = client("ana")
     strange = visits("a,b,c,d,e,f,g")

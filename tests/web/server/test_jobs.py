@@ -1,19 +1,19 @@
-"""The queue: what an earlier server left undone is taken up again."""
+"""The queue: fair among users; what an earlier server left undone is taken up again."""
 
 import stat
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from comorb.insight.profile.keys import FILE
-from comorb.web.server.jobs import Jobs
-from comorb.web.server.readers import Errand
-from comorb.web.server.refusals import RefusedError
+from comorb.profiles.noise import SECRET_FILE
+from comorb.web.server.jobs import FairQueue, Jobs
+from comorb.web.server.readers import CancelScope
+from comorb.web.server.security import RefusedError
 from comorb.web.server.store import Store
-from comorb.web.worker import messages
-from comorb.web.worker.isolation import Bounds
-from comorb.web.worker.process import TaskError
+from comorb.web.worker import requests
+from comorb.web.worker.process import Bounds, TaskError
 
 BODY = {
     "data": "built",
@@ -54,8 +54,8 @@ def test_a_run_that_was_not_done_is_taken_up_and_its_time_is_foreseen(tmp_path):
     assert "were deleted" in jobs.progress(lost)["message"]
     assert jobs.progress("none")["state"] == "gone"
     for view in ("full", "protected"):
-        jobs.document(keys[0], view, Errand("ana")).unlink()
-        assert jobs.document(keys[0], view, Errand("ana")).exists()
+        jobs.document(keys[0], view, CancelScope("ana")).unlink()
+        assert jobs.document(keys[0], view, CancelScope("ana")).exists()
     jobs.close()
     store.close()
 
@@ -65,17 +65,17 @@ def test_the_secret_is_made_at_the_start_and_one_that_is_damaged_is_told_when_ne
     jobs = Jobs(store, 11)
     jobs.start()
     for _ in range(600):
-        if (tmp_path / FILE).exists():
+        if (tmp_path / SECRET_FILE).exists():
             break
         time.sleep(0.05)
-    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / SECRET_FILE).stat().st_mode) == 0o600
     jobs.close()
-    (tmp_path / FILE).write_text("no secret")
+    (tmp_path / SECRET_FILE).write_text("no secret")
     again = Jobs(store, 11)
     again.start()
     data = again.data_of(store.add("data", "*", DATA, "built"))
     with pytest.raises(TaskError, match="is damaged; put back the file"):
-        again.read(messages.CountProtected(data, {}, str(tmp_path), 11), Errand("ana"))
+        again.read(requests.CountProtected(data, {}, str(tmp_path), 11), CancelScope("ana"))
     again.close()
     store.close()
 
@@ -119,3 +119,44 @@ def test_a_user_with_many_runs_waiting_is_refused_and_another_is_not(tmp_path):
     jobs.check_queue("bea")
     jobs.close()
     store.close()
+
+
+def test_users_take_turns_and_each_has_the_oldest_first():
+    turns = FairQueue()
+    for key in ("a1", "a2", "a3"):
+        turns.put("ana", key)
+    turns.put("bea", "b1")
+    turns.put("eva", "e1")
+    assert [turns.get() for _ in range(2)] == ["a1", "b1"]
+    turns.put("bea", "b2")
+    assert [turns.get() for _ in range(4)] == ["e1", "a2", "b2", "a3"]
+
+
+def test_who_takes_waits_until_there_is_something_and_stops_at_the_end():
+    turns, taken = FairQueue(), []
+
+    def take():
+        while (key := turns.get()) is not None:
+            taken.append(key)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    turns.put("ana", "a1")
+    while not taken:
+        pass
+    turns.close()
+    thread.join(5)
+    assert (taken, thread.is_alive()) == (["a1"], False)
+    turns.put("ana", "a2")
+    assert turns.get() is None
+
+
+def test_who_waits_sees_what_is_before():
+    turns = FairQueue()
+    for user, key in (("ana", "a1"), ("ana", "a2"), ("ana", "a3"), ("bea", "b1")):
+        turns.put(user, key)
+    assert turns.before("a1") == []
+    assert turns.before("b1") == ["a1"]
+    assert turns.before("a3") == ["a1", "b1", "a2"]
+    assert turns.before("gone") == []
+    assert [turns.get() for _ in range(4)] == ["a1", "b1", "a2", "a3"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
 from comorb.web import server
@@ -100,23 +101,18 @@ def workers(app) -> list[Slow]:
 
 def waiting_routes() -> set[tuple[str, str]]:
     """The routes that have a worker do something, by their dependencies and what they call."""
-    from comorb.web.server import (
-        codes_api,
-        data_api,
-        pathways_api,
-        results_api,
-        runs_api,
-        slices_api,
-    )
+    from comorb.web.server import codes_api, data_api, results_api, runs_api
 
     return {
         (method, route.path)
-        for api in (codes_api, data_api, results_api, runs_api, pathways_api, slices_api)
-        for route in api.router.routes
+        for api in (codes_api, data_api, results_api, runs_api)
+        for router in vars(api).values()
+        if isinstance(router, APIRouter)
+        for route in router.routes
         if isinstance(route, APIRoute)
         and (
-            session._errand in [each.call for each in route.dependant.dependencies]
-            or "followed(" in inspect.getsource(route.endpoint)
+            session._scope in [each.call for each in route.dependant.dependencies]
+            or "cancel_on_disconnect(" in inspect.getsource(route.endpoint)
         )
         for method in route.methods
     }
@@ -126,10 +122,12 @@ def test_every_route_that_has_a_worker_do_something_is_tried():
     assert waiting_routes() == set(ASKED)
 
 
-def test_no_errand_is_run_that_is_not_followed():
+def test_every_cancel_scope_ends_when_its_client_disconnects():
     for path in Path(server.__file__).parent.glob("*_api.py"):
         text = path.read_text("utf-8")
-        assert text.count("Errand(") == text.count("followed(request, Errand(")
+        assert text.count("CancelScope(") == text.count(
+            "cancel_on_disconnect(request, CancelScope("
+        )
 
 
 def scope_of(app, method: str, path: str, query: str) -> dict:
@@ -185,7 +183,7 @@ def test_who_leaves_frees_the_worker_and_leaves_nothing_behind(app, route):
     assert sorted(worker.stops for worker in workers(app)) == [0, 0, 0, 1]
     for pool in (app.state.jobs._readers, app.state.jobs._answering):
         assert len(pool._free) == 2
-        assert pool._asked.total() == 0
+        assert pool._pending.total() == 0
     left = [path for path in app.state.store.workspace.rglob("*") if path not in before]
     assert [path.name for path in left if path.name != "maps"] == []
 

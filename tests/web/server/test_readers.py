@@ -9,13 +9,12 @@ from contextlib import suppress
 import pytest
 from starlette.concurrency import run_in_threadpool
 
-from comorb.records.sources.limits import Limits
+from comorb.records.sources.files import Limits
 from comorb.web.server import readers as module
-from comorb.web.server.readers import Errand, Readers, followed
-from comorb.web.server.refusals import RefusedError
-from comorb.web.worker.isolation import Bounds
-from comorb.web.worker.messages import Data, Understand
-from comorb.web.worker.process import StoppedError, TaskError
+from comorb.web.server.readers import CancelScope, Readers, cancel_on_disconnect
+from comorb.web.server.security import RefusedError
+from comorb.web.worker.process import Bounds, StoppedError, TaskError
+from comorb.web.worker.requests import Data, Understand
 
 
 class Slow:
@@ -46,15 +45,15 @@ def readers(monkeypatch):
     readers.close()
 
 
-def read(readers: Readers, errand: Errand, seconds: float) -> float:
-    with readers.reader(errand) as reader:
+def read(readers: Readers, scope: CancelScope, seconds: float) -> float:
+    with readers.reader(scope) as reader:
         return reader.ask(seconds)
 
 
-def begin(readers, errand, seconds, times=1) -> list[threading.Thread]:
+def begin(readers, scope, seconds, times=1) -> list[threading.Thread]:
     def quietly():
         with suppress(StoppedError):
-            read(readers, errand, seconds)
+            read(readers, scope, seconds)
 
     threads = [threading.Thread(target=quietly) for _ in range(times)]
     for thread in threads:
@@ -64,19 +63,19 @@ def begin(readers, errand, seconds, times=1) -> list[threading.Thread]:
 
 
 def test_a_slow_file_of_one_keeps_no_other_waiting(readers):
-    slow = Errand("ana")
+    slow = CancelScope("ana")
     threads = begin(readers, slow, 60, times=3)
     started = time.monotonic()
-    assert read(readers, Errand("bea"), 0) == 0
+    assert read(readers, CancelScope("bea"), 0) == 0
     assert time.monotonic() - started < 5
-    slow.leave()
+    slow.cancel()
     for thread in threads:
         thread.join(5)
         assert not thread.is_alive()
 
 
 def test_a_user_comes_back_to_the_reader_that_holds_their_data(readers):
-    ana, eva = Errand("ana"), Errand("eva")
+    ana, eva = CancelScope("ana"), CancelScope("eva")
     for _ in range(3):
         with readers.reader(ana) as first, readers.reader(eva) as second:
             held = first, second
@@ -87,26 +86,26 @@ def test_a_user_comes_back_to_the_reader_that_holds_their_data(readers):
 
 
 def test_too_much_at_once_of_one_is_refused_and_not_that_of_others(readers):
-    slow = Errand("ana")
+    slow = CancelScope("ana")
     threads = begin(readers, slow, 60, times=8)
     with pytest.raises(RefusedError, match="much at once") as refused:
-        read(readers, Errand("ana"), 0)
+        read(readers, CancelScope("ana"), 0)
     assert refused.value.status == 429
-    assert read(readers, Errand("bea"), 0) == 0
-    slow.leave()
+    assert read(readers, CancelScope("bea"), 0) == 0
+    slow.cancel()
     for thread in threads:
         thread.join(5)
-    assert read(readers, Errand("ana"), 0) == 0
+    assert read(readers, CancelScope("ana"), 0) == 0
 
 
 def test_who_left_stops_only_what_is_done_for_them(readers):
-    done = Errand("ana")
+    done = CancelScope("ana")
     read(readers, done, 0)
-    done.leave()
+    done.cancel()
     assert sum(worker.stops for worker in readers._workers) == 0
     with pytest.raises(StoppedError, match="has left"):
         read(readers, done, 0)
-    assert read(readers, Errand("ana"), 0) == 0
+    assert read(readers, CancelScope("ana"), 0) == 0
 
 
 class Visitor:
@@ -124,42 +123,44 @@ class Visitor:
         return {"type": "http.disconnect"}
 
 
-async def visit(visitor: Visitor, errand: Errand, readers: Readers, seconds: float) -> float:
-    async with followed(visitor, errand):
-        return await run_in_threadpool(read, readers, errand, seconds)
+async def visit(visitor: Visitor, scope: CancelScope, readers: Readers, seconds: float) -> float:
+    async with cancel_on_disconnect(visitor, scope):
+        return await run_in_threadpool(read, readers, scope, seconds)
 
 
 def test_work_is_stopped_when_its_client_leaves(readers):
-    errand, started = Errand("ana"), time.monotonic()
+    scope, started = CancelScope("ana"), time.monotonic()
     with pytest.raises(StoppedError):
-        asyncio.run(visit(Visitor(True), errand, readers, 60))
+        asyncio.run(visit(Visitor(True), scope, readers, 60))
     assert time.monotonic() - started < 5
 
 
 def test_work_is_done_for_a_client_that_stays(readers):
-    errand = Errand("ana")
-    assert asyncio.run(visit(Visitor(False), errand, readers, 0.3)) == 0.3
+    scope = CancelScope("ana")
+    assert asyncio.run(visit(Visitor(False), scope, readers, 0.3)) == 0.3
 
 
 def test_too_many_that_ask_at_once_are_told_so(readers, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_OF_ALL", 3)
-    slow = [Errand(name) for name in ("ana", "bea", "eva")]
-    threads = [begin(readers, errand, 60)[0] for errand in slow]
+    monkeypatch.setattr(module, "_MAX_PENDING", 3)
+    slow = [CancelScope(name) for name in ("ana", "bea", "eva")]
+    threads = [begin(readers, scope, 60)[0] for scope in slow]
     with pytest.raises(RefusedError, match="Too many ask at the moment") as refused:
-        read(readers, Errand("ida"), 0)
+        read(readers, CancelScope("ida"), 0)
     assert refused.value.status == 503
-    for errand, thread in zip(slow, threads, strict=True):
-        errand.leave()
+    for scope, thread in zip(slow, threads, strict=True):
+        scope.cancel()
         thread.join(5)
-    assert read(readers, Errand("ida"), 0) == 0
+    assert read(readers, CancelScope("ida"), 0) == 0
 
 
 def test_changes_are_made_one_after_the_other_by_whoever_has_a_reader(readers):
     lock, order = threading.Lock(), []
-    first = threading.Thread(target=lambda: order.append(readers.ask(0.3, Errand("ana"), lock)))
+    first = threading.Thread(
+        target=lambda: order.append(readers.ask(0.3, CancelScope("ana"), lock))
+    )
     first.start()
     time.sleep(0.1)
-    order.append(readers.ask(0, Errand("bea"), lock))
+    order.append(readers.ask(0, CancelScope("bea"), lock))
     first.join(5)
     assert order == [0.3, 0]
 
@@ -168,10 +169,10 @@ def test_a_task_that_takes_too_long_is_stopped_and_told(monkeypatch):
     monkeypatch.setattr(module, "Worker", Slow)
     readers = Readers(seconds=0.3)
     with pytest.raises(TaskError, match=r"takes more than 0\.005 minutes"):
-        readers.ask(60, Errand("ana"))
-    assert readers.ask(0, Errand("ana")) == 0
-    slow = Errand("ana")
-    threading.Timer(0.05, slow.leave).start()
+        readers.ask(60, CancelScope("ana"))
+    assert readers.ask(0, CancelScope("ana")) == 0
+    slow = CancelScope("ana")
+    threading.Timer(0.05, slow.cancel).start()
     with pytest.raises(StoppedError):
         readers.ask(60, slow)
     readers.close()
@@ -186,9 +187,9 @@ def test_a_small_file_that_becomes_a_huge_table_is_refused_and_the_next_is_read(
     readers = Readers(Bounds(memory=4 << 30))
     try:
         with pytest.raises(TaskError, match=r"not enough memory|bomb\.csv\.gz needs more memory"):
-            readers.ask(understand(bomb, tmp_path), Errand("ana"))
+            readers.ask(understand(bomb, tmp_path), CancelScope("ana"))
         for _ in range(2):  # each of the readers
-            assert readers.ask(understand(small, tmp_path), Errand("ana"))["records"] == 100
+            assert readers.ask(understand(small, tmp_path), CancelScope("ana"))["records"] == 100
     finally:
         readers.close()
 
@@ -205,8 +206,8 @@ def test_a_file_beyond_a_limit_is_refused_by_name_and_the_next_is_read(tmp_path)
     readers = Readers(bounds)
     try:
         with pytest.raises(TaskError, match=r"bomb\.csv\.gz unpacks to more than 0\.001 GB"):
-            readers.ask(understand(bomb, tmp_path), Errand("ana"))
-        assert readers.ask(understand(small, tmp_path), Errand("ana"))["records"] == 50
+            readers.ask(understand(bomb, tmp_path), CancelScope("ana"))
+        assert readers.ask(understand(small, tmp_path), CancelScope("ana"))["records"] == 50
     finally:
         readers.close()
     assert list((tmp_path / "temporary").iterdir()) == []

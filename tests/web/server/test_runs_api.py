@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from comorb.cli import group
-from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.folder import load_profile
+from comorb.profiles.profile import Profile
+from comorb.runs.folder import load_profile
 from comorb.storage import load_model
 from comorb.web.server import runs_api
 from tests.web.conftest import BASE, mounted, new_run, wait
@@ -397,14 +397,18 @@ def test_patients_leave_only_with_the_role_for_it(client, run):
 
 
 def test_a_copy_is_no_run_before_its_files_are_there(client, run, app, monkeypatch):
-    def killed(*_):
+    def killed(_, copy, **__):
+        (copy / "assignments.csv").write_text("half")
         raise OSError("killed")
 
     eva, before = client("eva"), app.state.store.list("runs")
+    folders = set((app.state.store.workspace / "runs").iterdir())
     monkeypatch.setattr(runs_api.shutil, "copytree", killed)
     with pytest.raises(OSError, match="killed"):
         eva.post(f"/api/v1/runs/{run['id']}/duplicate")
     assert app.state.store.list("runs") == before
+    app.state.store.remove_aside()
+    assert set((app.state.store.workspace / "runs").iterdir()) <= folders
 
 
 def test_a_run_is_duplicated_renamed_and_deleted(client, run, app):

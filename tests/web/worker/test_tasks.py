@@ -7,16 +7,18 @@ import pytest
 from pyarrow.csv import write_csv
 
 from comorb.errors import InputError, RecordsError
-from comorb.insight.profile.keys import FILE, HOME, own_secret
-from comorb.insight.profile.profile import Profile
-from comorb.insight.runs.folder import load_profile
-from comorb.insight.runs.progress import Progress
-from comorb.web.worker import cohorts, messages
-from comorb.web.worker.documents import document
+from comorb.profiles.noise import HOME_VARIABLE, SECRET_FILE, own_secret
+from comorb.profiles.profile import Profile
+from comorb.runs.folder import load_profile
+from comorb.runs.progress import Progress
+from comorb.runs.spec import RunSpec
+from comorb.views.findings import page_json
+from comorb.web.worker import cohorts, requests
+from comorb.web.worker.downloads import document
 from comorb.web.worker.tasks import do
-from tests.insight.mixed import mixed_table
+from tests.mixed import mixed_table
 
-DATA = messages.Data("tertiary", "builtin", "", {}, "Tertiary")
+DATA = requests.Data("tertiary", "builtin", "", {}, "Tertiary")
 
 
 def silent(_):
@@ -32,12 +34,14 @@ def workspace(tmp_path_factory):
 def folder(tmp_path_factory, workspace):
     path = tmp_path_factory.mktemp("runs") / "run"
     told = []
-    asked = messages.MakeRun(DATA, {"having": ["585"]}, 3, "Kidneys", str(path), workspace, 11)
+    asked = requests.MakeRun(
+        DATA, {"having": ["585"]}, RunSpec(3, title="Kidneys"), str(path), workspace, 11
+    )
     made = do(asked, told.append)
     stages = [one.stage for one in told if isinstance(one, Progress)]
     assert stages[0] == "reading"
     assert {"finding", "describing", "writing"} <= set(stages)
-    assert messages.Counted(made["records"]) in told
+    assert requests.Counted(made["records"]) in told
     assert made["protected_records"] == shown(path).source.records
     return path, asked
 
@@ -52,24 +56,25 @@ def test_a_run_has_a_full_and_a_protected_document_without_keys(folder):
     assert profile.cells is not None
     assert [shown(path, least).min_cell for least in (0, 11)] == [0, 11]
     assert shown(path, 0).cells is None
-    assert shown(path).to_json() == profile.protected(11).to_json()
+    # The document is written for a reader, so its messages are texts.
+    assert shown(path).to_json() == Profile.from_json(page_json(profile.protected(11))).to_json()
     assert profile.source.command == ""
 
 
 def test_documents_of_another_least_are_made_when_asked_for_and_go_with_a_change(folder):
     path, _ = folder
-    do(messages.ShowProfile(str(path), 20), silent)
+    do(requests.ShowProfile(str(path), 20), silent)
     assert shown(path, 20).min_cell == 20
-    do(messages.NameClusters(str(path), 11, {1: "Kidneys"}), silent)
+    do(requests.NameClusters(str(path), 11, {1: "Kidneys"}), silent)
     assert not document(path, 20).exists()
     assert [shown(path, least).cluster_names[0] for least in (0, 11)] == ["Kidneys"] * 2
 
 
 def test_stability_is_measured_for_the_model_that_is_there(folder):
     path, asked = folder
-    measured = do(messages.MeasureStability(asked), silent)
+    measured = do(requests.MeasureStability(asked), silent)
     assert len(measured) == 3
-    do(messages.NoteStability(str(path), 11, measured), silent)
+    do(requests.NoteStability(str(path), 11, measured), silent)
     assert [one.stability for one in load_profile(path).clusters] == pytest.approx(measured)
     assert [one.stability for one in shown(path).clusters] == [round(x, 2) for x in measured]
 
@@ -77,13 +82,13 @@ def test_stability_is_measured_for_the_model_that_is_there(folder):
 def test_a_run_without_keys_is_shown_in_full_alone(folder, tmp_path):
     old = tmp_path / "profile.json"
     old.write_text(load_profile(folder[0]).to_json())
-    do(messages.NoteStability(str(tmp_path), 11, (1.0, 1.0, 1.0)), silent)
+    do(requests.NoteStability(str(tmp_path), 11, (1.0, 1.0, 1.0)), silent)
     assert shown(tmp_path, 0).clusters[0].stability == 1
     assert not document(tmp_path, 11).exists()
     for task in (
-        messages.ShowProfile(str(tmp_path), 11),
-        messages.ExplainCodes(str(tmp_path), 11, ["585"]),
-        messages.RankDiagnoses(str(tmp_path), 11, 0.6, 5),
+        requests.ShowProfile(str(tmp_path), 11),
+        requests.ExplainCodes(str(tmp_path), 11, ["585"]),
+        requests.RankDiagnoses(str(tmp_path), 11, 0.6, 5),
     ):
         with pytest.raises(InputError, match=r"can't be protected: .* fit them again"):
             do(task, silent)
@@ -92,8 +97,11 @@ def test_a_run_without_keys_is_shown_in_full_alone(folder, tmp_path):
 @pytest.mark.parametrize("rules", [{}, {"having": ["585"], "age": [1, 2]}])
 def test_too_few_records_and_none_are_refused_in_the_same_words(tmp_path, workspace, rules):
     folder = str(tmp_path / "run")
-    with pytest.raises(RecordsError, match=r"^These are too few records; the least .* 100000\.$"):
-        do(messages.MakeRun(DATA, rules, 2, "Few", folder, workspace, 100_000), silent)
+    with pytest.raises(RecordsError, match=r"^These are too few records; the least .* 100,000\.$"):
+        do(
+            requests.MakeRun(DATA, rules, RunSpec(2, title="Few"), folder, workspace, 100_000),
+            silent,
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -102,25 +110,28 @@ def test_too_few_records_are_refused_before_codes_are_left_out(tmp_path, workspa
     rules = {"drop_codes": list(codes)}
     folder = str(tmp_path / "run")
     with pytest.raises(RecordsError, match="too few records"):
-        do(messages.MakeRun(DATA, rules, 2, "Few", folder, workspace, 100_000), silent)
+        do(
+            requests.MakeRun(DATA, rules, RunSpec(2, title="Few"), folder, workspace, 100_000),
+            silent,
+        )
     with pytest.raises(RecordsError, match="No code is left"):
-        do(messages.MakeRun(DATA, rules, 2, "None", folder, workspace, 11), silent)
+        do(requests.MakeRun(DATA, rules, RunSpec(2, title="None"), folder, workspace, 11), silent)
 
 
 def test_records_are_counted_exactly_down_to_none():
-    counted = do(messages.CountCohort(DATA, {"having": ["585"]}), silent)
+    counted = do(requests.CountCohort(DATA, {"having": ["585"]}), silent)
     assert 0 < counted["records"] < 16_311
     left = [line["after"] for line in counted["lines"] if line["unit"] == "records"]
     assert left[-1] == counted["records"]
-    none = do(messages.CountCohort(DATA, {"age": [1, 2]}), silent)
+    none = do(requests.CountCohort(DATA, {"age": [1, 2]}), silent)
     assert none == {"records": 0, "features": 0, "lines": []}
 
 
 def test_a_protected_count_is_rough_and_the_same_again(workspace):
     def count(rules, least=11):
-        return do(messages.CountProtected(DATA, rules, workspace, least), silent)
+        return do(requests.CountProtected(DATA, rules, workspace, least), silent)
 
-    exact = do(messages.CountCohort(DATA, {"having": ["585"]}), silent)["records"]
+    exact = do(requests.CountCohort(DATA, {"having": ["585"]}), silent)["records"]
     told = count({"having": ["585"]})
     assert told == count({"having": ["585"], "drop_codes": ["250"], "drop_rare": 9999})
     assert told["lines"] == []
@@ -128,18 +139,18 @@ def test_a_protected_count_is_rough_and_the_same_again(workspace):
     assert told["records"] == pytest.approx(exact, rel=0.1)
     few = {"records": None, "features": None, "lines": []}
     assert count({"age": [1, 2]}) == few
-    assert count({"having": ["585"]}, exact + 1) == few
-    with pytest.raises(RecordsError, match="No record has the code 'zzz'"):
-        count({"age": [1, 2], "without": ["zzz"]})
+    for code, least in (("zzz", 11), ("585", exact + 1)):
+        with pytest.raises(RecordsError, match=f"the code '{code}', under {least:,} or none"):
+            count({"age": [1, 2], "without": [code]}, least)
 
 
 def test_the_workspace_keeps_one_s_own_secret_from_the_first_time_on(tmp_path, monkeypatch):
-    monkeypatch.setenv(HOME, str(tmp_path / "home"))
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
     cohorts.secret_of.cache_clear()
     kept = cohorts.secret_of(str(tmp_path / "here"))
     assert kept == own_secret()
-    assert stat.S_IMODE((tmp_path / "here" / FILE).stat().st_mode) == 0o600
-    monkeypatch.setenv(HOME, str(tmp_path / "other"))
+    assert stat.S_IMODE((tmp_path / "here" / SECRET_FILE).stat().st_mode) == 0o600
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "other"))
     cohorts.secret_of.cache_clear()
     assert cohorts.secret_of(str(tmp_path / "here")) == kept
     assert not (tmp_path / "other").exists()
@@ -147,7 +158,7 @@ def test_the_workspace_keeps_one_s_own_secret_from_the_first_time_on(tmp_path, m
 
 def test_a_home_that_keeps_no_secret_leaves_it_to_the_workspace(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv(HOME, str(tmp_path / "file" / "home"))
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "file" / "home"))
     cohorts.secret_of.cache_clear()
     kept = cohorts.secret_of(str(tmp_path / "here"))
     cohorts.secret_of.cache_clear()
@@ -159,9 +170,11 @@ def featured(tmp_path_factory, workspace):
     """A run of records with features, and what asked for it."""
     place = tmp_path_factory.mktemp("features")
     write_csv(mixed_table()[0], place / "visits.csv")
-    data = messages.Data(str(place / "visits.csv"), "upload", str(place), {}, "visits")
+    data = requests.Data(str(place / "visits.csv"), "upload", str(place), {}, "visits")
     rules = {"at_least": 1, "features": ["age", "sex", "visits=count", "hba1c"]}
-    asked = messages.MakeRun(data, rules, 3, "Visits", str(place / "run"), workspace, 11)
+    asked = requests.MakeRun(
+        data, rules, RunSpec(3, title="Visits"), str(place / "run"), workspace, 11
+    )
     do(asked, silent)
     return place / "run", asked
 
@@ -183,11 +196,11 @@ def test_a_run_by_features_says_so_in_its_command_and_shows_them(featured):
 @pytest.mark.parametrize("least", [0, 11])
 def test_a_record_is_explained_by_its_features(featured, least):
     path, asked = featured
-    told = do(messages.ExplainCodes(str(path), least, ["585", "age=85", "sex=female"]), silent)
+    told = do(requests.ExplainCodes(str(path), least, ["585", "age=85", "sex=female"]), silent)
     assert [one["code"] for one in told["codes"]] == ["585", "age=85", "sex=female"]
     assert [one["label"] for one in told["codes"]] == ["Chronic kidney disease", "", ""]
     assert sum(told["posterior"]) == pytest.approx(1)
-    whole = do(messages.ExplainRecord(asked, "r0000"), silent)
+    whole = do(requests.ExplainRecord(asked, "r0000"), silent)
     assert {"age", "sex", "visits", "hba1c"} >= {
         one["code"].partition("=")[0] for one in whole["codes"] if "=" in one["code"]
     }
@@ -196,8 +209,9 @@ def test_a_record_is_explained_by_its_features(featured, least):
 
 def test_a_run_by_features_is_measured_and_merged(featured, tmp_path):
     path, asked = featured
-    assert min(do(messages.MeasureStability(asked), silent)) > 0.7
-    merge = replace(asked, folder=str(tmp_path / "merged"), parent=str(path), merge=[1, 2])
+    assert min(do(requests.MeasureStability(asked), silent)) > 0.7
+    spec = replace(asked.spec, merge=(1, 2))
+    merge = replace(asked, folder=str(tmp_path / "merged"), parent=str(path), spec=spec)
     assert do(merge, silent)["clusters"] == 2
     assert load_profile(tmp_path / "merged").features
 
@@ -217,8 +231,10 @@ def test_items_with_gaps_are_understood_and_clustered(tmp_path, workspace):
     levels = ["never", "at times", "often"]
     rows = [f"{levels[row % 3]},{levels[row % 3 if row % 7 else 1]},{row % 4}" for row in range(90)]
     (tmp_path / "items.csv").write_text("\n".join(["smokes,drinks,walks", *rows]))
-    data = messages.Data(str(tmp_path / "items.csv"), "upload", str(tmp_path), {}, "items")
-    about = do(messages.Understand(data, 11), silent)
+    data = requests.Data(str(tmp_path / "items.csv"), "upload", str(tmp_path), {}, "items")
+    about = do(requests.Understand(data, 11), silent)
     assert (about["features"], about["items"]) == (0, ["smokes", "drinks", "walks"])
-    asked = messages.MakeRun(data, {}, 3, "Items", str(tmp_path / "run"), workspace, 11)
+    asked = requests.MakeRun(
+        data, {}, RunSpec(3, title="Items"), str(tmp_path / "run"), workspace, 11
+    )
     assert do(asked, silent)["clusters"] == 3

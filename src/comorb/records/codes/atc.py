@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from functools import cache, partial
 
-from comorb.records.codes.system import CodingSystem, Normalised
-from comorb.records.codes.tables import own_table
+from comorb.records.codes.system import CodingSystem, NormalisedCode
+from comorb.records.codes.tables import read_titles
 
 _CODE = re.compile(r"[ABCDGHJLMNPRSV](?:[0-9]{2}(?:[A-Z](?:[A-Z](?:[0-9]{2})?)?)?)?")
 
 
-def _fit(text: str) -> Normalised | None:
+def _normalise(text: str) -> NormalisedCode | None:
     """Return the canonical form of a code of any of the five levels."""
-    return Normalised(text, "ok") if _CODE.fullmatch(text) else None
+    return NormalisedCode(text, "ok") if _CODE.fullmatch(text) else None
 
 
 def _category(code: str) -> str:
@@ -22,23 +22,23 @@ def _category(code: str) -> str:
 
 
 @cache
-def _groups() -> Mapping[str, str | None]:
-    return {code: code for code in own_table("atc_groups.csv") if len(code) == 3}
+def _group_table() -> Mapping[str, str | None]:
+    return {code: code for code in read_titles("atc_groups.csv") if len(code) == 3}
 
 
-def _describe(code: str) -> str | None:
-    titles = own_table("atc_groups.csv") | own_table("atc_chapters.csv")
+def _describe_code(code: str) -> str | None:
+    titles = read_titles("atc_groups.csv") | read_titles("atc_chapters.csv")
     return next((titles[code[:n]] for n in (4, 3, 1) if code[:n] in titles), None)
 
 
 SYSTEM = CodingSystem(
     "atc",
     "ATC",
-    _fit,
+    _normalise,
     _category,
-    partial(own_table, "atc_chapters.csv"),
-    _groups,
-    _describe,
+    partial(read_titles, "atc_chapters.csv"),
+    _group_table,
+    _describe_code,
     url="whocc.no/atc",
     edition=re.compile(r"(who)?atc"),
     not_diseases=re.compile(r"(?!)"),

@@ -1,17 +1,19 @@
-"""Recognition: which coding system the values of a column are of, and how sure that is."""
+"""Recognition: the coding system of a column's values and of each code, and how sure that is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from comorb.messages import Message
 from comorb.records.codes.system import CodingSystem, written_as_numbers
-from comorb.records.codes.systems import SYSTEMS, coding_system, families
+from comorb.records.codes.systems import SYSTEMS, coding_system, systems_by_family
 
 _RECOGNISED_SHARE = 0.8
 _LISTED_SHARE = 0.5
-_BETTER = 0.2
-_WORSE = 0.05
+_CLEAR_GAIN = 0.2
+_SLIGHT_LOSS = 0.05
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,13 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
     >>> recognise(["38.93", "96.04", "3.31"]).system
     'icd9proc'
     """
-    present, floats = _present(values)
-    diagnoses = _diagnoses(present, floats)
+    present, floats = _present_values(values)
+    diagnoses = _recognise_diagnoses(present, floats)
     good = {
         key: share
         for key, system in SYSTEMS.items()
-        if system.kind in ("procedure", "drug") and (share := _good_fit(system, present, floats))
+        if system.kind in ("procedure", "drug")
+        and (share := _measure_good_fit(system, present, floats))
     }
     if not good:
         return diagnoses
@@ -91,11 +94,11 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
     short = coding_system(best).kind == "drug" and all(len(raw.strip()) <= 3 for raw in present)
     if diagnoses.system == "opaque":
         return diagnoses if short else chosen
-    own = _fit(coding_system(diagnoses.system), present, floats)
+    own = _measure_fit(coding_system(diagnoses.system), present, floats)
     gain = good[best].listed - own.listed
-    if gain > _BETTER and not short:
+    if gain > _CLEAR_GAIN and not short:
         return chosen
-    if good[best].written < own.written - _WORSE or gain < -_BETTER:
+    if good[best].written < own.written - _SLIGHT_LOSS or gain < -_CLEAR_GAIN:
         return diagnoses
     return replace(diagnoses, rivals=(best,))
 
@@ -119,40 +122,40 @@ def fits(values: Iterable[str] | Mapping[str, int]) -> dict[str, Fit]:
     >>> fits(["3893", "8856"])["icd9cm"], fits(["3893", "8856"])["icd9proc"]
     (Fit(written=1.0, listed=0.0), Fit(written=1.0, listed=1.0))
     """
-    present, floats = _present(values)
+    present, floats = _present_values(values)
     return {
-        key: _fit(system, present, floats)
+        key: _measure_fit(system, present, floats)
         for key, system in SYSTEMS.items()
         if system.fit is not None
     }
 
 
-def _fit(system: CodingSystem, present: Mapping[str, int], floats: bool) -> Fit:
+def _measure_fit(system: CodingSystem, present: Mapping[str, int], floats: bool) -> Fit:
     total = max(1, sum(present.values()))
-    codes = _codes(system, present, floats)
+    codes = _normalise_values(system, present, floats)
     written = sum(present[raw] for raw in codes)
     listed = sum(present[raw] for raw, code in codes.items() if _is_listed(system, code))
     return Fit(written / total, listed / total)
 
 
-def _good_fit(system: CodingSystem, present: Mapping[str, int], floats: bool) -> Fit | None:
+def _measure_good_fit(system: CodingSystem, present: Mapping[str, int], floats: bool) -> Fit | None:
     """Return how well values fit a system of procedures or drugs, None when it isn't well."""
-    written = sum(present[raw] for raw in _codes(system, present, floats))
+    written = sum(present[raw] for raw in _normalise_values(system, present, floats))
     if not written or written < _RECOGNISED_SHARE * sum(present.values()):
         return None
-    fit = _fit(system, present, floats)
+    fit = _measure_fit(system, present, floats)
     return fit if fit.listed >= _LISTED_SHARE else None
 
 
-def _present(values: Iterable[str] | Mapping[str, int]) -> tuple[dict[str, int], bool]:
+def _present_values(values: Iterable[str] | Mapping[str, int]) -> tuple[dict[str, int], bool]:
     counts = values if isinstance(values, Mapping) else dict.fromkeys(values, 1)
     floats, opaque = written_as_numbers(counts), coding_system("opaque")
     missing = {raw for raw in counts if opaque.normalise(raw, floats).state == "missing"}
     return {raw: count for raw, count in counts.items() if raw not in missing}, floats
 
 
-def _codes(system: CodingSystem, raws: Iterable[str], floats: bool) -> dict[str, str]:
-    mended = system.mend(raws) if system.mend else {}
+def _normalise_values(system: CodingSystem, raws: Iterable[str], floats: bool) -> dict[str, str]:
+    mended = system.restore_zeros(raws) if system.restore_zeros else {}
     codes = {raw: system.normalise(mended.get(raw, raw), floats).code for raw in raws}
     return {raw: code for raw, code in codes.items() if code and system.claims(code)}
 
@@ -168,12 +171,12 @@ def _is_listed(system: CodingSystem, code: str) -> bool:
     return bool(system.standing(code))
 
 
-def _diagnoses(present: Mapping[str, int], floats: bool) -> Recognition:
+def _recognise_diagnoses(present: Mapping[str, int], floats: bool) -> Recognition:
     """Recognise a system of diagnoses, which may be two that are mixed."""
     total = sum(present.values())
     claims = {
         name: {raw for raw in present if first.claims(first.normalise(raw, floats).code)}
-        for name, (first, *_) in families().items()
+        for name, (first, *_) in systems_by_family().items()
     }
 
     def count(raws: Iterable[str]) -> int:
@@ -183,7 +186,179 @@ def _diagnoses(present: Mapping[str, int], floats: bool) -> Recognition:
         return Recognition("opaque", total, total, 0)
     best = max(claims, key=lambda name: count(claims[name]))
     own = {raw: present[raw] for raw in claims[best]}
-    system = next(one for one in reversed(families()[best]) if one.is_likely(own))
+    system = next(one for one in reversed(systems_by_family()[best]) if one.is_likely(own))
     matched = count(raw for raw in present if system.normalise(raw, floats).code)
     several = [raw for raw in present if sum(raw in some for some in claims.values()) > 1]
     return Recognition(system.key, matched, total, count(several))
+
+
+Raw = tuple[str | None, str]
+# Ends an edition that isn't said of a code, but for which the day of its row speaks.
+PROBABLE_MARK = "?"
+
+_MAX_SAMPLE_CODES = 2000
+_MIXED_SHARE = 0.01
+_FULL_CODE_SHARE = 0.8
+_AGREEMENT_SHARE = 0.9
+
+
+def assign_systems(
+    counts: Mapping[Raw, int], system: str | None
+) -> tuple[dict[Raw, str], tuple[str, ...]]:
+    """Return the coding system of each raw code, and notes on what was doubtful.
+
+    Parameters
+    ----------
+    counts : mapping of (system or None, raw code) to count
+        The distinct codes as they are written. A system that ends in `PROBABLE_MARK` counts where a
+        code may be of either edition, and if it is right of nine in ten of the others.
+    system : str, optional
+        The coding system of those of which nothing is said; recognised when None.
+    """
+    loose: Counter[str] = Counter()
+    for raw, count in counts.items():
+        if not _stated_system(raw):
+            loose[raw[1]] += count
+    usual = sorted(loose, key=lambda code: (-loose[code], code))[:_MAX_SAMPLE_CODES]
+    seen = None if system else recognise({code: loose[code] for code in usual})
+    main = system or (seen.system if seen else "opaque")
+    systems = {raw: _stated_system(raw) or main for raw in counts}
+    notes: list[str] = [
+        Message("note.rival_system", rival=rival, main=main)
+        for rival in (seen.rivals if seen else ())
+    ]
+    if system is None and loose and coding_system(main).family:
+        others = _find_strays(loose, main)
+        systems |= {
+            raw: others[raw[1]] for raw in counts if not _stated_system(raw) and raw[1] in others
+        }
+        systems |= _systems_by_date(counts, systems)
+        notes += [_describe_mixed(loose, main, others, counts, systems)] if others else []
+    for said in sorted({key for raw in counts if (key := _stated_system(raw))}):
+        codes = {code: count for (edition, code), count in counts.items() if edition == said}
+        moved = _find_contradicted(codes, said)
+        systems.update({(said, code): key for code, key in moved.items()})
+        for key in sorted(set(moved.values())):
+            mentions = sum(codes[code] for code in moved if moved[code] == key)
+            notes.append(Message("note.contradicted", n=mentions, said=said, key=key))
+    return systems, tuple(notes)
+
+
+def _describe_mixed(
+    loose: Mapping[str, int],
+    main: str,
+    others: Mapping[str, str],
+    counts: Mapping[Raw, int],
+    systems: Mapping[Raw, str],
+) -> str:
+    """Return what the ledger says of two editions in a column without versions."""
+    other = next(iter(others.values()))
+    higher, both = _compare_systems(loose, main, other)
+    listed = sum(loose[code] for code in both if higher[code])
+    doubtful = sum(loose[code] for code in both) - listed
+    dated = sum(counts[raw] for raw in _systems_by_date(counts, systems))
+    fit_both = doubtful - dated
+    parts = [Message("note.mixed", main=main, other=other, n=fit_both)]
+    parts += [Message("note.mixed_by_list", n=listed)] if listed else []
+    parts += [Message("note.mixed_by_date", n=dated)] if dated else []
+    return Message("note.mixed_name_version", parts=parts)
+
+
+def count_undecided(counts: Mapping[Raw, int], systems: Mapping[Raw, str]) -> int:
+    """Return how many mentions, of which nothing is said, fit two editions that are mixed."""
+    return sum(counts[raw] for raw in _find_undecided(systems) if raw[0] is None)
+
+
+def _stated_system(raw: Raw) -> str | None:
+    return None if raw[0] is None or raw[0].endswith(PROBABLE_MARK) else raw[0]
+
+
+def _find_undecided(systems: Mapping[Raw, str]) -> list[Raw]:
+    """Return the raw codes that two editions know equally well, where both occur."""
+    if len(set(systems.values())) < 2:
+        return []
+    loose = [raw for raw in systems if not _stated_system(raw)]
+    keys = sorted({systems[raw] for raw in loose if coding_system(systems[raw]).family})
+    if len(keys) < 2:
+        return []
+    higher, _ = _compare_systems({code for _, code in loose}, keys[0], keys[1])
+    return [raw for raw in loose if higher.get(raw[1]) == 0]
+
+
+def _systems_by_date(counts: Mapping[Raw, int], systems: Mapping[Raw, str]) -> dict[Raw, str]:
+    """Return the edition of the undecided codes whose rows have a day, if such days tell others."""
+    undecided = set(_find_undecided(systems))
+    dated = {
+        raw: raw[0].removesuffix(PROBABLE_MARK)
+        for raw in systems
+        if raw[0] and not _stated_system(raw)
+    }
+    others = [raw for raw in dated if raw not in undecided]
+    right = sum(counts[raw] for raw in others if dated[raw] == systems[raw])
+    if right < _AGREEMENT_SHARE * sum(counts[raw] for raw in others):
+        return {}
+    return {raw: key for raw, key in dated.items() if raw in undecided}
+
+
+def _rival_systems(key: str) -> list[str]:
+    """Return the first system of each other family."""
+    own = coding_system(key).family
+    return [some[0].key for name, some in systems_by_family().items() if name != own]
+
+
+def _find_strays(loose: Mapping[str, int], main: str) -> dict[str, str]:
+    """Return the codes of another edition in a column without versions.
+
+    The column is mixed when one mention in a hundred is none of the main system; then a code that
+    fits both is of the edition that lists it.
+    """
+    own = coding_system(main)
+
+    def mentions(codes: Iterable[str]) -> int:
+        return sum(loose[code] for code in codes)
+
+    foreign = [code for code in loose if own.normalise(code).state == "malformed"]
+    strays = {
+        key: [code for code in foreign if coding_system(key).normalise(code).code]
+        for key in _rival_systems(main)
+    }
+    other = max(strays, key=lambda key: mentions(strays[key]))
+    if mentions(strays[other]) < _MIXED_SHARE * mentions(loose):
+        return {}
+    higher, _ = _compare_systems(loose, main, other)
+    listed = [code for code, gain in higher.items() if gain > 0]
+    return dict.fromkeys([*strays[other], *listed], other)
+
+
+def _find_contradicted(codes: Mapping[str, int], said: str) -> dict[str, str]:
+    """Return the codes that are said to be of one edition and are listed in another alone.
+
+    Only where the codes of that edition are written in full: a truncated code is in no list.
+    """
+    own = coding_system(said)
+    if not own.family:
+        return {}
+    moved: dict[str, str] = {}
+    for other in _rival_systems(said):
+        known, here = _standing_in(other), _standing_in(said)
+        listed = [code for code in codes if known(code) == 2 and here(code) < 2]
+        moved |= dict.fromkeys(listed, other)
+    if not moved:
+        return {}
+    standing = _standing_in(said)
+    full = sum(count for code, count in codes.items() if standing(code) == 2)
+    return moved if full >= _FULL_CODE_SHARE * sum(codes.values()) else {}
+
+
+def _compare_systems(
+    codes: Iterable[str], main: str, other: str
+) -> tuple[dict[str, int], list[str]]:
+    """Return the codes that fit two systems, each with how much better the other one knows it."""
+    one, two = coding_system(main), coding_system(other)
+    both = [code for code in codes if one.normalise(code).code and two.normalise(code).code]
+    return {code: _standing_in(other)(code) - _standing_in(main)(code) for code in both}, both
+
+
+def _standing_in(key: str) -> Callable[[str], int]:
+    system = coding_system(key)
+    return lambda raw: system.standing(system.normalise(raw).code)

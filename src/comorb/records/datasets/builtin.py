@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal
@@ -13,12 +15,46 @@ import pyarrow as pa
 from scipy import sparse
 
 from comorb.errors import RecordsError
+from comorb.messages import Message
 from comorb.model.arrays import Floats, Ints
 from comorb.model.mixture import draw
 from comorb.records.codes.systems import coding_system
 from comorb.records.cohort import Cohort
-from comorb.records.datasets.recipes import HEART_FAILURE, TERTIARY, ClusterRecipe, CohortRecipe
 from comorb.records.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class ClusterRecipe:
+    """One cluster: its size, its patients and the probability of its leading categories."""
+
+    name: str
+    size: int
+    age: float
+    female: float
+    stay: float
+    died: float
+    codes: dict[str, float]
+
+
+@dataclass(frozen=True)
+class CohortRecipe:
+    """A cohort to simulate: its clusters, and the column with the rates of all other codes."""
+
+    name: str
+    background: str
+    clusters: tuple[ClusterRecipe, ...]
+
+
+def _recipe(plain: dict[str, Any]) -> CohortRecipe:
+    clusters = tuple(ClusterRecipe(**cluster) for cluster in plain["clusters"])
+    return CohortRecipe(plain["name"], plain["background"], clusters)
+
+
+_TABLES = tomllib.loads(
+    resources.files("comorb.records.datasets").joinpath("recipes.toml").read_text(encoding="utf-8")
+)
+HEART_FAILURE, TERTIARY = _recipe(_TABLES["heart_failure"]), _recipe(_TABLES["tertiary"])
+
 
 FEWEST, MOST = 3, 10
 _TAIL = 2.5
@@ -83,10 +119,7 @@ def region(n: int, layout: Literal["wide", "long"] = "wide") -> Iterator[pa.Reco
     100000
     """
     if n < 1 or layout not in ("wide", "long"):
-        raise RecordsError(
-            "Expected a positive number of records and the layout 'wide' or 'long'; "
-            f"got n={n}, layout={layout!r}."
-        )
+        raise RecordsError("demo.arguments", n=n, layout=layout)
     return (_block(start, min(n - start, _BLOCK), layout) for start in range(0, n, _BLOCK))
 
 
@@ -99,7 +132,7 @@ def _cohort(recipe: CohortRecipe, seed: int) -> Cohort:
     matrix = _records(labels, means, rng)
     seen = np.flatnonzero(np.bincount(matrix.indices, minlength=len(codes)))
     kept = tuple(codes[column] for column in seen)
-    ledger = Ledger.start(labels.size, len(kept), f"simulated: {recipe.name}")
+    ledger = Ledger.start(labels.size, len(kept), Message("ledger.simulated", recipe=recipe.name))
     truth = "; ".join(f"{i} {cluster.name}" for i, cluster in enumerate(recipe.clusters, start=1))
     return Cohort(
         matrix=matrix[:, seen],
@@ -109,7 +142,7 @@ def _cohort(recipe: CohortRecipe, seed: int) -> Cohort:
         system="icd9cm",
         level="category",
         covariates=pa.table(_covariates(recipe.clusters, labels, rng)),
-        ledger=ledger.noted(f"true clusters: {truth}"),
+        ledger=ledger.noted(Message("ledger.truth", truth=truth)),
     )
 
 

@@ -84,10 +84,7 @@ def record_like(n: int, k: int, d: int = 696, seed: int = 0) -> Simulated:
 
 def _check(n: int, d: int, k: int) -> None:
     if min(n, d, k) < 1:
-        raise RecordsError(
-            f"Expected at least one record, code and cluster; got n={n}, d={d}, k={k}. "
-            "Give positive numbers."
-        )
+        raise RecordsError("demo.simulate", n=n, d=d, k=k)
 
 
 def _draw(n: int, weights: Floats, means: Floats, rng: np.random.Generator) -> Simulated:

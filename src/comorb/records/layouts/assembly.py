@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from comorb.messages import Message
 from comorb.model.arrays import Indices, Mask
-from comorb.model.blocks import map_tasks
-from comorb.model.threads import workers
+from comorb.model.blocks import map_tasks, workers
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.cohort import as_matrix
 from comorb.records.ledger import Ledger
@@ -35,12 +35,12 @@ class Assembly:
     covariates: pa.Table
     ledger: Ledger
 
-    def with_codes(self, keep_empty: bool = False) -> Assembly:
+    def drop_empty(self, keep_empty: bool = False) -> Assembly:
         """Return the records that have a code, or all; the ledger counts them and the features."""
-        held = keep_empty | with_feature(self.matrix, self.vocabulary)
-        ledger = self.ledger.open("records", "read", len(held))
-        ledger = ledger.less("records", "without a usable code", int((~held).sum()))
-        ledger = ledger.open("features", "read", len(self.vocabulary.codes))
+        held = keep_empty | have_feature(self.matrix, self.vocabulary)
+        ledger = self.ledger.open("records", Message("ledger.read"), len(held))
+        ledger = ledger.less("records", Message("ledger.no_usable_code"), int((~held).sum()))
+        ledger = ledger.open("features", Message("ledger.read"), len(self.vocabulary.codes))
         if held.all():
             return replace(self, ledger=ledger)
         if self.vocabulary.conditions:
@@ -55,7 +55,7 @@ class Assembly:
         )
 
 
-def encoder(raws: Iterable[Raw], vocabulary: Vocabulary) -> Encode:
+def make_encoder(raws: Iterable[Raw], vocabulary: Vocabulary) -> Encode:
     """Return what finds some raw codes, of a part of the rows, in the vocabulary of all."""
     number = {raw: place for place, raw in enumerate(raws)}
 
@@ -84,7 +84,7 @@ def build_matrix(
     return matrix, first.matrix(records).nnz if levels > 1 else matrix.nnz
 
 
-def matrix_of_grids(
+def matrix_from_grids(
     vocabulary: Vocabulary, grids: Sequence[Indices]
 ) -> tuple[csr_array[np.uint8], int]:
     """Return what `build_matrix` does, of grids with a row a record: each row is sorted by itself.
@@ -97,8 +97,8 @@ def matrix_of_grids(
     def placed(grid: Indices) -> tuple[Indices, NDArray[Any], int]:
         features = np.concatenate([lookup[grid] for lookup in lookups], axis=1)
         features.sort(axis=1)
-        fresh = _fresh(features)
-        first = _fresh(np.sort(lookups[0][grid], axis=1)) if levels > 1 else fresh
+        fresh = _mark_first(features)
+        first = _mark_first(np.sort(lookups[0][grid], axis=1)) if levels > 1 else fresh
         return features[fresh], np.count_nonzero(fresh, axis=1), int(np.count_nonzero(first))
 
     with workers(-1) as executor:
@@ -107,14 +107,14 @@ def matrix_of_grids(
     return as_matrix(indptr, np.concatenate(indices), vocabulary.width), sum(once)
 
 
-def with_feature(matrix: csr_array[np.uint8], vocabulary: Vocabulary) -> Mask:
+def have_feature(matrix: csr_array[np.uint8], vocabulary: Vocabulary) -> Mask:
     """Mark the rows that have a feature, and not just conditions of scores."""
     held: Mask = np.diff(matrix.indptr) > 0
     held[held] = matrix.indices[matrix.indptr[:-1][held]] < len(vocabulary.codes)
     return held
 
 
-def _fresh(features: Indices) -> Mask:
+def _mark_first(features: Indices) -> Mask:
     """Mark what is a feature and not the same as its neighbour in a sorted row."""
     fresh = features >= 0
     fresh[:, 1:] &= features[:, 1:] != features[:, :-1]

@@ -1,4 +1,4 @@
-"""Columns: what those of a table hold, told by their names and by some of their values."""
+"""Columns: what those of a table hold, by their names, their values and their neighbours."""
 
 from __future__ import annotations
 
@@ -7,34 +7,159 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from comorb.errors import RecordsError
+from comorb.messages import Message
 from comorb.records.codes.recognition import fits, recognise
-from comorb.records.codes.systems import PROCEDURES, coding_system
-from comorb.records.layouts.description import Layout
+from comorb.records.codes.systems import PROCEDURES, coding_system, system_by_edition
+from comorb.records.layouts.events import MAX_DISPOSITIONS, read_answers
+from comorb.records.layouts.layout import EVENT_ROLES, Layout
 from comorb.records.layouts.names import (
-    CODE,
-    DIAGNOSIS,
-    NOT_CODE,
-    NOT_ITEM,
-    PLAIN_CODE,
-    PROCEDURE,
-    ROLES,
-    WEAK_CODE,
+    CODE_NAME,
+    DESCRIPTION_NAME,
+    DIAGNOSIS_NAME,
+    NOT_CODE_NAME,
+    NOT_ITEM_NAME,
+    PLAIN_CODE_NAME,
+    PROCEDURE_NAME,
+    ROLE_NAMES,
+    WEAK_CODE_NAME,
     first_match,
-    named,
-    plain,
-)
-from comorb.records.layouts.neighbours import (
-    Cells,
-    description_column,
-    kind_column,
-    repeating_id,
-    unique_ids,
-    version_column,
+    names_matching,
+    normalise_name,
 )
 from comorb.records.values import is_missing, yes_no
+
+Cells = Mapping[str, Sequence[str | None]]
+
+_ID_VALUE = re.compile(r"(?!\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{2,4}|\d+\.\d)[\w./#:-]{1,64}")
+_PLACE_NAME = re.compile(
+    r"zip\w*|plz|post\w*|cp|cap|code_postal|codigo_postal|codi_postal|municip\w*"
+)
+_IS_DIAGNOSIS = re.compile(
+    r"(is_)?(dx|diag|diagnos(is|e|i|tic|tico))(_?(flag|ind\w*|yn|code|row))?"
+)
+_IS_PROCEDURE = re.compile(r"(is_)?(px|proc|procedure|prozedur)(_?(flag|ind\w*|yn|code|row))?")
+_UNIQUE_SHARE = 0.95
+_KIND_NAME = re.compile(
+    r"((code|record|item|entry|row|event|icd|tipo|tipus|type)_?)?(de_)?"
+    r"(type|kind|class|typ|tipo|tipus|art|soort|domain|code|codigo|codi)"
+)
+_DIAGNOSIS_KIND = re.compile(r"(\w+_)?(d|dx|diag\w*|\w*diagnos\w*|conditions?)(_\w+)?")
+_OTHER_KIND = re.compile(
+    r"(\w+_)?(p|px|pr|proc\w*|prozedur\w*|ops|interven\w*|operat\w*|verrichting\w*|acte|drugs?|rx|"
+    r"medic\w*|cpt\w*|hcpcs|labs?|drg)(_\w+)?"
+)
+
+
+def find_version_column(cells: Cells, free: Sequence[str], codes: Sequence[str]) -> str | None:
+    """Return the column that says of each code which edition it is of.
+
+    It is called so, or holds two editions and nothing else, of which the codes beside it are.
+    """
+    said = {name: [system_by_edition(text) for text in cells[name] if text] for name in free}
+    editions = [name for name, keys in said.items() if sum(map(bool, keys)) > 0.5 * len(keys)]
+    if called := first_match(editions, ROLE_NAMES["version"]):
+        return called
+    both = [name for name in editions if None not in said[name] and len(set(said[name])) == 2]
+    return next((name for name in both if _are_of_editions(cells, name, codes)), None)
+
+
+def _are_of_editions(cells: Cells, name: str, codes: Sequence[str]) -> bool:
+    pairs = [
+        (system_by_edition(text) or "", code)
+        for column in codes
+        for text, code in zip(cells[name], cells[column], strict=False)
+        if text and code
+    ]
+    fitting = sum(
+        any(coding_system(one).normalise(code).code for one in (key, PROCEDURES.get(key, key)))
+        for key, code in pairs
+    )
+    return fitting > 0.8 * len(pairs)
+
+
+def find_repeating_id(cells: Cells, free: Sequence[str]) -> str | None:
+    """Return the column whose values repeat as the ids of records do that have several rows.
+
+    The rows of a record stand together; where they don't, no more than a few share an id, which
+    isn't as short as a number of days. Of several such columns, the finest is taken.
+    """
+    finest: tuple[bool, int, str] | None = None
+    for name in _find_id_like(cells, free):
+        values, rows = cells[name], len(cells[name])
+        different = len(set(values))
+        if not 0.02 * rows < different < _UNIQUE_SHARE * rows:
+            continue
+        together = 1 + sum(one != two for one, two in pairwise(values)) <= 1.02 * different
+        if not together and (different < 0.2 * rows or _is_short(values)):
+            continue
+        if finest is None or (together, different) > finest[:2]:
+            finest = (together, different, name)
+    return finest[2] if finest else None
+
+
+def find_unique_ids(cells: Cells, free: Sequence[str]) -> list[str]:
+    """Return the columns that look like ids and hardly repeat in these rows: others may do so."""
+    return [
+        name
+        for name in _find_id_like(cells, free)
+        if len(set(cells[name])) >= _UNIQUE_SHARE * len(cells[name]) and not _is_short(cells[name])
+    ]
+
+
+def _find_id_like(cells: Cells, free: Sequence[str]) -> list[str]:
+    return [
+        name
+        for name in free
+        if all(text and _ID_VALUE.fullmatch(text) for text in cells[name])
+        and not _PLACE_NAME.fullmatch(normalise_name(name))
+    ]
+
+
+def _is_short(values: Sequence[str | None]) -> bool:
+    return min((len(text or "") for text in values), default=0) < 4
+
+
+def find_kind_column(cells: Cells, free: Sequence[str]) -> tuple[str, Callable[[str], bool]] | None:
+    """Return the column that says of each code whether it is a diagnosis, and what tells that."""
+    for name in free:
+        values = [text for text in cells[name] if text]
+        called = normalise_name(name)
+        if values and all(yes_no(text) is not None for text in values):
+            if _IS_DIAGNOSIS.fullmatch(called):
+                return name, lambda text: yes_no(text) is True
+            if _IS_PROCEDURE.fullmatch(called):
+                return name, lambda text: yes_no(text) is False
+        elif values and _KIND_NAME.fullmatch(called) and all(map(_is_kind, values)):
+            return name, lambda text: _DIAGNOSIS_KIND.fullmatch(normalise_name(text)) is not None
+    return None
+
+
+def _is_kind(text: str) -> bool:
+    return bool(
+        _DIAGNOSIS_KIND.fullmatch(normalise_name(text))
+        or _OTHER_KIND.fullmatch(normalise_name(text))
+    )
+
+
+def find_description_column(cells: Cells, free: Sequence[str], code: str) -> str | None:
+    """Return the column that says in words what the code beside it means.
+
+    It is called a description, and a code has the same one almost everywhere.
+    """
+    called = names_matching(free, DESCRIPTION_NAME)
+    surest = names_matching(called, DIAGNOSIS_NAME)
+    for name in (*surest, *(one for one in called if one not in surest)):
+        pairs = [pair for pair in zip(cells[code], cells[name], strict=False) if all(pair)]
+        worded = sum(bool(re.search(r"[^\W\d_]{3}", text or "")) for _, text in pairs)
+        codes = len({one for one, _ in pairs})
+        if pairs and worded > 0.8 * len(pairs) and len(set(pairs)) <= 1.2 * codes:
+            return name
+    return None
+
 
 Sample = dict[str, list[str]]
 
@@ -42,15 +167,14 @@ _CODE_VALUE = re.compile(r"[^\s,;|/\"]{1,18}")
 _DATE_VALUE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}")
 _ICD10_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?")
 _ICD_VALUE = re.compile(rf"{_ICD10_VALUE.pattern}|[EV]?\d{{2,3}}\.\d{{1,2}}")
-_OF_DISEASE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
-_BETWEEN = re.compile(r"\s*[;,|/\s]\s*")
+_DISEASE_VALUE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
+_SEPARATORS = re.compile(r"\s*[;,|/\s]\s*")
 _NUMBER_VALUE = re.compile(r"-?[0-9]+([.,][0-9]+)*")
 _DAY_VALUE = re.compile(
     r"\d{4}[-/.]\d\d[-/.]\d\d.*|\d\d?[-/.]\d\d?[-/.]\d{2,4}.*|(19|20)\d{6}(\.0)?|\d\d?-?[A-Za-z]{3}-?\d{4}.*"
 )
-_WAYS = 60  # in which a visit ends, at most
-_WITH_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
-FEW = 8  # values of a text that is summed up, or of an item, at most
+_DECIMAL_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
+MAX_VALUES = 8  # values of a text that is summed up, or of an item, at most
 
 
 @dataclass(frozen=True)
@@ -70,13 +194,11 @@ class Columns:
         named_codes = self.given.code_columns(self.names)
         for name in (*named_codes, *self.given.named):
             if name in self.given.ignored and name in (*named_codes, *self.given.roles.values()):
-                raise RecordsError(
-                    f"{self.label}: column {name!r} is ignored and has a role, too; say one."
-                )
+                raise RecordsError("layout.ignored_and_role", label=self.label, name=name)
             if name not in self.names:
                 near = get_close_matches(name, self.names, 3, 0.5) or self.names
                 raise RecordsError(
-                    f"{self.label} has no column {name!r}; the nearest are {_listed(near)}."
+                    "layout.no_column", label=self.label, name=name, near=list_names(near)
                 )
 
     @cached_property
@@ -99,21 +221,25 @@ class Columns:
         if self.given.codes:
             return self.given.code_columns(self.names)
         free = self._free
-        for candidates in (self._called_codes, self._plainly_called, self._looking_like_codes):
+        for candidates in (self._codes_by_name, self._codes_by_plain_name, self._codes_by_value):
             held = [name for name in candidates(free) if _holds_codes(self.sample[name])]
             if any(self.sample[name] for name in held):
-                return tuple(self._surest(held))
+                return tuple(self._likeliest_codes(held))
         return ()
 
-    def _called_codes(self, free: Sequence[str]) -> list[str]:
-        weak = [c for c in named(free, WEAK_CODE) if self._share_of(c, _ICD10_VALUE) > 0.6]
-        called = {*named(free, CODE), *weak} - set(named(free, NOT_CODE))
+    def _codes_by_name(self, free: Sequence[str]) -> list[str]:
+        weak = [
+            c for c in names_matching(free, WEAK_CODE_NAME) if self._share_of(c, _ICD10_VALUE) > 0.6
+        ]
+        called = {*names_matching(free, CODE_NAME), *weak} - set(
+            names_matching(free, NOT_CODE_NAME)
+        )
         return [name for name in free if name in called]
 
-    def _plainly_called(self, free: Sequence[str]) -> list[str]:
-        return [name for name in free if PLAIN_CODE.fullmatch(plain(name))]
+    def _codes_by_plain_name(self, free: Sequence[str]) -> list[str]:
+        return [name for name in free if PLAIN_CODE_NAME.fullmatch(normalise_name(name))]
 
-    def _looking_like_codes(self, free: Sequence[str]) -> list[str]:
+    def _codes_by_value(self, free: Sequence[str]) -> list[str]:
         """Return the columns of ICD codes; without a letter, 38.93 may be any number.
 
         An id such as A12345 may look like a code, too, but is called otherwise.
@@ -123,18 +249,18 @@ class Columns:
             for name in free
             if self._share_of(name, _ICD_VALUE) > 0.9
             and self._share_of(name, _ICD10_VALUE) > 0.02
-            and not any(first_match([name], patterns) for patterns in ROLES.values())
+            and not any(first_match([name], patterns) for patterns in ROLE_NAMES.values())
         ]
 
-    def _surest(self, names: list[str]) -> list[str]:
+    def _likeliest_codes(self, names: list[str]) -> list[str]:
         """Return the columns whose values look like codes of diseases, where some do, or all."""
-        shares = {name: self._share_of(name, _OF_DISEASE) for name in names if self.sample[name]}
+        shares = {name: self._share_of(name, _DISEASE_VALUE) for name in names if self.sample[name]}
         if not any(share > 0.6 for share in shares.values()):
             return names
         return [name for name in names if shares.get(name, 1.0) > 0.3]
 
     def _share_of(self, name: str, pattern: re.Pattern[str]) -> float:
-        return _share(_parts(self.sample[name]), pattern)
+        return _matching_share(_split_codes(self.sample[name]), pattern)
 
     @cached_property
     def flags(self) -> tuple[str, ...]:
@@ -147,7 +273,9 @@ class Columns:
         one_two = [name for name in free if _are_one_and_two(self.sample[name])]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
-        return tuple(name for name in coded or flags if not NOT_ITEM.search(plain(name)))
+        return tuple(
+            name for name in coded or flags if not NOT_ITEM_NAME.search(normalise_name(name))
+        )
 
     @cached_property
     def choices(self) -> tuple[str, ...]:
@@ -160,10 +288,10 @@ class Columns:
     @cached_property
     def _free(self) -> list[str]:
         """The columns of which nothing is said."""
-        return [name for name in self._beside((), {}) if name not in self.given.features]
+        return [name for name in self._remaining((), {}) if name not in self.given.features]
 
     @property
-    def joined(self) -> bool:
+    def holds_lists(self) -> bool:
         """Whether one column holds several codes in a text."""
         if len(self.codes) != 1:
             return False
@@ -171,7 +299,7 @@ class Columns:
         several = [
             value
             for value in values
-            if _BETWEEN.search(value.strip()) and not _WITH_COMMA.fullmatch(value.strip())
+            if _SEPARATORS.search(value.strip()) and not _DECIMAL_COMMA.fullmatch(value.strip())
         ]
         return len(several) > 0.05 * len(values)
 
@@ -185,18 +313,24 @@ class Columns:
         """Return the layout of this kind: what was given, and the other roles recognised."""
         layout = replace(self.given, kind=kind, codes=codes)
         roles: dict[str, Any] = dict(layout.roles)
-        for role, patterns in ROLES.items():
+        for role, patterns in ROLE_NAMES.items():
             if role not in roles:
-                free = self._beside(codes, roles)
-                if role in _ROLE_VALUES:
+                free = self._remaining(codes, roles)
+                if role in EVENT_ROLES:
+                    free = [
+                        name
+                        for name in free
+                        if read_answers(self.sample[name], role, name).is_clear
+                    ]
+                elif role in _ROLE_VALUES:
                     free = [name for name in free if _ROLE_VALUES[role](self.sample[name])]
                 roles[role] = first_match(free, patterns)
         if self.given.version is None:
             roles["version"] = None
-            roles["version"] = version_column(self.cells, self._beside(codes, roles), codes)
+            roles["version"] = find_version_column(self.cells, self._remaining(codes, roles), codes)
         return replace(layout, **roles)
 
-    def _beside(self, codes: Sequence[str], roles: Mapping[str, str | None]) -> list[str]:
+    def _remaining(self, codes: Sequence[str], roles: Mapping[str, str | None]) -> list[str]:
         """Return the columns that neither hold codes nor have a role."""
         taken = {*codes, *roles.values(), *self.given.named}
         return [name for name in self.names if name not in taken]
@@ -209,28 +343,30 @@ class Columns:
     @cached_property
     def repeating_id(self) -> str | None:
         """A column that is no known id, but repeats as the ids of records do."""
-        return repeating_id(self.cells, self._beside_long)
+        return find_repeating_id(self.cells, self._remaining_long)
 
     @cached_property
-    def _beside_long(self) -> list[str]:
-        return self._beside(self.codes, self.layout("long", self.codes).roles)
+    def _remaining_long(self) -> list[str]:
+        return self._remaining(self.codes, self.layout("long", self.codes).roles)
 
     @cached_property
     def unique_ids(self) -> list[str]:
         """The columns that look like ids, of which these rows can't tell whether they repeat."""
-        return unique_ids(self.cells, self._beside_long)
+        return find_unique_ids(self.cells, self._remaining_long)
 
     @cached_property
     def kind_column(self) -> tuple[str, Callable[[str], bool]] | None:
         """The column that says of each code whether it is a diagnosis, and what tells that."""
-        return kind_column(self.cells, self._beside(self.codes, self.given.roles))
+        return find_kind_column(self.cells, self._remaining(self.codes, self.given.roles))
 
     @cached_property
     def description(self) -> str | None:
         """The column that names the codes, where no coding system does."""
-        code, beside = self.codes[0], self._beside(self.codes, self.given.roles)
-        name = description_column(self.cells, beside, code)
-        return name if name and recognise(_parts(self.sample[code])).system == "opaque" else None
+        code, beside = self.codes[0], self._remaining(self.codes, self.given.roles)
+        name = find_description_column(self.cells, beside, code)
+        return (
+            name if name and recognise(_split_codes(self.sample[code])).system == "opaque" else None
+        )
 
     def procedures(self, layout: Layout) -> str | None:
         """Return the coding system of the codes if they are procedures, None if they are not.
@@ -239,10 +375,12 @@ class Columns:
         be either. Procedures of a system that isn't known are taken as they are written.
         """
         names = [self.label, *self.codes]
-        by_name = bool(named(names, PROCEDURE)) and not named(names, DIAGNOSIS)
+        by_name = bool(names_matching(names, PROCEDURE_NAME)) and not names_matching(
+            names, DIAGNOSIS_NAME
+        )
         if not by_name and layout.version is None:
             return None
-        values = [part for name in self.codes for part in _parts(self.sample[name])]
+        values = [part for name in self.codes for part in _split_codes(self.sample[name])]
         seen = recognise(values).system
         if coding_system(seen).kind == "procedure":
             return seen
@@ -254,34 +392,34 @@ class Columns:
             return None
         return best if layout.version or fit[best].written > 0.8 else "opaque"
 
-    def refusal(self) -> RecordsError:
+    def unreadable_error(self) -> RecordsError:
         """Return the error of a table that no reader understands."""
         kind, count = self.given.kind, len(self.codes)
         if count > 1 and kind in ("long", "delimited"):
             return RecordsError(
-                f"{self.label} has codes in {count:,} columns ({_listed(self.codes)}), and the "
-                f"layout {kind!r} in one; name that one, or leave the layout out."
+                "layout.several_code_columns",
+                label=self.label,
+                n=count,
+                codes=list_names(self.codes),
+                kind=kind,
             )
         if self.codes:
-            return RecordsError(
-                f"{self.label} doesn't have the columns of the layout {kind!r}; leave it out, and "
-                "the layout is recognised."
-            )
-        return RecordsError(
-            f"{self.label}: no column was recognised as holding diagnosis codes. Its columns are "
-            f"{_listed(self.names)}; name those with the codes."
-        )
+            return RecordsError("layout.other_columns", label=self.label, kind=kind)
+        return RecordsError("source.no_codes", label=self.label, names=list_names(self.names))
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:12])
-    return shown if len(names) <= 12 else f"{shown} and {len(names) - 12:,} more"
+def list_names(names: Sequence[str]) -> str:
+    """Return names between quotes and commas, of many the first twelve."""
+    shown = [repr(name) for name in names[:12]]
+    if len(names) <= 12:
+        return Message("text.list", parts=shown)
+    return Message("text.more", parts=shown, n=len(names) - 12)
 
 
-def _parts(values: Sequence[str]) -> list[str]:
+def _split_codes(values: Sequence[str]) -> list[str]:
     """Return the codes of texts that may hold several; a comma may stand for the dot of one."""
-    dotted = (v.replace(",", ".") if _WITH_COMMA.fullmatch(v.strip()) else v for v in values)
-    return [part for value in dotted for part in _BETWEEN.split(value) if part]
+    dotted = (v.replace(",", ".") if _DECIMAL_COMMA.fullmatch(v.strip()) else v for v in values)
+    return [part for value in dotted for part in _SEPARATORS.split(value) if part]
 
 
 def _are_flags(values: Sequence[str]) -> bool:
@@ -298,32 +436,30 @@ def _are_one_and_two(values: Sequence[str]) -> bool:
 def _are_choices(values: Sequence[str]) -> bool:
     """Tell values of which there are few, each of them several times."""
     different = {value.strip() for value in values}
-    return 2 <= len(different) <= FEW and len(different) * FEW <= len(values)
+    return 2 <= len(different) <= MAX_VALUES and len(different) * MAX_VALUES <= len(values)
 
 
 def _are_numbers(values: Sequence[str]) -> bool:
-    return bool(values) and _share(values, _NUMBER_VALUE) > 0.9
+    return bool(values) and _matching_share(values, _NUMBER_VALUE) > 0.9
 
 
-def _are_repeated(values: Sequence[str]) -> bool:
+def _do_repeat(values: Sequence[str]) -> bool:
     return len(set(values)) < 0.5 * len(values)
 
 
 def _are_days(values: Sequence[str]) -> bool:
-    return bool(values) and _share(values, _DAY_VALUE) > 0.9
+    return bool(values) and _matching_share(values, _DAY_VALUE) > 0.9
 
 
 def _are_few(values: Sequence[str]) -> bool:
-    return 1 < len(set(values)) <= _WAYS
+    return 1 < len(set(values)) <= MAX_DISPOSITIONS
 
 
 # What a column has to hold, beside its name, to have one of these roles.
 _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
     "los": _are_numbers,
-    "died": _are_flags,
-    "readmitted": _are_flags,
     "cost": _are_numbers,
-    "site": _are_repeated,
+    "site": _do_repeat,
     "discharged": _are_days,
     "disposition": _are_few,
 }
@@ -332,11 +468,13 @@ _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
 def _holds_codes(values: list[str]) -> bool:
     if _are_flags(values):
         return False
-    parts = _parts(values)
-    whole = _share(values, _CODE_VALUE) > 0.5 and _share(values, _DATE_VALUE) < 0.5
+    parts = _split_codes(values)
+    whole = (
+        _matching_share(values, _CODE_VALUE) > 0.5 and _matching_share(values, _DATE_VALUE) < 0.5
+    )
     with_digits = [part for part in parts if re.search(r"\d", part)]
     return not values or whole or len(with_digits) > 0.8 * len(parts)
 
 
-def _share(values: Sequence[str], pattern: re.Pattern[str]) -> float:
+def _matching_share(values: Sequence[str], pattern: re.Pattern[str]) -> float:
     return sum(bool(pattern.fullmatch(value)) for value in values) / max(1, len(values))

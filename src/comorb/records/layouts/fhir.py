@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from comorb.errors import RecordsError
-from comorb.records.codes.systems import of_url
+from comorb.messages import Message
+from comorb.records.codes.systems import system_by_url
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.long import count_long, layout_of, read_long
+from comorb.records.layouts.long import count_long, make_layout, read_long
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.sources.duck import OpenedSource, SourceTable, literal
 
@@ -45,27 +46,27 @@ _RESOURCES = {
     "Condition": _Resource(
         "$.verificationStatus.coding[0].code",
         ("refuted", "entered-in-error"),
-        "refuted or entered in error",
+        Message("ledger.refuted"),
         ("$.onsetDateTime", "$.recordedDate"),
     ),
     "MedicationRequest": _Resource(
         "$.status",
         ("cancelled", "entered-in-error"),
-        "cancelled or entered in error",
+        Message("ledger.cancelled"),
         ("$.authoredOn",),
         "drugs",
     ),
     "Procedure": _Resource(
         "$.status",
         ("not-done", "entered-in-error"),
-        "not done or entered in error",
+        Message("ledger.not_done"),
         ("$.performedDateTime", "$.performedPeriod.start", "$.occurrenceDateTime"),
         "procedures",
     ),
 }
 
 
-def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
+def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
     """Return how to read resources of one type, or None when the objects aren't of FHIR."""
     first = f"SELECT json_extract_string(json, '$.resourceType') FROM {table.sql} LIMIT 1"
     kind = next((kind for (kind,) in source.rows(table, first)), None)
@@ -73,28 +74,27 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
         return None
     if kind not in _RESOURCES:
         raise RecordsError(
-            f"{table.label} holds FHIR resources of type {kind}; records are read from "
-            f"{', '.join(_RESOURCES)} resources."
+            "fhir.other_resource", table=table.label, kind=kind, resources=_RESOURCES
         )
     resource = _RESOURCES[kind]
     if kind == "MedicationRequest":
-        table = _with_medications(source, table)
-    url = _usual_system(source, table)
+        table = _join_medications(source, table)
+    url = _most_used_system(source, table)
     same = f"IS NOT DISTINCT FROM {literal(url) if url else 'NULL'}"
     coding = f"list_filter({_CODINGS}, lambda c: json_extract_string(c, '$.system') {same})[1]"
-    view = _view(source, table, coding, resource)
+    view = _define_view(source, table, coding, resource)
     count = f"SELECT count(*) FROM {table.sql} WHERE {resource.is_void}"
     ((void,),) = source.rows(table, count)
     removed = {resource.rule: void} if void else {}
-    system = of_url(url)
-    titles = _titles(source, table, coding) if system == "opaque" else {}
-    layout = layout_of(READER.kind, view)
+    system = system_by_url(url)
+    titles = _read_titles(source, table, coding) if system == "opaque" else {}
+    layout = make_layout(READER.kind, view)
     return Plan(
         READER, view, layout, removed=removed, titles=titles, system=system, holds=resource.holds
     )
 
 
-def _with_medications(source: OpenedSource, table: SourceTable) -> SourceTable:
+def _join_medications(source: OpenedSource, table: SourceTable) -> SourceTable:
     """Return requests with what they are for as their code, which may be a resource of its own."""
     own = "coalesce(json_extract(json, '$.medicationCodeableConcept'), "
     own += "json_extract(json, '$.medication.concept'))"
@@ -104,14 +104,14 @@ def _with_medications(source: OpenedSource, table: SourceTable) -> SourceTable:
         join = (
             " LEFT JOIN (SELECT json_extract_string(json, '$.id') AS id, any_value("
             f"json_extract(json, '$.code')) AS code FROM {source.table('medication').sql} "
-            f"GROUP BY 1) m ON m.id = coalesce({_reference('medicationReference')}, "
-            f"{_reference('medication.reference')})"
+            f"GROUP BY 1) m ON m.id = coalesce({_reference_sql('medicationReference')}, "
+            f"{_reference_sql('medication.reference')})"
         )
     sql = f"SELECT json_merge_patch(json, json_object('code', {named})) AS json FROM {table.sql}"
     return source.view(table.label, f"{sql}{join}", text=True)
 
 
-def _usual_system(source: OpenedSource, table: SourceTable) -> str | None:
+def _most_used_system(source: OpenedSource, table: SourceTable) -> str | None:
     """Return the URL of the coding system that most resources use."""
     counts = source.rows(
         table,
@@ -130,7 +130,7 @@ def _preference(url: str | None) -> int:
     return max(ranks, default=0)
 
 
-def _view(
+def _define_view(
     source: OpenedSource, table: SourceTable, coding: str, resource: _Resource
 ) -> SourceTable:
     persons, join = "", ""
@@ -147,19 +147,19 @@ def _view(
     return source.view(
         table.label,
         f"SELECT c.*{persons} FROM (SELECT "
-        f"{_reference('encounter')} AS visit, {_reference('subject')} AS patient, "
+        f"{_reference_sql('encounter')} AS visit, {_reference_sql('subject')} AS patient, "
         f"json_extract_string({coding}, '$.code') AS code, {resource.date} AS date "
         f"FROM {table.sql} WHERE NOT {resource.is_void}) c{join}",
         text=True,
     )
 
 
-def _reference(name: str) -> str:
+def _reference_sql(name: str) -> str:
     path = literal(f"$.{name}.reference")
     return f"regexp_replace(json_extract_string(json, {path}), '^.*[/:]', '')"
 
 
-def _titles(source: OpenedSource, table: SourceTable, coding: str) -> dict[str, str]:
+def _read_titles(source: OpenedSource, table: SourceTable, coding: str) -> dict[str, str]:
     """Return the display of each code."""
     rows = source.rows(
         table,
@@ -170,6 +170,4 @@ def _titles(source: OpenedSource, table: SourceTable, coding: str) -> dict[str, 
     return dict(rows)
 
 
-READER = Reader(
-    "fhir", _understand, read_long, count_long, unit="patient", by_code=True, of_json=True
-)
+READER = Reader("fhir", _plan, read_long, count_long, unit="patient", by_code=True, of_json=True)

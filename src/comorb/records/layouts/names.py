@@ -42,7 +42,7 @@ _STAY = (
     rf"estancia|((dias|duracion|tiempo)_{_OF}(estancia|estada|ingreso|hospitalizacion))|"
     rf"estada|(dies|durada|temps)_{_OF}(estada|ingres|hospitalitzacio)|"
     rf"degenza|(giorni|giornate|durata)_({_OF}|della_)(degenza|ricovero)|"
-    rf"permanencia|(dias|tempo|duracao)_{_OF}(internamento|internacao|permanencia)|"
+    rf"permanencia|dias_perm|(dias|tempo|duracao)_{_OF}(internamento|internacao|permanencia)|"
     r"ligduur|opnameduur|verblijfsduur|ligdagen|verpleegdagen)"
 )
 _DEATH = (
@@ -56,10 +56,11 @@ _AGAIN = (
     r"(readm\w*|re_admi\w*|rehospitali\w*|wiederaufnahme\w*|wiedereinweisung\w*|"
     r"reingres\w*|riammiss\w*|riammess\w*|riricover\w*|reintern\w*|heropname\w*|heropgenomen)"
 )
+_LABELS = r"(_\d+_?[a-z]+)*"  # as in 'died (1=yes, 2=no)'
 _MONEY = (
     r"(costs?|charges?|totchg|tot_chrgs?|payment|clm_pmt_amt|claim_cost|amount_paid|paid_amount|"
     r"expenditure|\w*kosten|erlose?|erloes|couts?|montant|depenses?|costes?|importe|gastos?|import|"
-    r"despes[ae]s?|cost[oi]|importo|spes[ae]|tariffa|custos?|valor|bedrag)"
+    r"despes[ae]s?|cost[oi]|importo|spes[ae]|tariffa|custos?|valor|val_tot|bedrag)"
 )
 _HOSPITAL = (
     r"(hospital|hosp|site|facility|cent(er|re)|provider|prvdr|institution|clinic|nhs_trust|"
@@ -69,7 +70,7 @@ _HOSPITAL = (
 )
 
 # For each role, patterns from the surest to the weakest.
-ROLES = {
+ROLE_NAMES = {
     "record": (
         rf"{_VISIT}{_ID}|{_BEFORE}{_VISIT}",
         r"record|visit|encounter|claim|csn|spell|key_nis|key_nrd|fall|sejour|episodio|episodi|"
@@ -106,7 +107,8 @@ ROLES = {
     "los": (rf"{_STAY}{_DAYS}",),
     "died": (
         rf"((in_?)?hosp(ital)?_|patient_)?{_DEATH}"
-        r"(_?(flag|ind|indicator|yn|(in_|im_|a_l_|en_|in_het_)?hosp\w*|krankenhaus|ziekenhuis))?",
+        r"(_?(flag|ind|indicator|yn|(in_|im_|a_l_|en_|in_het_)?hosp\w*|krankenhaus|ziekenhuis))?"
+        rf"{_LABELS}",
     ),
     "readmitted": (rf"(unplanned_|hospital_|\d+_?d(ays?)?_)*{_AGAIN}",),
     "cost": (rf"(totale?s?_)?{_MONEY}(_?(totale?s?|amount|eur|euros?|usd))?",),
@@ -121,10 +123,10 @@ ROLES = {
         r"(patient_)?discharge_status_code|entlassungsgrund|entlassungsart|"
         rf"(mode|motif)_{_OF}sortie|(motivo|tipo|circunstancias?)_({_OF}|al_)alta|tipo_alta|"
         rf"(motiu|tipus|circumstancia)_{_OF}alta|modalita_{_OF}dimissione|motivo_{_OF}saida|"
-        r"ontslagbestemming|ontslagreden",
+        r"ontslagbestemming|ontslagreden|dis_?meth|tip_?alta?|stus_cd|disp_?(uniform|ub\w*)",
     ),
 }
-WEIGHT = re.compile(
+WEIGHT_NAME = re.compile(
     r"((survey|sampl(e|ing)|case|record|discharge|design|final)_?)(weights?|wt|wgt)|discwt|"
     r"expansion_factor|hochrechnungsfaktor|gewichtungsfaktor|ponderation|coefficient_de_ponderation|"
     r"factor_(de_)?(expansion|ponderacion|elevacion)|ponderacion?|factor_(d_)?(expansio|ponderacio)|"
@@ -132,14 +134,14 @@ WEIGHT = re.compile(
     r"ponderacao|we(e|)gfactor|wegingsfactor|steekproefgewicht"
 )
 # A name such as 'nd' or 'cid' may mean something else, so its values have to be ICD-10 codes.
-CODE = re.compile(
+CODE_NAME = re.compile(
     r"(^|_)(p|s)?(dx|dgns|dgn|diag\w*|\w*diagnos\w*|icd(_?(9|10))?(_?(cm|gm))?|i9|i10|snomed|"
     r"condition|comorbidity|comorbidities|problem|(cie|cim)(_?(9|10))?(_?m?c)?|cid_?(9|10))s?"
     r"(_|\d|$)"
 )
-WEAK_CODE = re.compile(r"(^|_)(cid|hd|nd|dp|dr|das)(_|\d|$)")
-PLAIN_CODE = re.compile(r"(codes?|codigos?|codis?|codice|codici|kode)(_?\d+)?")
-NOT_CODE = re.compile(
+WEAK_CODE_NAME = re.compile(r"(^|_)(cid|hd|nd|dp|dr|das)(_|\d|$)")
+PLAIN_CODE_NAME = re.compile(r"(codes?|codigos?|codis?|codice|codici|kode)(_?\d+)?")
+NOT_CODE_NAME = re.compile(
     r"(^|_)(proc\w*|prcdr|pr|px|cpt|hcpcs|drg|adm\w*|aufnahme\w*|einweisung\w*|date|dt|time|poa|"
     r"present|desc\w*|names?|title|text|label|string|offset|version|vers|vrsn|ver|v|type|system|"
     r"seq|num|n|nr|nummer|number|count|status|flag|rank|position|priority|id|group|grp|chapter|"
@@ -147,19 +149,19 @@ NOT_CODE = re.compile(
     r"nom|nome|art|typ|tipo|tipus|sicherheit|lokalisation|seitenlokalisation|ordre|orden|ordem)"
     r"(_|\d|$)"
 )
-DIAGNOSIS = re.compile(r"(^|_)([ps]?dx|dgns|diag\w*|\w*diagnos\w*|conditions?)(_|\d|$)")
-PROCEDURE = re.compile(
+DIAGNOSIS_NAME = re.compile(r"(^|_)([ps]?dx|dgns|diag\w*|\w*diagnos\w*|conditions?)(_|\d|$)")
+PROCEDURE_NAME = re.compile(
     r"(^|_)(procedures?|procedur\w*|proc|prcdr|px|ops|prozedur\w*|procedimiento\w*|procediment\w*|"
     r"intervent\w*|intervenc\w*|operat\w*|verrichting\w*|acte|actes|ccam|pcs|(icd_?)?9_?proc)"
     r"(_|\d|$)"
 )
-NOT_ITEM = re.compile(
+NOT_ITEM_NAME = re.compile(
     r"(^|_)(sex\w*|gender|male|female|died|dead|death|deceased|expired?|mort\w*|readm\w*|newborn|"
     r"emergency|urgent|elective|survived|icu|outcome|id|geschlecht|weiblich|mannlich|verstorben|gestorben|tod|"
     r"notfall|wiederaufnahme|deces|decede|exitus|fallecid\w*|muerte|muert\w*|urgen\w*|reingres\w*|"
     r"sesso|decesso|dece[sd]ut\w*|obito|geslacht|overleden|heropname|spoed\w*)(_|$)"
 )
-DESCRIPTION = re.compile(
+DESCRIPTION_NAME = re.compile(
     r"(^|_)(desc\w*|names?|title|text|string|label|libelle|bezeichnung|omschrijving|display|term)"
     r"(_|$)"
 )
@@ -197,11 +199,11 @@ _WORDS = (
 _RUN_TOGETHER = re.compile(rf"\b(diagnos[a-z]*?|icd9|icd10|icd|dx){_WORDS}\b")
 
 
-def plain(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a name in small letters without accents, its words between underscores.
 
-    >>> plain("Diagnóstico Principal"), plain("hadmId"), plain("diagnosisstring")
-    ('diagnostico_principal', 'hadm_id', 'diagnosis_string')
+    >>> list(map(normalise_name, ("Diagnóstico Principal", "hadmId", "diagnosisstring")))
+    ['diagnostico_principal', 'hadm_id', 'diagnosis_string']
     """
     bare = unicodedata.normalize("NFKD", name)
     bare = "".join(letter for letter in bare if not unicodedata.combining(letter))
@@ -213,7 +215,7 @@ def first_match(names: Sequence[str], patterns: Sequence[str]) -> str | None:
     """Return the first name that fits the surest pattern."""
     for pattern in patterns:
         for name in names:
-            if re.fullmatch(pattern, plain(name)):
+            if re.fullmatch(pattern, normalise_name(name)):
                 return name
     return None
 
@@ -224,17 +226,17 @@ def is_label(name: str) -> bool:
     >>> is_label("discharge_disposition_id"), is_label("DRG"), is_label("length_of_stay")
     (True, True, False)
     """
-    return bool(_LABEL.search(plain(name))) and not is_amount(name)
+    return bool(_LABEL.search(normalise_name(name))) and not is_amount(name)
 
 
 def is_coded(name: str) -> bool:
     """Tell whether the numbers of a column stand for something else than an amount."""
-    return is_label(name) or (bool(_CODED.search(plain(name))) and not is_amount(name))
+    return is_label(name) or (bool(_CODED.search(normalise_name(name))) and not is_amount(name))
 
 
 def is_amount(name: str) -> bool:
     """Tell whether the numbers of a column are amounts: ages, days, costs, weights, counts."""
-    return bool(_AMOUNT.search(plain(name)))
+    return bool(_AMOUNT.search(normalise_name(name)))
 
 
 def is_additive(name: str) -> bool:
@@ -243,24 +245,24 @@ def is_additive(name: str) -> bool:
     >>> is_additive("total_charges"), is_additive("icu_days"), is_additive("age")
     (True, True, False)
     """
-    return bool(_ADDED.search(plain(name))) or role_of(name) in ("los", "cost")
+    return bool(_ADDED.search(normalise_name(name))) or find_role(name) in ("los", "cost")
 
 
-def named(names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+def names_matching(names: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
     """Return the names in which a pattern occurs."""
-    return [name for name in names if pattern.search(plain(name))]
+    return [name for name in names if pattern.search(normalise_name(name))]
 
 
-def role_of(name: str) -> str | None:
+def find_role(name: str) -> str | None:
     """Return the role that a column probably has by its name.
 
-    >>> role_of("days_of_care"), role_of("ward")
+    >>> find_role("days_of_care"), find_role("ward")
     ('los', None)
     """
-    return next((role for role, sure in ROLES.items() if first_match([name], sure)), None)
+    return next((role for role, sure in ROLE_NAMES.items() if first_match([name], sure)), None)
 
 
-def present_name(name: str, names: Sequence[str]) -> str:
+def resolve_name(name: str, names: Sequence[str]) -> str:
     """Return the name that a column goes by: that of its role, where it got that one."""
-    role = role_of(name)
+    role = find_role(name)
     return role if role and name not in names and role in names else name

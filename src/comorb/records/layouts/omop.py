@@ -5,21 +5,28 @@ from __future__ import annotations
 import pyarrow as pa
 
 from comorb.errors import RecordsError
+from comorb.messages import Message
 from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.long import count_long, layout_of, read_long, titles_of
+from comorb.records.layouts.long import count_long, make_layout, read_code_titles, read_long
 from comorb.records.layouts.plan import Plan, Reader
-from comorb.records.sources.duck import OpenedSource, SourceTable, quoted, without_point
-from comorb.records.sources.merging import summed, together
+from comorb.records.sources.duck import (
+    OpenedSource,
+    SourceTable,
+    add_rows,
+    integer_sql,
+    quote,
+    unite_rows,
+)
 
 _DOMAINS = ("condition", "drug", "procedure", "measurement", "observation", "device")
 # The columns that are read of the tables beside, the key first.
-_BESIDE = {
+_JOINED_COLUMNS = {
     "person": ("person_id", "year_of_birth", "gender_concept_id"),
     "concept": ("concept_id", "concept_name"),
 }
 
 
-def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
+def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
     """Return how to read a table of one domain, or None when the table isn't of OMOP."""
     have = {name.lower(): name for name in table.columns}
     domain = next((one for one in _DOMAINS if f"{one}_concept_id" in have), None)
@@ -27,11 +34,11 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
         return None
     code = (columns.given.codes or (f"{domain}_concept_id",))[0]
     if code.lower() not in have:
-        raise RecordsError(f"{table.label} has no column {code!r}; name another with the codes.")
+        raise RecordsError("omop.no_column", table=table.label, code=code)
     visit = "c.visit_occurrence_id" if "visit_occurrence_id" in have else "NULL"
     of_concepts = code.lower().endswith("concept_id")
-    written = f"c.{quoted(code)}"
-    written = without_point(written) if of_concepts else f"CAST({written} AS VARCHAR)"
+    written = f"c.{quote(code)}"
+    written = integer_sql(written) if of_concepts else f"CAST({written} AS VARCHAR)"
     ends = ("start_date", "start_datetime", "era_start_date", "exposure_start_date", "date")
     days = [f"{domain}_{end}" for end in ends]
     start = next((f"c.{day}" for day in days if day in have), "NULL::DATE")
@@ -43,15 +50,15 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
             "WHEN '8532' THEN 'female' END AS sex"
         )
         once = (
-            f"SELECT {without_point('person_id')} AS id, "
+            f"SELECT {integer_sql('person_id')} AS id, "
             "min(TRY_CAST(year_of_birth AS INTEGER)) AS born, "
-            f"min({without_point('gender_concept_id')}) AS gender "
+            f"min({integer_sql('gender_concept_id')}) AS gender "
             f"FROM {source.table('person').sql} GROUP BY 1"
         )
-        join = f" LEFT JOIN ({once}) p ON p.id = {without_point('c.person_id')}"
+        join = f" LEFT JOIN ({once}) p ON p.id = {integer_sql('c.person_id')}"
     view = source.view(
         table.label,
-        f"SELECT {without_point(visit)} AS visit, {without_point('c.person_id')} AS patient, "
+        f"SELECT {integer_sql(visit)} AS visit, {integer_sql('c.person_id')} AS patient, "
         f"NULLIF({written}, '0') AS code, {start} AS date{persons} "
         f"FROM {table.sql} c{join}",
         table.text,
@@ -59,76 +66,78 @@ def _understand(source: OpenedSource, table: SourceTable, columns: Columns) -> P
     return Plan(
         READER,
         view,
-        layout_of(READER.kind, view),
-        titles=_titles(source, view) or _own_titles(source, table, code),
+        make_layout(READER.kind, view),
+        titles=_read_titles(source, view) or _read_own_titles(source, table, code),
         system="opaque" if of_concepts else None,
-        notes=_odd_persons(source, table),
+        notes=_note_persons(source, table),
         holds="" if domain == "condition" else f"{domain}s",
         keys=(have["person_id"], have.get("visit_occurrence_id")),
-        beside={name: _columns_of(source.opened[name], names) for name, names in _beside(source)},
+        beside={
+            name: _find_columns(source.opened[name], names)
+            for name, names in _joined_tables(source)
+        },
     )
 
 
-def _titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
+def _read_titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
     """Return the names of the concepts that occur."""
     if "concept" not in source.openers:
         return {}
     concept = source.table("concept")
     sql = f"SELECT DISTINCT code FROM {view.sql} WHERE code IS NOT NULL"
-    codes = sorted(code for (code,) in source.ask_whole(view, sql, together))
+    codes = sorted(code for (code,) in source.query_whole(view, sql, unite_rows))
     source.register("occurring", pa.table({"code": pa.array(codes, pa.string())}))
     return dict(
-        source.ask_whole(
+        source.query_whole(
             concept,
-            f"SELECT {without_point('concept_id')} AS code, min(concept_name) AS name "
+            f"SELECT {integer_sql('concept_id')} AS code, min(concept_name) AS name "
             f"FROM {concept.sql} WHERE code IN (SELECT code FROM occurring) "
             "AND concept_name IS NOT NULL GROUP BY 1",
-            together,
+            unite_rows,
         )
     )
 
 
-def _odd_persons(source: OpenedSource, table: SourceTable) -> tuple[str, ...]:
+def _note_persons(source: OpenedSource, table: SourceTable) -> tuple[str, ...]:
     """Return what is to be noted of persons that are unknown, or that are there twice."""
     if "person" not in source.opened:
         return ()
-    person, id_ = source.opened["person"], without_point("person_id")
-    ((unknown,),) = source.ask_whole(
+    person, id_ = source.opened["person"], integer_sql("person_id")
+    ((unknown,),) = source.query_whole(
         table,
         f"SELECT count(*) FROM {table.sql} c ANTI JOIN {person.sql} p "
-        f"ON {without_point('p.person_id')} = {without_point('c.person_id')} "
+        f"ON {integer_sql('p.person_id')} = {integer_sql('c.person_id')} "
         "WHERE c.person_id IS NOT NULL",
-        summed,
+        add_rows,
     )
-    ((again,),) = source.ask_whole(
+    ((again,),) = source.query_whole(
         person,
         f"SELECT count(*) - count(DISTINCT {id_}) FROM {person.sql} WHERE person_id IS NOT NULL",
-        summed,
+        add_rows,
     )
     notes = {
-        f"{unknown:,} rows of {table.label} are of persons that aren't in {person.label}": unknown,
-        f"{again:,} rows of {person.label} repeat a person; where they differ, the smaller year "
-        "of birth and concept of gender count": again,
+        Message("note.unknown_persons", n=unknown, table=table.label, person=person.label): unknown,
+        Message("note.repeated_persons", n=again, person=person.label): again,
     }
     return tuple(note for note, rows in notes.items() if rows)
 
 
-def _beside(source: OpenedSource) -> list[tuple[str, tuple[str, ...]]]:
-    return [(name, columns) for name, columns in _BESIDE.items() if name in source.opened]
+def _joined_tables(source: OpenedSource) -> list[tuple[str, tuple[str, ...]]]:
+    return [(name, columns) for name, columns in _JOINED_COLUMNS.items() if name in source.opened]
 
 
-def _columns_of(table: SourceTable, wanted: tuple[str, ...]) -> tuple[str, ...]:
+def _find_columns(table: SourceTable, wanted: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns of a table by their names in small letters, as they are written."""
     written = {name.lower(): name for name in table.columns}
     return tuple(written[name] for name in wanted)
 
 
-def _own_titles(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:
+def _read_own_titles(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:
     """Return the names that the table itself has, as exports without a vocabulary do."""
     columns = {name.lower(): name for name in table.columns}
     usual = (code.lower().replace("_id", "_name"), "standard_concept_name", "concept_name")
     name = next((columns[one] for one in usual if one in columns), None)
-    return titles_of(source, table, columns[code.lower()], name)
+    return read_code_titles(source, table, columns[code.lower()], name)
 
 
-READER = Reader("omop", _understand, read_long, count_long, unit="patient", by_code=True)
+READER = Reader("omop", _plan, read_long, count_long, unit="patient", by_code=True)

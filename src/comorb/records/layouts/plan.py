@@ -1,24 +1,35 @@
-"""Plan: how one table is read, and the reader of its layout that does it."""
+"""Plan: what each column of a table is, why one isn't used, and how the table is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import TypeVar
 
+import pyarrow as pa
+
 from comorb.errors import RecordsError
-from comorb.records.asked import Asked
-from comorb.records.codes.coding import Coding
-from comorb.records.codes.editions import PROBABLY
-from comorb.records.codes.systems import PROCEDURES, edition
-from comorb.records.codes.vocabulary import Raw, Vocabulary, build_vocabulary
+from comorb.messages import Message
+from comorb.records.codes.recognition import PROBABLE_MARK
+from comorb.records.codes.systems import PROCEDURES, system_by_edition
+from comorb.records.codes.vocabulary import Coding, Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
+from comorb.records.features import Asked
 from comorb.records.layouts.assembly import Assembly, Encode
-from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.covariates import shown_names, weights_of
-from comorb.records.layouts.description import Layout
-from comorb.records.sources.duck import OpenedSource, SourceTable
-from comorb.records.values import Meanings
+from comorb.records.layouts.columns import MAX_VALUES, Columns
+from comorb.records.layouts.covariates import (
+    DAY_PATTERN,
+    INTEGER_PATTERN,
+    NUMBER_PATTERN,
+    count_texts,
+    covariate_names,
+    read_weights,
+)
+from comorb.records.layouts.layout import COVARIATE_ROLES, LIST_ROLES, VISIT_ROLES, Layout
+from comorb.records.layouts.names import WEIGHT_NAME, find_role, normalise_name
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quote, text_sql
+from comorb.records.values import MARKS, TIME, Meanings, read_dates
 
 C = TypeVar("C", bound=Cohort)
 
@@ -29,8 +40,9 @@ class Plan:
 
     ``removed`` are the rows that were left out of it, by the reason; ``titles`` and ``system`` are
     what the source says of its codes; ``meanings`` are given where what the texts of covariates
-    mean was decided before reading; ``notes`` are for the ledger; ``holds`` says what the codes
-    are of when they aren't diagnoses. Records without a usable code are left out unless
+    mean was decided before reading, and ``varying`` where it was which columns differ within
+    records; ``notes`` are for the ledger; ``holds`` says what the codes are of when they aren't
+    diagnoses. Records without a usable code are left out unless
     ``keep_empty``. ``stored`` is the table with the columns and rows of its source; ``asked`` are
     items that become features. ``keys`` are the columns of the source with the ids of patient and
     record, where the table has others; ``beside`` are the columns that other tables are read by,
@@ -45,6 +57,7 @@ class Plan:
     titles: Mapping[str, str] = field(default_factory=dict)
     system: str | None = None
     meanings: Mapping[str, Meanings] | None = None
+    varying: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     holds: str = ""
     keep_empty: bool = False
@@ -58,66 +71,49 @@ class Plan:
         """The column that identifies a record of the unit; a row a code needs one."""
         patient = self.layout.patient
         if self.unit == "patient" and patient is None:
-            raise RecordsError(
-                f"{self.table.label} has no column that was recognised as the patient's id, which "
-                "unit='patient' needs; name it."
-            )
+            raise RecordsError("layout.no_patient_id", table=self.table.label)
         column = patient if self.unit == "patient" else self.layout.record or patient
         if column is None and self.reader.by_code:
-            raise RecordsError(
-                f"{self.table.label} has no column that was recognised as the id of a visit or a "
-                "patient, which a long layout needs; name it."
-            )
+            raise RecordsError("layout.no_visit_id", table=self.table.label)
         return column
 
-    def without_ids(self) -> RecordsError:
+    def missing_ids_error(self) -> RecordsError:
         """Return the error of a table in which no row says of which record it is."""
-        united = "read with unit='patient', or " if self.unit == "visit" else ""
-        return RecordsError(
-            f"{self.table.label} holds no row with an id of a {self.unit}; {united}name the column "
-            "that has it."
-        )
+        key = "layout.no_visit_ids" if self.unit == "visit" else "layout.no_patient_ids"
+        return RecordsError(Message(key, table=self.table.label))
 
-    def doubts(self, source: OpenedSource) -> tuple[str, ...]:
+    def storage_notes(self, source: OpenedSource) -> tuple[str, ...]:
         """Return what is doubtful about the codes because of how their source stores them."""
         columns = source.stored_as_numbers(self.table, self.layout.codes or ())
         if self.reader.kind == "binary" or not columns:
             return ()
         names = ", ".join(map(repr, columns[:12]))
-        return (
-            f"the codes of {names} are stored as numbers, which lose zeros: 250.10 can't be told "
-            "from 250.1, nor 038 from 38",
-        )
+        return (Message("note.codes_as_numbers", names=names),)
 
     def vocabulary(self, raws: dict[Raw, int], system: str | None, coding: Coding) -> Vocabulary:
         """Return the features that the codes of the source become."""
         vocabulary = build_vocabulary(raws, system or self.system, coding, self.titles)
         notes = []
-        if self.of_procedures and not system:
+        if self.holds_procedures and not system:
             notes.append(
-                f"the codes of {self.table.label} are procedures, by their names or their values, "
-                f"and were read as {vocabulary.system}; name the coding system where they are "
-                "diagnoses"
+                Message("note.procedures", table=self.table.label, system=vocabulary.system)
             )
         in_a_cell = self.reader.by_code and self.layout.separator is not None
         if in_a_cell and "+" in vocabulary.system and "common" not in coding.levels:
-            notes.append(
-                "a cell may hold codes of two systems for one condition, which are two features; "
-                "the level 'common' counts them once"
-            )
+            notes.append(Message("note.two_systems_cell"))
         return replace(vocabulary, notes=(*notes, *vocabulary.notes))
 
     @property
-    def of_procedures(self) -> bool:
+    def holds_procedures(self) -> bool:
         """Whether the codes are known to be procedures."""
         return self.system in PROCEDURES.values()
 
     def edition(self, text: str | None) -> str | None:
         """Return the coding system that a text of the version column means, if it says one."""
-        if text and text.endswith(PROBABLY):
+        if text and text.endswith(PROBABLE_MARK):
             return text
-        key = edition(text) if text else None
-        return PROCEDURES.get(key, key) if key and self.of_procedures else key
+        key = system_by_edition(text) if text else None
+        return PROCEDURES.get(key, key) if key and self.holds_procedures else key
 
     def cohort(self, assembly: Assembly, coding: Coding, kind: type[C]) -> C:
         """Return what was read as a cohort, or a kind of it."""
@@ -125,7 +121,7 @@ class Plan:
         matrix, covariates = vocabulary.split(assembly.matrix, assembly.covariates)
         weights = None
         if self.layout.weight is not None:
-            weights = weights_of(self.table.label, self.layout.weight, covariates["weight"])
+            weights = read_weights(self.table.label, self.layout.weight, covariates["weight"])
             covariates = covariates.drop_columns(["weight"])
         return kind(
             matrix,
@@ -144,7 +140,7 @@ class Plan:
 
     def _patient(self, covariates: Sequence[str]) -> str | None:
         """Return the covariate with the ids of patients, where records are visits."""
-        names = shown_names([self.layout.patient], self.layout) if self.layout.patient else {}
+        names = covariate_names([self.layout.patient], self.layout) if self.layout.patient else {}
         return next((name for name in names.values() if name in covariates), None)
 
     def check_usable(self, assembly: Assembly) -> None:
@@ -153,8 +149,10 @@ class Plan:
         if not len(assembly.ids) or without:
             columns = ", ".join(map(repr, (self.layout.codes or ())[:12]))
             raise RecordsError(
-                f"{self.table.label}: the columns {columns} hold no usable code of "
-                f"{assembly.vocabulary.system}; check the columns and the coding system."
+                "layout.no_usable_code",
+                table=self.table.label,
+                columns=columns,
+                system=assembly.vocabulary.system,
             )
 
 
@@ -162,17 +160,226 @@ class Plan:
 class Reader:
     """Reads the tables of one layout.
 
-    ``understand`` returns the plan for a table, or None when it isn't laid out so; ``count`` how
+    ``plan`` returns the plan for a table, or None when it isn't laid out so; ``count`` how
     often each raw code is mentioned. ``unit`` is what a record is when nothing is said; with
     ``by_code``, a row is one code and not a record; ``of_json`` is for objects, not for columns.
     ``least_codes`` is how many codes a record needs to be of use.
     """
 
     kind: str
-    understand: Callable[[OpenedSource, SourceTable, Columns], Plan | None]
+    plan: Callable[[OpenedSource, SourceTable, Columns], Plan | None]
     read: Callable[[OpenedSource, Plan, Encode], Assembly]
     count: Callable[[OpenedSource, Plan], dict[Raw, int]]
     unit: str = "visit"
     by_code: bool = False
     of_json: bool = False
     least_codes: int = 3
+
+
+# The day on which ICD-10-CM took the place of ICD-9-CM in the United States.
+_ICD10_START = date(2015, 10, 1)
+_EDITION, _TEXT, _ROW = " edition", " day", " row"
+
+
+def plan_by_date(source: OpenedSource, plan: Plan) -> Plan | None:
+    """Return the plan with an edition for each row that has a day, None where there are no days."""
+    table, day = plan.table, plan.layout.date
+    if day is None or plan.system or plan.layout.version or plan.reader.of_json:
+        return None
+    text = f"{text_sql(day, table.columns[day])} AS {quote(_TEXT)}"
+    rows = f"row_number() OVER () AS {quote(_ROW)}"
+    numbered = source.view(table.label, f"SELECT *, {text}, {rows} FROM {table.sql}", table.text)
+    days = read_dates(count_texts(source, numbered, _TEXT), day).of or {}
+    known = {
+        one: "icd9cm" if when < _ICD10_START else "icd10cm" for one, when in days.items() if when
+    }
+    if not known:
+        return None
+    editions = {"text": list(known), "edition": [f"{key}{PROBABLE_MARK}" for key in known.values()]}
+    source.register("edition_days", pa.table(editions))
+    view = source.view(
+        table.label,
+        f"SELECT numbered.* EXCLUDE ({quote(_TEXT)}, {quote(_ROW)}), "
+        f"edition_days.edition AS {quote(_EDITION)} FROM {numbered.sql} AS numbered "
+        f"LEFT JOIN edition_days ON edition_days.text = "
+        f"regexp_replace({quote(_TEXT)}, {literal(TIME)}, '') ORDER BY {quote(_ROW)}",
+        table.text,
+    )
+    return replace(plan, table=view, layout=replace(plan.layout, version=_EDITION))
+
+
+MIN_CELL = 11  # patients or records that have a value which is shown, at least
+_N_SHOWN_VALUES = 5
+_MAX_LABELS = 100
+_MAX_LENGTH = 40
+_COLUMNS_PER_QUERY = 100
+_MAX_SAMPLE_ROWS = 100_000
+_DATE_PATTERN = rf"{DAY_PATTERN}|" + (
+    r"^([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}([./-])[0-9]{1,2}[./-][0-9]{4}).*$"
+)
+_NUMBER_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "FLOAT")
+_SHOWN_ROLES = ("codes", "age", "date", "los", "part", "version")
+_COVARIATE_ROLES = {*COVARIATE_ROLES, *VISIT_ROLES, "category", "number"} - {"weight"}
+
+
+@dataclass(frozen=True)
+class ColumnRole:
+    """What a column is.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    role : str
+        'id', 'patient', 'codes', 'part', 'version', 'age', 'sex', 'date', 'los', 'died',
+        'readmitted', 'cost', 'site', 'weight', 'discharged', 'disposition', 'category', 'number'
+        or 'ignored'.
+    values : tuple of str
+        Some of its common values; none of an id, of a text of many values, and none that fewer than
+        eleven patients or records have.
+    missing : float
+        The share of its cells that hold nothing, in whole percent.
+    reason : str
+        Why it isn't used, or what to know about it.
+    """
+
+    name: str
+    role: str
+    values: tuple[str, ...] = ()
+    missing: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _ColumnFigures:
+    """A column in figures: cells of the whole table, and distinct values of the first rows."""
+
+    rows: int
+    present: int
+    constant: bool
+    numbers: int
+    wholes: int
+    dates: int
+    distinct: int = 0
+    length: float = 0.0
+    most: tuple[str, ...] = ()
+
+    @property
+    def are_labels(self) -> bool:
+        """Whether values are too few for their rows to be ids of patients that aren't known."""
+        return self.distinct <= max(
+            MAX_VALUES, min(_MAX_LABELS, min(self.rows, _MAX_SAMPLE_ROWS) // 100)
+        )
+
+    @property
+    def missing(self) -> float:
+        """The share of missing cells; neither none nor all when it is nearly so."""
+        share = 1 - self.present / self.rows
+        return min(max(round(share, 2), 0.01), 0.99) if 0 < share < 1 else share
+
+
+def column_roles(
+    source: OpenedSource,
+    table: SourceTable,
+    layout: Layout,
+    covariates: Collection[str] | None = None,
+    least: int = MIN_CELL,
+) -> tuple[ColumnRole, ...]:
+    """Return what each column of a table is, in the order of the table.
+
+    ``covariates`` are those of the records, where the table was read: a column that isn't among
+    them differs within a record. Values of fewer than ``least`` patients are never shown.
+    """
+    known = {name: "id" if role == "record" else role for role, name in layout.roles.items()}
+    known |= dict.fromkeys(layout.codes or (), "codes")
+    known |= {name: role for role in LIST_ROLES for name in getattr(layout, role)}
+    names = covariate_names(list(table.columns), layout)
+    described = []
+    for name, figures in _measure_columns(source, table, layout, max(least, MIN_CELL)):
+        role, reason = _decide_role(name, known.get(name), figures, layout)
+        if covariates is not None and role in _COVARIATE_ROLES and names[name] not in covariates:
+            role, reason = "ignored", Message("column.differs_within")
+        shown = role in _SHOWN_ROLES or (role in _COVARIATE_ROLES and figures.are_labels)
+        values = figures.most if shown and (role, layout.kind) != ("codes", "binary") else ()
+        described.append(ColumnRole(name, role, values, figures.missing, reason))
+    return tuple(described)
+
+
+def _decide_role(
+    name: str, known: str | None, figures: _ColumnFigures, layout: Layout
+) -> tuple[str, str]:
+    """Return the role of a column, and what to know about it."""
+    if known is not None:
+        return known, Message("column.as_said") if known == "ignored" else ""
+    if not figures.present:
+        return "ignored", Message("column.empty")
+    is_number = figures.numbers == figures.present
+    if figures.constant:
+        return "number" if is_number else "category", Message("column.one_value")
+    if figures.dates > 0.9 * figures.present:
+        return "ignored", Message("column.other_date")
+    if is_number and figures.wholes == figures.present and figures.distinct <= MAX_VALUES:
+        return "category", ""
+    if is_number:
+        may_be = layout.weight is None and WEIGHT_NAME.fullmatch(normalise_name(name)) is not None
+        return "number", Message("column.maybe_weight") if may_be else ""
+    if figures.length > _MAX_LENGTH:
+        return "ignored", Message("column.long_text")
+    if figures.distinct > max(0.95 * min(figures.present, _MAX_SAMPLE_ROWS), MAX_VALUES):
+        return "ignored", Message("column.all_differ")
+    if figures.distinct <= MAX_VALUES:
+        return "category", ""
+    if layout.site is None and find_role(name) == "site":
+        return "category", Message("column.maybe_site")
+    return "category", Message("column.many", limit=MAX_VALUES)
+
+
+def _measure_columns(
+    source: OpenedSource, table: SourceTable, layout: Layout, least: int
+) -> Iterator[tuple[str, _ColumnFigures]]:
+    """Yield each column in figures, for which the table is read twice."""
+    names = list(table.columns)
+    marks = ", ".join(map(literal, sorted(MARKS)))
+    texts = (f"trim({text_sql(name, table.columns[name])})" for name in names)
+    cells = [f"CASE WHEN upper({text}) NOT IN ({marks}) THEN {text} END" for text in texts]
+    listed = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
+    view = source.view(table.label, f"SELECT {listed} FROM {table.sql}")
+    first = f"SELECT * FROM {view.sql} LIMIT {_MAX_SAMPLE_ROWS}"
+    source.rows(view, f"CREATE OR REPLACE TEMP TABLE first_rows AS {first}")
+    key = layout.patient or layout.record
+    of = f"count(DISTINCT c{names.index(key)})" if key in names else "count(*)"
+    for place, name in enumerate(names):
+        cell = f"c{place}"
+        if place % _COLUMNS_PER_QUERY == 0:
+            whole = _count_cells(
+                source, view, range(place, min(place + _COLUMNS_PER_QUERY, len(names)))
+            )
+        ((distinct, length),) = source.rows(
+            view, f"SELECT count(DISTINCT {cell}), coalesce(avg(length({cell})), 0) FROM first_rows"
+        )
+        most = source.rows(
+            view,
+            f"SELECT {cell}, {of} AS n FROM first_rows WHERE {cell} IS NOT NULL GROUP BY 1 "
+            f"HAVING n >= {least} ORDER BY n DESC, 1 LIMIT {_N_SHOWN_VALUES}",
+        )
+        values = tuple(value for value, _ in most)
+        found = replace(whole[place], distinct=distinct, length=length, most=values)
+        yield name, found if table.columns[name] not in _NUMBER_TYPES else replace(found, dates=0)
+
+
+def _count_cells(
+    source: OpenedSource, view: SourceTable, places: Sequence[int]
+) -> dict[int, _ColumnFigures]:
+    """Return the cells of some columns in figures, from one look through the table."""
+    picks = ", ".join(
+        f"count(c{i}), coalesce(min(c{i}) = max(c{i}), false), "
+        f"count(*) FILTER (regexp_matches(c{i}, '{NUMBER_PATTERN}')), "
+        f"count(*) FILTER (regexp_matches(c{i}, '{INTEGER_PATTERN}')), "
+        f"count(*) FILTER (regexp_matches(c{i}, '{_DATE_PATTERN}'))"
+        for i in places
+    )
+    ((rows, *found),) = source.rows(view, f"SELECT count(*), {picks} FROM {view.sql}")
+    return {
+        place: _ColumnFigures(rows, *found[5 * number : 5 * number + 5])
+        for number, place in enumerate(places)
+    }

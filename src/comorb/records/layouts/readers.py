@@ -2,29 +2,64 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from difflib import get_close_matches
 
 import pyarrow as pa
 
 from comorb.errors import RecordsError
-from comorb.records.layouts import binary, delimited, fhir, long, omop, wide
-from comorb.records.layouts.coded import with_codes_of
-from comorb.records.layouts.columns import Columns
-from comorb.records.layouts.covariates import settled
-from comorb.records.layouts.description import Layout
-from comorb.records.layouts.neighbours import Cells
-from comorb.records.layouts.nested import flat_columns
+from comorb.messages import Message
+from comorb.records.layouts import fhir, items, long, omop, wide
+from comorb.records.layouts.columns import Cells, Columns
+from comorb.records.layouts.covariates import infer_meanings
+from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.long import find_code_columns
+from comorb.records.layouts.names import CODE_NAME, NOT_CODE_NAME, names_matching
 from comorb.records.layouts.plan import Plan, Reader
-from comorb.records.layouts.visits import with_visits
+from comorb.records.layouts.visits import add_visit_history
 from comorb.records.sources.databases import is_query
-from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, quoted
-from comorb.records.sources.merging import first
-from comorb.records.sources.ndjson import flatten
+from comorb.records.sources.duck import OpenedSource, SourceTable, quote, take_first, text_sql
+from comorb.records.sources.text_files import flatten_json
+
+_STRUCTURE = re.compile(r"(STRUCT|MAP|UNION|VARIANT)\b|.*\]\[")
+_LIST = re.compile(r".*\[\d*\]")
+
+
+def flatten_columns(source: OpenedSource, table: SourceTable, given: Layout) -> SourceTable:
+    """Return a table with one value in each cell: a list becomes 'a;b', and a time span a text.
+
+    Structures are left out with a note, unless they are named or have the name of codes.
+    """
+    picks, gone = {}, []
+    for name, kind in table.columns.items():
+        if _STRUCTURE.match(kind):
+            gone.append(name)
+        elif _LIST.fullmatch(kind):
+            picks[name] = f"array_to_string(CAST({quote(name)} AS VARCHAR[]), ';')"
+        elif kind == "INTERVAL":
+            picks[name] = f"CAST({quote(name)} AS VARCHAR)"
+    if not picks and not gone:
+        return table
+    called = {*names_matching(gone, CODE_NAME)} - {*names_matching(gone, NOT_CODE_NAME)}
+    for name in gone:
+        if name in called or name in (given.codes or ()) or name in given.roles.values():
+            raise RecordsError("source.structures", table=table.label, name=name)
+        source.note(Message("note.structures", name=name, table=table.label))
+    flat = [
+        f"{picks.get(name, quote(name))} AS {quote(name)}"
+        for name in table.columns
+        if name not in gone
+    ]
+    if not flat:
+        raise RecordsError("source.only_structures", table=table.label)
+    return source.view(table.label, f"SELECT {', '.join(flat)} FROM {table.sql}", table.text)
+
 
 # The more special ones come last, and are asked first whether a table is theirs.
 READERS: dict[str, Reader] = {
-    module.READER.kind: module.READER for module in (wide, long, delimited, binary, omop, fhir)
+    reader.kind: reader
+    for reader in (wide.WIDE, long.READER, wide.DELIMITED, items.READER, omop.READER, fhir.READER)
 }
 _SAMPLE_ROWS = 1000
 
@@ -46,32 +81,33 @@ def plan_reading(
     without a code are read, too; ``kind`` is what the codes are of, such as 'drug'.
     """
     if unit not in (None, "visit", "patient"):
-        raise RecordsError(f"Expected a unit of 'visit' or 'patient'; got {unit!r}.")
+        raise RecordsError("layout.unit", unit=unit)
     if layout.kind is not None and layout.kind not in READERS:
-        raise RecordsError(f"Expected a layout out of {', '.join(READERS)}; got {layout.kind!r}.")
+        raise RecordsError("layout.kind", kinds=READERS, kind=layout.kind)
     chosen = choose_table(source, table)
     plan = None
     if list(chosen.columns) == ["json"]:
-        columns = _columns(source, chosen, layout)
+        columns = _load_columns(source, chosen, layout)
         plan = _first_plan(source, chosen, columns, of_json=True)
     if plan is None:
         chosen, columns = open_columns(source, chosen, layout)
         if kind != "diagnosis":
-            columns = with_codes_of(columns, kind)
+            columns = find_code_columns(columns, kind)
         plan = plan_table(source, chosen, columns)
     keep_empty = keep_empty or not plan.reader.least_codes
     own = set(plan.layout.codes or ()) <= chosen.columns.keys()
     stored = chosen if own else plan.table
     plan = replace(plan, unit=unit or plan.reader.unit, keep_empty=keep_empty, stored=stored)
     if plan.holds and kind == "diagnosis":
-        note = f"{chosen.label} holds {plan.holds}, not diagnoses; they are read as what they are"
+        note = Message("note.not_diagnoses", table=chosen.label, what=plan.holds)
         plan = replace(plan, notes=(*plan.notes, note))
-    if plan.reader is binary.READER:
-        plan = binary.settle_items(source, plan, columns.cells)
-    plan = with_visits(source, plan)
+    if plan.reader is items.READER:
+        plan = items.plan_items(source, plan, columns.cells)
+    plan = add_visit_history(source, plan, layout)
     if whole:
         return plan
-    return replace(plan, meanings=settled(source, plan.table, plan.layout))
+    plan = replace(plan, meanings=infer_meanings(source, plan.table, plan.layout))
+    return long.find_varying(source, plan) if plan.reader.by_code else plan
 
 
 def open_columns(
@@ -80,17 +116,17 @@ def open_columns(
     """Return a table of rows and columns, or what was asked for as one, and its columns."""
     chosen = table if isinstance(table, SourceTable) else choose_table(source, table)
     if list(chosen.columns) == ["json"]:
-        chosen = flatten(source, chosen)
-    chosen = flat_columns(source, chosen, layout)
-    return chosen, _columns(source, chosen, layout)
+        chosen = flatten_json(source, chosen)
+    chosen = flatten_columns(source, chosen, layout)
+    return chosen, _load_columns(source, chosen, layout)
 
 
 def plan_table(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan:
     """Return how to read a table of rows and columns."""
     plan = _first_plan(source, table, columns, of_json=False)
     if plan is None:
-        raise columns.refusal()
-    if plan.reader in (wide.READER, long.READER, delimited.READER):
+        raise columns.unreadable_error()
+    if plan.reader in (wide.WIDE, long.READER, wide.DELIMITED):
         return replace(plan, system=columns.procedures(plan.layout))
     return plan
 
@@ -101,7 +137,7 @@ def _first_plan(
     readers = [reader for reader in reversed(READERS.values()) if reader.of_json == of_json]
     if not of_json and columns.given.kind is not None:
         readers = [reader for reader in readers if reader.kind == columns.given.kind]
-    plans = (reader.understand(source, table, columns) for reader in readers)
+    plans = (reader.plan(source, table, columns) for reader in readers)
     return next((plan for plan in plans if plan is not None), None)
 
 
@@ -111,43 +147,35 @@ def choose_table(source: OpenedSource, asked: str | None) -> SourceTable:
     if asked is not None:
         if is_query(asked):
             if source.ask is None:
-                raise RecordsError(f"{source.label} is no database, so it can't answer a query.")
+                raise RecordsError("source.no_database", source=source.label)
             return source.ask(asked)
         if (name := source.name_of(asked)) is not None:
             return source.table(name)
         near = get_close_matches(asked, names, 3, 0.5) or names
-        raise RecordsError(
-            f"{source.label} has no table {asked!r}; the nearest are {', '.join(near)}. A query "
-            "must begin with SELECT or WITH."
-        )
+        raise RecordsError("source.no_table", source=source.label, table=asked, near=near)
     for standard in ("condition_occurrence", "condition_era", "condition"):
         if standard in names:
             if standard == "condition_era" and len(names) > 1:
-                source.note(
-                    "no table was named, and there is no condition_occurrence: condition_era was "
-                    "read, in which the conditions of a time are united"
-                )
+                source.note(Message("note.condition_era"))
             return source.table(standard)
-    if (usual := source.usual_table()) is not None:
+    if (usual := source.open_default()) is not None:
         return usual
     if len(names) == 1:
         return source.table(names[0])
     if not names:
-        raise RecordsError(f"{source.label} holds no tables.")
-    raise RecordsError(
-        f"{source.label} holds {len(names)} tables: {', '.join(names[:12])}. Say which one to read."
-    )
+        raise RecordsError("source.no_tables", source=source.label)
+    raise RecordsError("source.which_table", source=source.label, n=len(names), names=names[:12])
 
 
-def _columns(source: OpenedSource, table: SourceTable, given: Layout) -> Columns:
+def _load_columns(source: OpenedSource, table: SourceTable, given: Layout) -> Columns:
     def load() -> Cells:
         names = list(table.columns)
         rows = min(_SAMPLE_ROWS, 50 + 500_000 // len(names))
-        picks = ", ".join(f"{as_text(n, table.columns[n])} AS {quoted(n)}" for n in names)
+        picks = ", ".join(f"{text_sql(n, table.columns[n])} AS {quote(n)}" for n in names)
         sql = f"SELECT {picks} FROM {table.sql} LIMIT {rows}"
-        batches = source.whole(sql, lambda: list(source.batches(table, sql)), first)
+        batches = source.answer_whole(sql, lambda: list(source.batches(table, sql)), take_first)
         if not batches:
-            raise RecordsError(f"{table.label} holds no rows; export it again.")
+            raise RecordsError("source.no_rows", table=table.label)
         whole = pa.Table.from_batches(batches)
         return {name: whole[name].to_pylist() for name in names}
 

@@ -8,126 +8,106 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 
-from comorb.records.layouts.covariates import are_numbers, counted
-from comorb.records.layouts.names import is_additive, plain
+from comorb.messages import Message
+from comorb.records.layouts.covariates import are_numbers, count_texts
+from comorb.records.layouts.events import RETURN_DAYS, read_events
+from comorb.records.layouts.layout import EVENT_ROLES, Layout
+from comorb.records.layouts.names import is_additive
 from comorb.records.layouts.plan import Plan
-from comorb.records.sources.duck import OpenedSource, SourceTable, as_text, literal, quoted
-from comorb.records.sources.merging import either, largest
+from comorb.records.sources.duck import (
+    OpenedSource,
+    SourceTable,
+    literal,
+    quote,
+    take_either,
+    take_largest,
+    text_sql,
+)
 from comorb.records.values import TIME, read_dates, yes_no
 
-WITHIN = 30  # days after a discharge in which a new visit is a readmission
-SUMMED = "summed over the visits of a patient"
 _ROW = " row of the file"
-_FORMATS = (
+_DATE_FORMATS = (
     *("%Y-%m-%d", "%Y%m%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"),
     *("%d-%m-%Y", "%m-%d-%Y", "%d%b%Y", "%d-%b-%Y"),
 )
-_NUMBERS = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*")
-_DIED = re.compile(
-    r"(20|expired?|died|dead|death|deceased|verstorben|gestorben|tod|deces|decede|mort[oe]?|"
-    r"exitus|fallecid[oa]|fallecimiento|muert[oea]|defuncion|defuncio|decedut[oa]|deceduto|"
-    r"obito|falecid[oa]|falecimento|overleden)(_\w+)?|\w+_(died|dead|death|deceased|expired)"
-)
-_SEVERAL = ("omop", "fhir")  # layouts whose readers unite visits in their own way
+_NUMBER_TYPES = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*")
+_UNITING_LAYOUTS = ("omop", "fhir")  # layouts whose readers unite visits in their own way
 
 
-@dataclass
-class _Derived:
-    """The columns that are added to a table or take the place of one, and notes on them."""
-
-    added: dict[str, str]
-    notes: list[str]
-
-
-def with_visits(source: OpenedSource, plan: Plan) -> Plan:
+def add_visit_history(source: OpenedSource, plan: Plan, given: Layout) -> Plan:
     """Return a plan whose table has what follows from the days and the patients of its visits.
 
     Without a column for it: ``los`` from the days of admission and discharge, ``died`` from how
     the visit ended, ``readmitted`` and ``days_between`` from the other visits of the patient.
+    ``given`` is the layout as far as it was said.
     """
-    if plan.reader.of_json or plan.reader.kind in _SEVERAL:
+    if plan.reader.of_json or plan.reader.kind in _UNITING_LAYOUTS:
         return plan
-    plan = _by_row(source, plan)
+    plan = _add_stays(source, plan)
+    events = read_events(source, plan.table, plan.layout, given)
+    plan = replace(
+        plan, table=events.table, layout=events.layout, notes=(*plan.notes, *events.notes)
+    )
     layout = plan.layout
-    if layout.patient is None or (_grouped(plan) and layout.record is None):
+    if layout.patient is None or (_has_several_rows(plan) and layout.record is None):
         return plan
-    day = _day(source, plan.table, layout.date)
+    day = _day_sql(source, plan.table, layout.date)
     of_patients = plan.unit == "patient"
-    if (day is None and not of_patients) or not _several(source, plan):
+    if (day is None and not of_patients) or not _have_visits(source, plan):
         return plan
-    return _by_patient(source, plan, day)
+    return _add_patient_history(source, plan, day, "readmitted" in events.unread)
 
 
-def dies(text: str) -> bool:
-    """Tell whether a way in which a visit ended is death, in words or by the code of UB-04.
-
-    >>> dies("Expired in facility"), dies("20"), dies("home")
-    (True, True, False)
-    """
-    return _DIED.fullmatch(plain(text)) is not None
-
-
-def _grouped(plan: Plan) -> bool:
+def _has_several_rows(plan: Plan) -> bool:
     return plan.reader.by_code or plan.layout.part is not None
 
 
-def _by_row(source: OpenedSource, plan: Plan) -> Plan:
-    """Return the plan with what each row tells by itself: the stay, and whether it ended so."""
+def _add_stays(source: OpenedSource, plan: Plan) -> Plan:
+    """Return the plan with the length of each stay, where days tell it and no column does."""
     table, layout = plan.table, plan.layout
-    derived = _Derived({}, [])
-    free = {name.lower() for name in table.columns}
-    if layout.los is None and "los" not in free:
-        first, last = _day(source, table, layout.date), _day(source, table, layout.discharged)
-        if first and last:
-            derived.added["los"] = f"CASE WHEN {last} >= {first} THEN {last} - {first} END"
-            derived.notes.append(
-                f"the length of stay is the days from column {layout.date!r} to "
-                f"{layout.discharged!r}; where the second is earlier, it is missing"
-            )
-    if layout.died is None and "died" not in free and layout.disposition is not None:
-        name = layout.disposition
-        text = as_text(name, table.columns[name])
-        view = source.view(table.label, f"SELECT {text} AS text FROM {table.sql}")
-        ends = [end for end in counted(source, view, "text") if dies(end)]
-        if ends:
-            derived.added["died"] = f"{text} IN ({', '.join(map(literal, ends))})"
-            said = ", ".join(map(repr, sorted(ends)[:3]))
-            derived.notes.append(f"died is column {name!r} where it is {said}")
-    if not derived.added:
+    if layout.los is not None or "los" in {name.lower() for name in table.columns}:
         return plan
-    picks = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in derived.added.items())
-    view = source.view(table.label, f"SELECT *, {picks} FROM {table.sql}", table.text)
-    return replace(plan, table=view, notes=(*plan.notes, *derived.notes))
+    first, last = _day_sql(source, table, layout.date), _day_sql(source, table, layout.discharged)
+    if not (first and last):
+        return plan
+    stay = f"CASE WHEN {last} >= {first} THEN {last} - {first} END AS los"
+    note = Message("note.length_of_stay", date=layout.date, discharged=layout.discharged)
+    view = source.view(table.label, f"SELECT *, {stay} FROM {table.sql}", table.text)
+    return replace(plan, table=view, notes=(*plan.notes, note))
 
 
-def _by_patient(source: OpenedSource, plan: Plan, day: str | None) -> Plan:
-    """Return the plan with what the other visits of a patient tell, and, by patient, sums."""
+def _add_patient_history(source: OpenedSource, plan: Plan, day: str | None, unread: bool) -> Plan:
+    """Return the plan with what the other visits of a patient tell, and, by patient, sums.
+
+    Readmissions are not made where a column of the file is named after them, also an ``unread``
+    one: they are one outcome, of one source.
+    """
     table, layout = plan.table, plan.layout
-    patient, of_patients = quoted(layout.patient or ""), plan.unit == "patient"
-    end = _day(source, table, layout.discharged) or day
-    key = quoted(layout.record or "") if _grouped(plan) else quoted(_ROW)
-    columns = _additive(source, plan) if of_patients else ()
-    flags = _flags(source, plan)
-    numbered = f"SELECT *, row_number() OVER () AS {quoted(_ROW)} FROM {table.sql}"
+    patient, of_patients = quote(layout.patient or ""), plan.unit == "patient"
+    end = _day_sql(source, table, layout.discharged) or day
+    key = quote(layout.record or "") if _has_several_rows(plan) else quote(_ROW)
+    columns = _additive_columns(source, plan) if of_patients else ()
+    flags = _event_flags(source, plan)
+    numbered = f"SELECT *, row_number() OVER () AS {quote(_ROW)} FROM {table.sql}"
     parts = [f"{key} AS key", f"any_value({patient}) AS patient"]
     parts += [f"min({day or 'NULL::DATE'}) AS day", f"max({end or 'NULL::DATE'}) AS ended"]
     parts += [
-        f"max(TRY_CAST({quoted(name)} AS DOUBLE)) AS sum_{i}" for i, name in enumerate(columns)
+        f"max(TRY_CAST({quote(name)} AS DOUBLE)) AS sum_{i}" for i, name in enumerate(columns)
     ]
     parts += [f"bool_or({sql}) AS flag_{role}" for role, sql in flags.items()]
     visits = (
         f"SELECT {', '.join(parts)} FROM ({numbered}) WHERE {patient} IS NOT NULL "
         f"AND {key} IS NOT NULL GROUP BY {key}"
     )
-    replaced, added, notes = _figures(plan, columns, flags, day)
-    ((latest,),) = source.ask_whole(
+    replaced, added, notes = _history_columns(plan, columns, flags, day, unread)
+    ((latest,),) = source.query_whole(
         table,
         f"SELECT max({end or 'NULL::DATE'}) FROM ({numbered}) WHERE {patient} IS NOT NULL "
         f"AND {key} IS NOT NULL",
-        largest,
+        take_largest,
     )
     latest_day = "NULL::DATE" if latest is None else f"DATE {literal(str(latest))}"
     dated = (
@@ -135,32 +115,36 @@ def _by_patient(source: OpenedSource, plan: Plan, day: str | None) -> Plan:
         f"{latest_day} AS latest FROM ({visits}) "
         "WINDOW w AS (PARTITION BY patient ORDER BY day, key)"
     )
-    at_risk = f"NOT coalesce(flag_died, false) AND (next IS NOT NULL OR latest - ended >= {WITHIN})"
-    at_risk = at_risk if "died" in flags else at_risk.partition("AND ")[2]
-    again = f"CASE WHEN {at_risk} THEN coalesce(next BETWEEN 1 AND {WITHIN}, false) END"
+    alive = "NOT coalesce(flag_died, false) AND " if "died" in flags else ""
+    at_risk = f"{alive}(next IS NOT NULL OR latest - ended >= {RETURN_DAYS})"
+    again = f"CASE WHEN {at_risk} THEN coalesce(next BETWEEN 1 AND {RETURN_DAYS}, false) END"
     told = f"SELECT *, {again} AS again FROM ({dated})"
-    picks = ", ".join(f"{sql} AS {quoted(f' {name}')}" for name, sql in (replaced | added).items())
+    picks = ", ".join(f"{sql} AS {quote(f' {name}')}" for name, sql in (replaced | added).items())
     name = f"visits_of_{len(source.notes)}_{table.sql.strip('()').split()[-1]}".lower()
-    name = quoted(re.sub(r"\W", "_", name))
+    name = re.sub(r"\W", "_", name)
+    name, rows = quote(name), quote(f"rows_{name}")
     source.rows(table, f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT key, {picks} FROM ({told})")
-    swap = ", ".join(f"visits.{quoted(f' {one}')} AS {quoted(one)}" for one in replaced)
-    more = ", ".join(f"visits.{quoted(f' {one}')} AS {quoted(one)}" for one in added)
+    swap = ", ".join(f"visits.{quote(f' {one}')} AS {quote(one)}" for one in replaced)
+    more = ", ".join(f"visits.{quote(f' {one}')} AS {quote(one)}" for one in added)
     sql = (
-        f"SELECT base.* EXCLUDE ({quoted(_ROW)}){f' REPLACE ({swap})' if swap else ''}"
+        f"SELECT base.* EXCLUDE ({quote(_ROW)}){f' REPLACE ({swap})' if swap else ''}"
         f"{f', {more}' if more else ''} FROM ({numbered}) AS base "
-        f"LEFT JOIN {name} AS visits ON base.{key} = visits.key ORDER BY base.{quoted(_ROW)}"
+        f"LEFT JOIN {name} AS visits ON base.{key} = visits.key ORDER BY base.{quote(_ROW)}"
     )
-    view = source.view(table.label, sql, table.text)
+    # Several queries follow, each of which would number, join and sort all rows again.
+    source.rows(table, f"CREATE OR REPLACE TEMP TABLE {rows} AS {sql}")
+    source.rows(table, f"DROP TABLE {name}")
+    view = source.view(table.label, f"SELECT * FROM {rows}", table.text)
     return replace(plan, table=view, notes=(*plan.notes, *notes))
 
 
-def _figures(
-    plan: Plan, columns: Sequence[str], flags: dict[str, str], day: str | None
+def _history_columns(
+    plan: Plan, columns: Sequence[str], flags: dict[str, str], day: str | None, unread: bool
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Return the columns that are replaced and added, as SQL over the visits, and notes."""
     layout, of_patients = plan.layout, plan.unit == "patient"
     taken = {name.lower() for name in plan.table.columns}
-    own = {"died": layout.died or "died", "readmitted": layout.readmitted or "readmitted"}
+    own = {role: getattr(layout, role) for role in flags}
     replaced: dict[str, str] = {}
     added: dict[str, str] = {}
     notes: list[str] = []
@@ -170,38 +154,42 @@ def _figures(
         replaced |= {own[role]: f"bool_or(flag_{role}){over}" for role in flags}
         if "visits" not in taken:
             added["visits"] = f"count(*){over}"
-        names = ", ".join(repr(name) for name in columns)
-        said = [f"{SUMMED}: {names}"] if columns else []
-        said += [f"of any visit: {', '.join(own[role] for role in flags)}"] if flags else []
-        notes.append("; ".join([*said, "of the first visit: all other columns"]))
-    if day is not None and "readmitted" not in flags and "readmitted" not in taken:
+        names = [repr(name) for name in columns]
+        said = [Message("note.summed", columns=names)] if columns else []
+        said += [Message("note.of_any_visit", flags=flags)] if flags else []
+        notes.append(Message("text.parts", parts=[*said, Message("note.of_first_visit")]))
+    if day is not None and layout.readmitted is not None:
+        if layout.readmitted in (plan.stored or plan.table).columns:
+            notes.append(Message("note.readmitted_column", column=layout.readmitted))
+    elif day is not None and not unread and "readmitted" not in taken:
         added["readmitted"] = f"bool_or(again){over}" if of_patients else "again"
-        notes.append(
-            f"readmitted is a visit of the same patient from 1 to {WITHIN} days after a discharge; "
-            f"not known where the records end within {WITHIN} days of it, or the patient died"
-        )
+        notes.append(Message("note.readmitted", limit=RETURN_DAYS))
     if day is not None and "days_between" not in taken:
         added["days_between"] = (
             f"avg(past) FILTER (past >= 0){over}"
             if of_patients
             else "CASE WHEN past >= 0 THEN past END"
         )
-        notes.append("days_between are the days from the end of one visit to the next")
+        notes.append(Message("note.days_between"))
     return replaced, added, notes
 
 
-def _several(source: OpenedSource, plan: Plan) -> bool:
+def _have_visits(source: OpenedSource, plan: Plan) -> bool:
     """Tell whether some patient has several visits."""
-    patient = quoted(plan.layout.patient or "")
-    count = f"count(DISTINCT {quoted(plan.layout.record or '')})" if _grouped(plan) else "count(*)"
+    patient = quote(plan.layout.patient or "")
+    count = (
+        f"count(DISTINCT {quote(plan.layout.record or '')})"
+        if _has_several_rows(plan)
+        else "count(*)"
+    )
     sql = (
         f"SELECT 1 FROM {plan.table.sql} WHERE {patient} IS NOT NULL GROUP BY {patient} "
         f"HAVING {count} > 1 LIMIT 1"
     )
-    return bool(source.ask_whole(plan.table, sql, either))
+    return bool(source.query_whole(plan.table, sql, take_either))
 
 
-def _additive(source: OpenedSource, plan: Plan) -> tuple[str, ...]:
+def _additive_columns(source: OpenedSource, plan: Plan) -> tuple[str, ...]:
     """Return the columns of numbers whose values can be added up over visits."""
     table, layout = plan.table, plan.layout
     aside = {*(layout.codes or ()), *layout.ids, layout.weight, layout.age, *layout.ignored}
@@ -211,50 +199,52 @@ def _additive(source: OpenedSource, plan: Plan) -> tuple[str, ...]:
         for name, kind in table.columns.items()
         if name not in aside
         and (name in roles or is_additive(name))
-        and (_NUMBERS.fullmatch(kind) or (kind == "VARCHAR" and are_numbers(source, table, name)))
+        and (
+            _NUMBER_TYPES.fullmatch(kind)
+            or (kind == "VARCHAR" and are_numbers(source, table, name))
+        )
     )
 
 
-def _flags(source: OpenedSource, plan: Plan) -> dict[str, str]:
+def _event_flags(source: OpenedSource, plan: Plan) -> dict[str, str]:
     """Return the SQL of the yes in the columns of deaths and readmissions, by role."""
     table, layout = plan.table, plan.layout
-    own = {"died": layout.died or "died", "readmitted": layout.readmitted}
     found = {}
-    for role, name in own.items():
-        if name is None or name not in table.columns:
+    for role in EVENT_ROLES:
+        if (name := getattr(layout, role)) is None:
             continue
-        text = as_text(name, table.columns[name])
+        text = text_sql(name, table.columns[name])
         view = source.view(table.label, f"SELECT {text} AS text FROM {table.sql}")
-        texts = counted(source, view, "text")
+        texts = count_texts(source, view, "text")
         yes = [one for one in texts if yes_no(one)]
         no = [one for one in texts if yes_no(one) is False]
-        if yes:
-            listed, others = ", ".join(map(literal, yes)), ", ".join(map(literal, no)) or "NULL"
-            found[role] = (
-                f"CASE WHEN {text} IN ({listed}) THEN true WHEN {text} IN ({others}) THEN false END"
-            )
+        listed, others = (", ".join(map(literal, some)) or "NULL" for some in (yes, no))
+        found[role] = (
+            f"CASE WHEN {text} IN ({listed}) THEN true WHEN {text} IN ({others}) THEN false END"
+        )
     return found
 
 
-def _day(source: OpenedSource, table: SourceTable, name: str | None) -> str | None:
+def _day_sql(source: OpenedSource, table: SourceTable, name: str | None) -> str | None:
     """Return the SQL that reads a column as days; None where that can't be done for sure."""
     if name is None:
         return None
     kind = table.columns[name]
     if kind.startswith(("DATE", "TIMESTAMP")):
-        return f"CAST({quoted(name)} AS DATE)"
-    text = f"regexp_replace({as_text(name, kind)}, {literal(TIME)}, '')"
+        return f"CAST({quote(name)} AS DATE)"
+    text = text_sql(name, kind)
     view = source.view(table.label, f"SELECT {text} AS text FROM {table.sql}")
-    days = read_dates(counted(source, view, "text"), name).of
+    text = f"regexp_replace({text}, {literal(TIME)}, '')"
+    days = read_dates(count_texts(source, view, "text"), name).of
     known = {one.strip(): when for one, when in (days or {}).items() if isinstance(when, date)}
-    formats = [one for one in _FORMATS if known and _reads(one, known)]
+    formats = [one for one in _DATE_FORMATS if known and _reads_days(one, known)]
     if not formats:
         return None
     tries = ", ".join(f"try_strptime(trim({text}), {literal(one)})" for one in formats)
     return f"CAST(coalesce({tries}) AS DATE)"
 
 
-def _reads(form: str, days: dict[str, date]) -> bool:
+def _reads_days(form: str, days: dict[str, date]) -> bool:
     """Tell whether a form reads some of the days, and none of them as another."""
     some = False
     for text, when in days.items():

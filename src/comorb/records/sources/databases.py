@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from comorb.errors import RecordsError, not_installed
-from comorb.records.sources.duck import quoted
+from comorb.messages import Message
+from comorb.records.sources.duck import quote
 
-_ROWS = 100_000
+_BATCH_ROWS = 100_000
 _QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
 _PG_TABLES = (
     "SELECT table_name::text FROM information_schema.tables "
@@ -49,15 +50,15 @@ def open_sqlite(file: Path) -> Iterator[Database]:
     opened = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     with closing(opened) as connection:
         # SQLite reads what is left of a file that was cut off, and says nothing.
-        ((state, page),) = _sqlite(
+        ((state, page),) = _run_sqlite(
             label,
             lambda: connection.execute(
                 "SELECT quick_check, page_size FROM pragma_quick_check(1), pragma_page_size"
             ).fetchall(),
         )
         if state != "ok" or file.stat().st_size % page:
-            raise RecordsError(f"{label} can't be read: it is damaged or cut off; copy it again.")
-        names = _sqlite(
+            raise RecordsError("source.damaged", label=label)
+        names = _run_sqlite(
             label,
             lambda: connection.execute(
                 "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
@@ -68,7 +69,7 @@ def open_sqlite(file: Path) -> Iterator[Database]:
         @contextmanager
         def stream(table: str) -> Iterator[pa.RecordBatchReader]:
             sql = table if is_query(table) else f'SELECT * FROM "{table.replace(chr(34), "")}"'
-            cursor = _sqlite(label, lambda: connection.execute(sql))
+            cursor = _run_sqlite(label, lambda: connection.execute(sql))
             columns = [column[0] for column in cursor.description]
             schema = pa.schema([(column, pa.string()) for column in columns])
             yield pa.RecordBatchReader.from_batches(schema, _sqlite_batches(label, cursor, schema))
@@ -79,7 +80,7 @@ def open_sqlite(file: Path) -> Iterator[Database]:
 def _sqlite_batches(
     label: str, cursor: sqlite3.Cursor, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    while rows := _sqlite(label, lambda: cursor.fetchmany(_ROWS)):
+    while rows := _run_sqlite(label, lambda: cursor.fetchmany(_BATCH_ROWS)):
         columns = [
             pa.array([value if value is None else str(value) for value in column], pa.string())
             for column in zip(*rows, strict=True)
@@ -87,15 +88,15 @@ def _sqlite_batches(
         yield pa.record_batch(columns, schema=schema)
 
 
-def _sqlite(label: str, action: Callable[[], Any]) -> Any:
+def _run_sqlite(label: str, action: Callable[[], Any]) -> Any:
     try:
         return action()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         safe = re.match(r"no such (table|column): \S+|near \S+: syntax error|attempt", str(error))
-        reason = safe[0] if safe else "it is damaged, locked or not in UTF-8"
+        reason = safe[0] if safe else Message("database.damaged")
         if reason == "attempt":
-            reason = "the query writes, and records are only read"
-    raise RecordsError(f"{label} can't be read: {reason}.")
+            reason = Message("database.query_writes")
+    raise RecordsError("source.unreadable", label=label, reason=reason)
 
 
 @contextmanager
@@ -108,31 +109,31 @@ def open_postgresql(url: str) -> Iterator[Database]:
 
     parts = urlsplit(url)
     label = f"{parts.hostname or 'localhost'}{parts.path}"
-    with closing(_postgresql(label, lambda: adbc.connect(url))) as connection:
+    with closing(_run_postgresql(label, lambda: adbc.connect(url))) as connection:
 
         def execute(cursor: Any, sql: str) -> Any:
             def act() -> Any:
                 cursor.execute(sql)
                 return cursor.fetch_record_batch()
 
-            return _postgresql(label, act)
+            return _run_postgresql(label, act)
 
         @contextmanager
         def stream(table: str) -> Iterator[pa.RecordBatchReader]:
-            inner = table.rstrip("; \n") if is_query(table) else f"TABLE {quoted(table)}"
+            inner = table.rstrip("; \n") if is_query(table) else f"TABLE {quote(table)}"
             with connection.cursor() as cursor:
                 shape = execute(cursor, f"SELECT * FROM ({inner}) AS records LIMIT 0").schema
-                names = map(quoted, shape.names)
+                names = map(quote, shape.names)
                 columns = ", ".join(f"{name}::text AS {name}" for name in names)
                 yield execute(cursor, f"SELECT {columns} FROM ({inner}) AS records")
 
         with connection.cursor() as cursor:
-            _postgresql(label, lambda: cursor.execute("SET TRANSACTION READ ONLY"))
+            _run_postgresql(label, lambda: cursor.execute("SET TRANSACTION READ ONLY"))
             names = execute(cursor, _PG_TABLES).read_all()
         yield Database(label, tuple(names.column(0).to_pylist()), stream)
 
 
-def _postgresql(label: str, action: Callable[[], Any]) -> Any:
+def _run_postgresql(label: str, action: Callable[[], Any]) -> Any:
     from adbc_driver_manager import Error
 
     try:
@@ -140,21 +141,21 @@ def _postgresql(label: str, action: Callable[[], Any]) -> Any:
     except Error as error:
         state = getattr(error, "sqlstate", None) or ""
         text = str(error)
-    raise RecordsError(f"The database {label} {_postgresql_reason(state, text)}")
+    raise RecordsError("source.database", label=label, reason=_postgresql_reason(state, text))
 
 
 def _postgresql_reason(state: str, text: str) -> str:
     if "assword" in text or "authentication" in text or state.startswith("28"):
-        return "refuses the user or the password; check the URL."
+        return Message("database.refused")
     if state == "25006" or "data-modifying" in text:
-        return "was asked to write; records are only read, so give a query that selects."
+        return Message("database.writes")
     if state == "3D000" or ("database" in text and "does not exist" in text):
-        return "doesn't exist on that server; check the URL."
+        return Message("database.unknown")
     if state.startswith("42"):
         reason = re.search(r"ERROR:\s*(.*)", text)
-        return f"can't run the query: {reason[1] if reason else 'check it'}."
+        return Message("database.query", reason=reason[1] if reason else Message("database.check"))
     if "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
-        return "doesn't answer: check the host and the port, and that the server runs."
+        return Message("database.silent")
     if state and not state.startswith(("08", "57")):
-        return f"can't answer the query (SQLSTATE {state}); check what it casts and computes."
-    return "broke the connection off, so nothing of it was kept; try again."
+        return Message("database.state", state=state)
+    return Message("database.broke_off")

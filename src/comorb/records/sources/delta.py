@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.errors import RecordsError
-from comorb.records.sources.duck import OpenedSource, SourceTable, guarded, literal, quoted
-from comorb.records.sources.pages import note_checksums
+from comorb.messages import Message
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quote, run_safely
+from comorb.records.sources.parquet import check_checksums
 
 LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -28,7 +29,7 @@ _NEW_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.[0-9a-f-]{36}\.(json|parque
 # What a reader may meet and needs to do nothing for, given that no file and no setting uses it.
 _HARMLESS = {"timestampNtz", "vacuumProtocolCheck", "columnMapping", "deletionVectors"}
 _IDLE = {"add", "remove", "commitInfo", "txn", "cdc", "domainMetadata", "protocol", "metaData"}
-_INSTEAD = "read it with a Delta reader, write it as Parquet and read that."
+_INSTEAD = Message("delta.instead")
 
 
 @dataclass(frozen=True)
@@ -79,25 +80,19 @@ class DeltaTable:
 
     def _refuse_deletions(self, added: dict[str, Any]) -> None:
         if (added.get("deletionVector") or {}).get("storageType"):
-            raise RecordsError(
-                f"{self.name} is a Delta table with deletion vectors, which say that rows of its "
-                f"files are gone; {_INSTEAD}"
-            )
+            raise RecordsError("delta.deletion_vectors", name=self.name, instead=_INSTEAD)
 
     def _check_protocol(self, protocol: dict[str, Any]) -> None:
         version = protocol["minReaderVersion"]
         unknown = set(protocol.get("readerFeatures") or ()) - _HARMLESS
         if unknown or version > 3:
-            what = ", ".join(sorted(unknown)) or f"reader version {version}"
-            raise RecordsError(f"{self.name} is a Delta table that needs {what}; {_INSTEAD}")
+            what = ", ".join(sorted(unknown)) or Message("delta.reader_version", version=version)
+            raise RecordsError("delta.needs", name=self.name, what=what, instead=_INSTEAD)
 
     def _describe(self, metadata: dict[str, Any]) -> None:
         settings = dict(metadata.get("configuration") or {})
         if settings.get("delta.columnMapping.mode", "none") != "none":
-            raise RecordsError(
-                f"{self.name} is a Delta table whose columns have other names in its files "
-                f"(column mapping); {_INSTEAD}"
-            )
+            raise RecordsError("delta.mapping", name=self.name, instead=_INSTEAD)
         self.columns = tuple(
             each["name"] for each in json.loads(metadata["schemaString"])["fields"]
         )
@@ -131,17 +126,12 @@ def delta_files(folder: Path, table: DeltaTable) -> dict[Path, DataFile]:
         except (OSError, ValueError):
             raise _damaged(folder.name) from None
         if "://" in path or not file.is_relative_to(root):
-            raise RecordsError(
-                f"{folder.name} is a Delta table with files outside its folder; {_INSTEAD}"
-            )
+            raise RecordsError("delta.outside", folder=folder.name, instead=_INSTEAD)
         if not there:
-            raise RecordsError(
-                f"{folder.name} is a Delta table whose log names a file that isn't there; copy "
-                "the whole folder again."
-            )
+            raise RecordsError("delta.missing_file", folder=folder.name)
         files[file] = added
     if not files:
-        raise RecordsError(f"{folder.name} is a Delta table that holds no rows; export it again.")
+        raise RecordsError("delta.no_rows", folder=folder.name)
     return files
 
 
@@ -151,20 +141,15 @@ def open_delta(source: OpenedSource, folder: Path) -> SourceTable:
     files = delta_files(folder, table)
     stored: set[str] = set()
     for file, added in files.items():
-        parquet = guarded(file.name, lambda file=file: pq.ParquetFile(file))  # type: ignore[misc]
+        parquet = run_safely(file.name, lambda file=file: pq.ParquetFile(file))  # type: ignore[misc]
         with parquet:
             stored |= set(parquet.schema_arrow.names)
             if added.rows not in (None, parquet.metadata.num_rows):
-                raise RecordsError(
-                    f"{folder.name} is a Delta table with a file that has other rows than its log "
-                    "says; copy the whole folder again."
-                )
-    note_checksums(source, folder.name, list(files))
+                raise RecordsError("delta.other_rows", folder=folder.name)
+    check_checksums(source, folder.name, list(files))
     inside = [name for name in table.columns if name not in table.partitions]
-    picks = [
-        f"f.{quoted(name)}" if name in stored else f"NULL AS {quoted(name)}" for name in inside
-    ]
-    picks += [f"p.{quoted(name)}" for name in table.partitions]
+    picks = [f"f.{quote(name)}" if name in stored else f"NULL AS {quote(name)}" for name in inside]
+    picks += [f"p.{quote(name)}" for name in table.partitions]
     names = ", ".join(literal(str(file)) for file in files)
     read = (
         f"read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
@@ -193,11 +178,8 @@ def _actions(folder: Path) -> Iterator[dict[str, Any]]:
     first = begin + 1
     versions = sorted(version for version in commits if version >= first)
     if versions != list(range(first, first + len(versions))) or not (versions or parts):
-        what = "a newer kind of checkpoint" if newer else "the whole log"
-        raise RecordsError(
-            f"{folder.name} is a Delta table whose log has a gap, so its files can't be told "
-            f"from removed ones (expected {what}); copy the whole folder again, or {_INSTEAD}"
-        )
+        what = Message("delta.newer_checkpoint") if newer else Message("delta.whole_log")
+        raise RecordsError("delta.gap", folder=folder.name, what=what, instead=_INSTEAD)
     for name in parts:
         with pq.ParquetFile(log / name, page_checksum_verification=True) as checkpoint:
             for batch in checkpoint.iter_batches(columns=None):
@@ -218,6 +200,4 @@ def _last_checkpoint(names: list[str]) -> tuple[int, list[str]]:
 
 
 def _damaged(name: str) -> RecordsError:
-    return RecordsError(
-        f"{name} is a Delta table whose log is damaged; copy the whole folder again."
-    )
+    return RecordsError("delta.log", name=name)

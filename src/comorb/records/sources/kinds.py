@@ -7,10 +7,11 @@ import zipfile
 from pathlib import Path
 
 from comorb.errors import RecordsError
-from comorb.records.sources.writing import compression_of, open_bytes
+from comorb.messages import Message
+from comorb.records.sources.text_files import detect_compression, open_bytes
 
-HEAD = 1 << 16
-_STARTS = (
+HEAD_BYTES = 1 << 16
+_MAGIC_BYTES = (
     (b"PAR1", "parquet"),
     (b"ARROW1", "arrow"),
     (b"\xff\xff\xff\xff", "arrow"),
@@ -22,28 +23,28 @@ _STARTS = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "workbook"),
 )
 _SAS = bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011")
-_AS_CSV = "export the records as CSV or Parquet."
-_UNPACK = "unpack it and read what it holds."
+_EXPORT_AS_CSV = Message("kind.export")
+_UNPACK = Message("kind.unpack")
 # What is known and not read: how it begins, what it is, what to do.
 _REFUSED = (
-    (b"%PDF-", "a PDF document", _AS_CSV),
-    (b"{\\rtf", "a text with formatting (RTF)", _AS_CSV),
-    (b"\x89HDF", "an HDF5 file", _AS_CSV),
-    (b"Obj\x01", "an Avro file", "write it as Parquet."),
-    (b"FEA1\0", "a Feather file of version 1", "write it with version 2."),
-    (b"\x00\x01\x00\x00Standard ", "an Access database", "export its tables as CSV."),
-    (b"\x80\x02}", "a Python pickle", "write it as Parquet."),
-    (b"\x80\x03", "a Python pickle", "write it as Parquet."),
-    (b"\x80\x04\x95", "a Python pickle", "write it as Parquet."),
-    (b"\x80\x05\x95", "a Python pickle", "write it as Parquet."),
-    (b"BZh91AY&SY", "packed by bzip2", _UNPACK),
-    (b"\xfd7zXZ", "packed by xz", _UNPACK),
+    (b"%PDF-", "a PDF document", _EXPORT_AS_CSV),
+    (b"{\\rtf", Message("kind.rtf"), _EXPORT_AS_CSV),
+    (b"\x89HDF", Message("kind.hdf5"), _EXPORT_AS_CSV),
+    (b"Obj\x01", Message("kind.avro"), Message("kind.to_parquet")),
+    (b"FEA1\0", Message("kind.feather1"), Message("kind.feather2")),
+    (b"\x00\x01\x00\x00Standard ", Message("kind.access"), Message("kind.export_tables")),
+    (b"\x80\x02}", "a Python pickle", Message("kind.to_parquet")),
+    (b"\x80\x03", "a Python pickle", Message("kind.to_parquet")),
+    (b"\x80\x04\x95", "a Python pickle", Message("kind.to_parquet")),
+    (b"\x80\x05\x95", "a Python pickle", Message("kind.to_parquet")),
+    (b"BZh91AY&SY", Message("kind.bzip2"), _UNPACK),
+    (b"\xfd7zXZ", Message("kind.xz"), _UNPACK),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
     (b"Rar!\x1a", "a RAR archive", _UNPACK),
-    (b"\x1f\x9d", "packed by compress", _UNPACK),
-    (b"\x04\x22\x4d\x18", "packed by lz4", _UNPACK),
+    (b"\x1f\x9d", Message("kind.compress"), _UNPACK),
+    (b"\x04\x22\x4d\x18", Message("kind.lz4"), _UNPACK),
 )
-_IN_R = "write it in R with write.csv() or arrow::write_parquet() and read that."
+_IN_R = Message("kind.in_r")
 _MARKUP = re.compile(
     rb"<(!doctype|!--|\?xml|(html|head|body|table|meta|div|script|style|svg|form|pre|center)\b)",
     re.IGNORECASE,
@@ -51,7 +52,7 @@ _MARKUP = re.compile(
 _PORTABLE = b"SPSS PORT FILE"
 
 
-def kind_of(file: Path) -> str:
+def detect_kind(file: Path) -> str:
     """Return what a file is, or refuse it by its right name.
 
     One of 'parquet', 'arrow', 'sqlite', 'duckdb', 'workbook', 'zip', 'sas7bdat', 'xport', 'dta',
@@ -61,19 +62,19 @@ def kind_of(file: Path) -> str:
         with file.open("rb") as stream:
             start = stream.read(512)
     except OSError as error:
-        reason = error.strerror or "it can't be opened"
-        message = f"{file.name} can't be read: {reason}. Check its permissions and the disk."
+        reason = error.strerror or Message("source.cannot_open")
+        message = Message("file.unreadable", file=file.name, reason=reason)
         raise RecordsError(message) from None
-    if (kind := _by_start(start)) is not None:
+    if (kind := _kind_by_magic(start)) is not None:
         return kind
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _zipped_kind(file)
-    with open_bytes(file, compression_of(file)) as stream:
-        return _by_text(file.name, stream.read(HEAD))
+        return _kind_of_zip(file)
+    with open_bytes(file, detect_compression(file)) as stream:
+        return _kind_by_text(file.name, stream.read(HEAD_BYTES))
 
 
-def _by_start(start: bytes) -> str | None:
-    for mark, kind in _STARTS:
+def _kind_by_magic(start: bytes) -> str | None:
+    for mark, kind in _MAGIC_BYTES:
         if start.startswith(mark):
             return kind
     if start[8:12] == b"DUCK":
@@ -85,44 +86,38 @@ def _by_start(start: bytes) -> str | None:
     return "por" if _PORTABLE in start else None
 
 
-def _zipped_kind(file: Path) -> str:
+def _kind_of_zip(file: Path) -> str:
     try:
         with zipfile.ZipFile(file) as archive:
             names = set(archive.namelist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        message = f"{file.name} is a damaged or cut-off zip archive or spreadsheet; copy it again."
+        message = Message("kind.damaged_zip", file=file.name)
         raise RecordsError(message) from None
     books = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
     return "workbook" if names & books else "zip"
 
 
-def _by_text(name: str, start: bytes) -> str:
+def _kind_by_text(name: str, start: bytes) -> str:
     """Return what the unpacked bytes are; they may be those of a packed file."""
     for mark, what, remedy in _REFUSED:
         if start.startswith(mark):
-            raise RecordsError(f"{name} is {what}; {remedy}")
+            raise RecordsError("kind.other", name=name, what=what, remedy=remedy)
     if start.startswith((b"X\n\0\0", b"RDX2\nX\n", b"RDX3\nX\n")):
-        raise RecordsError(f"{name} is a file of R; {_IN_R}")
+        raise RecordsError("kind.r", name=name, remedy=_IN_R)
     if start.startswith(b"ORC") and b"\0" in start[:512]:
-        raise RecordsError(f"{name} is an ORC file; write it as Parquet.")
+        raise RecordsError("kind.orc", name=name)
     if start[257:262] == b"ustar":
-        raise RecordsError(f"{name} is a tar archive; {_UNPACK}")
-    if _by_start(start) is not None or start.startswith(b"PK\x03\x04"):
-        raise RecordsError(f"{name} is packed, and not a text inside; {_UNPACK}")
+        raise RecordsError("kind.tar", name=name, remedy=_UNPACK)
+    if _kind_by_magic(start) is not None or start.startswith(b"PK\x03\x04"):
+        raise RecordsError("kind.packed", name=name, remedy=_UNPACK)
     if _is_ebcdic(start):
-        raise RecordsError(
-            f"{name} is in EBCDIC, the text of mainframes; convert it to UTF-8 "
-            "(iconv -f IBM037 -t UTF-8)."
-        )
+        raise RecordsError("kind.ebcdic", name=name)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         start = start.decode("utf-16", errors="ignore").encode(errors="ignore")
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if _MARKUP.match(text):
-        what = "an XML file" if text.startswith(b"<?xml") else "a web page (HTML)"
-        raise RecordsError(
-            f"{name} is {what}, not a table; if a spreadsheet shows it, save it there as .xlsx "
-            "or CSV, else download the records again."
-        )
+        what = Message("kind.xml") if text.startswith(b"<?xml") else Message("kind.html")
+        raise RecordsError("kind.no_table", name=name, what=what)
     return "json" if text.startswith((b"{", b"[")) else "text"
 
 

@@ -1,28 +1,192 @@
-"""Parquet files as one table, also when they lie in folders named year=2020 or differ a little."""
+"""Parquet files as one table, also in folders named year=2020, checked for damage."""
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from comorb.records.sources.dialect import refuse_twice
-from comorb.records.sources.duck import OpenedSource, SourceTable, guarded, literal
+from comorb.messages import Message
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, run_safely
+from comorb.records.sources.files import check_expanded, check_rows
+from comorb.records.sources.text_files import check_unique_columns
+
+# Of the header of a page: its fields, and the kinds of page that hold values.
+_KIND, _SIZE, _CHECKSUM, _DATA, _DATA_2 = 1, 3, 4, 5, 8
+_DATA_KINDS = {0: _DATA, 3: _DATA_2}
+_FOOTER = (
+    *("row_group_id", "row_group_num_rows", "column_id", "path_in_schema", "type", "num_values"),
+    *("data_page_offset", "dictionary_page_offset", "total_compressed_size"),
+    "total_uncompressed_size",
+)
+_MAX_TEXT_BYTES, _MAX_DEPTH = 1 << 24, 4
+
+Fields = dict[int, Any]
+
+
+def check_checksums(source: OpenedSource, label: str, files: Sequence[Path]) -> None:
+    """Refuse files that aren't as they were written; note those in which that can't be seen."""
+    source.note(checksum_note(label, count_unsummed(source, label, files), len(files)))
+
+
+def count_unsummed(source: OpenedSource, label: str, files: Sequence[Path]) -> int:
+    """Refuse files that aren't as they were written; return in how many that can't be seen."""
+    bare = rows = size = 0
+    for file in files:
+        walked = run_safely(file.name, partial(_walk_pages, source, file))
+        bare, rows, size = bare + (not walked.summed), rows + walked.rows, size + walked.size
+        check_rows(label, rows)
+        check_expanded(label, size)
+    return bare
+
+
+def checksum_note(label: str, bare: int, files: int) -> str:
+    """Return what is said of files that have no checksums, nothing if they all have."""
+    if not bare:
+        return ""
+    if files == 1:
+        return Message("note.no_checksums_one", label=label)
+    return Message("note.no_checksums_some", label=label, limit=bare, files=files)
+
+
+@dataclass(frozen=True)
+class _PageFigures:
+    """What the pages of a file are: whether they carry checksums, its rows, its unpacked bytes."""
+
+    summed: bool
+    rows: int
+    size: int
+
+
+def _walk_pages(source: OpenedSource, file: Path) -> _PageFigures:
+    """Walk all pages of a file.
+
+    The footer is DuckDB's to read, as Arrow's reader of it may end the process.
+    """
+    metadata = pq.read_metadata(file)
+    size = 0
+    groups: dict[int, int] = {}
+    carried: dict[int, bool] = {}
+    table = SourceTable(file.name, f"parquet_metadata({literal(str(file))})", {})
+    with file.open("rb") as stream:
+        for row in source.rows(table, f"SELECT {', '.join(_FOOTER)} FROM {table.sql}"):
+            chunk = dict(zip(_FOOTER, row, strict=True))
+            column = metadata.schema.column(chunk["column_id"])
+            groups[chunk["row_group_id"]] = chunk["row_group_num_rows"]
+            _expect(_normalise_path(chunk["path_in_schema"]) == _normalise_path(column.path))
+            _expect(chunk["type"] == column.physical_type)
+            if not column.max_repetition_level:
+                _expect(chunk["num_values"] == chunk["row_group_num_rows"])
+            size += chunk["total_uncompressed_size"]
+            _walk_column(stream, chunk, carried)
+    _expect(sum(groups.values()) == metadata.num_rows)
+    return _PageFigures(any(carried.values()), metadata.num_rows, size)
+
+
+def _normalise_path(written: str) -> str:
+    return written.replace(", ", ".")
+
+
+def _walk_column(stream: BinaryIO, chunk: dict[str, Any], carried: dict[int, bool]) -> None:
+    """Walk the pages of a column chunk; ``carried`` says which kinds of page carry checksums.
+
+    Writers may sum some kinds of page and not others, but not one page and not the next.
+    """
+    begin, dictionary = chunk["data_page_offset"], chunk["dictionary_page_offset"] or 0
+    stream.seek(dictionary if 0 < dictionary < begin else begin)
+    values = 0
+    while values < chunk["num_values"]:
+        header = _read_struct(stream)
+        kind, size, summed = _number(header, _KIND), _number(header, _SIZE), _CHECKSUM in header
+        _expect(kind in range(4) and 0 <= size <= chunk["total_compressed_size"])
+        _expect(carried.setdefault(kind, summed) is summed)
+        if summed:
+            checksum = _number(header, _CHECKSUM) & 0xFFFFFFFF
+            _expect(zlib.crc32(_read_bytes(stream, size)) == checksum)
+        else:
+            stream.seek(size, 1)
+        if kind in _DATA_KINDS:
+            of_values = header.get(_DATA_KINDS[kind])
+            values += _number(of_values if isinstance(of_values, dict) else {}, 1)
+    _expect(values == chunk["num_values"])
+
+
+def _expect(fits: bool) -> None:
+    if not fits:
+        raise pa.ArrowInvalid("Parquet file whose checksums or counts don't fit")
+
+
+def _number(fields: Fields, key: int) -> int:
+    value = fields.get(key)
+    if not isinstance(value, int):
+        raise pa.ArrowInvalid("Parquet file with a page header that lacks a number")
+    return value
+
+
+def _read_bytes(stream: BinaryIO, size: int) -> bytes:
+    data = stream.read(size)
+    _expect(len(data) == size)
+    return data
+
+
+def _read_struct(stream: BinaryIO, depth: int = 0) -> Fields:
+    """Read a structure in the compact protocol of Thrift, by the numbers of its fields."""
+    _expect(depth < _MAX_DEPTH)
+    fields: Fields = {}
+    number = 0
+    while head := _read_bytes(stream, 1)[0]:
+        number = number + (head >> 4) if head >> 4 else _read_integer(stream)
+        fields[number] = _read_value(stream, head & 15, depth)
+    return fields
+
+
+def _read_value(stream: BinaryIO, kind: int, depth: int) -> Any:
+    if kind in (1, 2):
+        return kind == 1
+    if kind in (4, 5, 6):
+        return _read_integer(stream)
+    if kind == 8:
+        size = _read_unsigned(stream)
+        _expect(size <= _MAX_TEXT_BYTES)
+        return _read_bytes(stream, size)
+    _expect(kind == 12)
+    return _read_struct(stream, depth + 1)
+
+
+def _read_integer(stream: BinaryIO) -> int:
+    plain = _read_unsigned(stream)
+    return (plain >> 1) ^ -(plain & 1)
+
+
+def _read_unsigned(stream: BinaryIO) -> int:
+    """Read an integer of seven bits a byte, the last of which has its eighth bit unset."""
+    total = 0
+    for shift in range(0, 70, 7):
+        byte = _read_bytes(stream, 1)[0]
+        total |= (byte & 127) << shift
+        if byte < 128:
+            return total
+    raise pa.ArrowInvalid("Parquet file with a page header that doesn't end")
+
 
 _PARTITION = re.compile(r"[^=]+=.*")
 
 
-def schema_of(file: Path) -> pa.Schema:
+def read_schema(file: Path) -> pa.Schema:
     """Return the columns of a Parquet file and their types."""
 
     def read() -> pa.Schema:
         schema = pq.read_schema(file)
         return pa.schema(list(zip(schema.names, schema.types, strict=True)))
 
-    return guarded(file.name, read)
+    return run_safely(file.name, read)
 
 
 def is_partition(folder: str) -> bool:
@@ -42,16 +206,16 @@ def open_parquet(
     Files that differ are united by the names of their columns, with a note. ``span`` are the
     first row, and the one after the last, of a file that isn't opened whole.
     """
-    schemas = [schema_of(file) for file in files]
+    schemas = [read_schema(file) for file in files]
     for file, schema in zip(files, schemas, strict=True):
-        refuse_twice(file.name, schema.names)
+        check_unique_columns(file.name, schema.names)
     names = ", ".join(literal(str(file)) for file in files)
     options = "hive_partitioning = false"
     if root is not None and any(map(is_partition, files[0].relative_to(root).parts[:-1])):
         options = "hive_partitioning = true, hive_types_autocast = false"
     if any(schema != schemas[0] for schema in schemas):
         options += ", union_by_name = true"
-        source.note(*_differences(label, schemas))
+        source.note(*_describe_differences(label, schemas))
     if span is None:
         return source.view(label, f"SELECT * FROM read_parquet([{names}], {options})")
     sql = f"FROM read_parquet([{names}], {options}, file_row_number = true) WHERE file_row_number"
@@ -61,7 +225,7 @@ def open_parquet(
     )
 
 
-def _differences(label: str, schemas: list[pa.Schema]) -> list[str]:
+def _describe_differences(label: str, schemas: list[pa.Schema]) -> list[str]:
     """Say which columns aren't in every file, and which are of several types."""
     types: dict[str, list[pa.DataType]] = {}
     for schema in schemas:
@@ -70,17 +234,19 @@ def _differences(label: str, schemas: list[pa.Schema]) -> list[str]:
     some = [name for name, each in types.items() if len(each) < len(schemas)]
     types = {name: [t for t in each if not pa.types.is_null(t)] for name, each in types.items()}
     several = [name for name, each in types.items() if len({_is_text(kind) for kind in each}) > 1]
-    notes = []
+    notes: list[str] = []
     if some:
         notes.append(
-            f"{label}: {len(some)} columns aren't in every one of its {len(schemas):,} files and "
-            f"are blank where they are missing: {', '.join(some[:12])}"
+            Message(
+                "note.columns_missing",
+                label=label,
+                limit=len(some),
+                files=len(schemas),
+                some=some[:12],
+            )
         )
     if several:
-        notes.append(
-            f"{label}: columns are text in some of its files and numbers in others, so codes and "
-            f"ids may have lost zeros: {', '.join(several[:12])}"
-        )
+        notes.append(Message("note.columns_differ", label=label, several=several[:12]))
     return notes
 
 

@@ -5,45 +5,150 @@ A sheet is held in memory while it is read, in a process of its own.
 
 from __future__ import annotations
 
+import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from xml.parsers.expat import ExpatError, ParserCreate
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comorb.errors import RecordsError, not_installed
-from comorb.records.sources.apart import Answer, read_text_columns, run_apart, write_text_columns
-from comorb.records.sources.cells import cell_text, number_text
-from comorb.records.sources.dialect import column_names
+from comorb.errors import RecordsError
+from comorb.messages import Message
+from comorb.records.sources.arrow import register_table
 from comorb.records.sources.duck import OpenedSource, SourceTable
-from comorb.records.sources.frames import register_table
-from comorb.records.sources.limits import check_expanded
-from comorb.records.sources.number_formats import Shown, shown_zeros
+from comorb.records.sources.files import check_expanded
+from comorb.records.sources.native import (
+    Answer,
+    format_cell,
+    format_number,
+    read_text_columns,
+    run_isolated,
+    write_text_columns,
+)
+from comorb.records.sources.text_files import read_column_names
 
-_ROWS = 20_000
+ZeroFormats = dict[tuple[int, int], tuple[int, int]]
+Attributes = dict[str, str]
+
+_BUILT_IN = {"2": "0.00"}
+_KEEPS_ZEROS = re.compile(r"(0+)(?:\.(0+))?")
+_PLACE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
+
+
+def find_zero_formats(file: Path, sheet: str) -> ZeroFormats:
+    """Return the digits before and after the point of the cells that are shown with zeros.
+
+    Cells go by row and column, both from 0. Nothing is known of files other than .xlsx.
+    """
+    try:
+        with zipfile.ZipFile(file) as book:
+            styles = _read_styles(book)
+            return _read_formats(book, _find_part(book, sheet), styles) if styles else {}
+    except (zipfile.BadZipFile, zlib.error, ExpatError, KeyError, ValueError, OSError, EOFError):
+        return {}
+
+
+def _visit_elements(
+    book: zipfile.ZipFile, part: str, visit: Callable[[str, Attributes], None]
+) -> None:
+    """Visit the elements of a part of a workbook, without the prefix of their names."""
+
+    def start(name: str, attributes: Attributes) -> None:
+        visit(name.rpartition(":")[2], attributes)
+
+    def refuse(*_: object) -> NoReturn:
+        raise ValueError("entities have no place in a workbook")
+
+    parser = ParserCreate()
+    parser.StartElementHandler = start
+    parser.EntityDeclHandler = refuse
+    with book.open(part) as stream:
+        parser.ParseFile(stream)
+
+
+def _read_styles(book: zipfile.ZipFile) -> dict[str, tuple[int, int]]:
+    """Return the digits that each style keeps, for the styles that keep zeros."""
+    own = dict(_BUILT_IN)
+    lists: dict[str, list[str]] = {"cellStyleXfs": [], "cellXfs": []}
+    current: list[str] = []
+
+    def visit(name: str, attributes: Attributes) -> None:
+        nonlocal current
+        if name == "numFmt":
+            own[attributes.get("numFmtId", "")] = attributes.get("formatCode", "")
+        elif name == "xf":
+            current.append(attributes.get("numFmtId", "0"))
+        else:
+            current = lists.get(name, current)
+
+    _visit_elements(book, "xl/styles.xml", visit)
+    kept = {}
+    for place, use in enumerate(lists["cellXfs"]):
+        if (match := _KEEPS_ZEROS.fullmatch(own.get(use, ""))) and match[0] != "0":
+            kept[str(place)] = (len(match[1]), len(match[2] or ""))
+    return kept
+
+
+def _find_part(book: zipfile.ZipFile, sheet: str) -> str:
+    """Return the part of a workbook that holds a sheet."""
+    links: dict[str, str] = {}
+    targets: dict[str, str] = {}
+
+    def visit(name: str, attributes: Attributes) -> None:
+        if name == "sheet":
+            links[attributes["name"]] = attributes["r:id"]
+        elif name == "Relationship":
+            targets[attributes["Id"]] = attributes["Target"]
+
+    _visit_elements(book, "xl/workbook.xml", visit)
+    _visit_elements(book, "xl/_rels/workbook.xml.rels", visit)
+    target = targets[links[sheet]]
+    return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
+
+
+def _read_formats(
+    book: zipfile.ZipFile, part: str, styles: dict[str, tuple[int, int]]
+) -> ZeroFormats:
+    shown: ZeroFormats = {}
+
+    def visit(name: str, attributes: Attributes) -> None:
+        style = styles.get(attributes.get("s", "")) if name == "c" else None
+        place = _PLACE.fullmatch(attributes.get("r", "")) if style is not None else None
+        if place is not None and style is not None and attributes.get("t", "n") == "n":
+            column = 0
+            for letter in place[1]:
+                column = 26 * column + ord(letter) - 64
+            shown[int(place[2]) - 1, column - 1] = style
+
+    _visit_elements(book, part, visit)
+    return shown
+
+
+_BATCH_ROWS = 20_000
 
 
 def add_sheets(source: OpenedSource, file: Path, stem: str | None = None) -> None:
     """Make each sheet of a workbook a table; beside other files they are named after theirs."""
     if find_spec("python_calamine") is None:
-        what = f"{file.name} is a spreadsheet, and its reader"
-        raise RecordsError(not_installed(what, "excel", ", or save the sheet as CSV."))
+        raise RecordsError("install.excel", file=file.name)
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as parts:
             check_expanded(file.name, sum(part.file_size for part in parts.infolist()))
-    sheets = run_apart(list_sheets, _damaged(file.name), str(file))["sheets"]
+    sheets = run_isolated(list_sheets, _damaged(file.name), str(file))["sheets"]
     if not sheets:
-        raise RecordsError(f"{file.name} holds no sheet with cells; export it again.")
+        raise RecordsError("workbook.no_sheet", file=file.name)
     for place, sheet in enumerate(sheets):
         name = sheet if stem is None else stem if not place else f"{stem}.{sheet}"
         source.openers[name] = partial(_open_sheet, source, file, sheet)
     if stem is None:
-        note = f"the sheet {sheets[0]!r} was read, the first of {len(sheets)}; the others weren't"
-        source.usual = (sheets[0], note if sheets[1:] else "")
+        note = Message("note.first_sheet", sheet=sheets[0], limit=len(sheets))
+        source.default = (sheets[0], note if sheets[1:] else "")
 
 
 def list_sheets(file: str) -> Answer:
@@ -51,11 +156,11 @@ def list_sheets(file: str) -> Answer:
 
     def read() -> Answer:
         every = sorted(
-            _load(file).sheets_metadata, key=lambda each: not _is(each.visible, "Visible")
+            _load(file).sheets_metadata, key=lambda each: not _is_called(each.visible, "Visible")
         )
-        return {"sheets": [each.name for each in every if _is(each.typ, "WorkSheet")]}
+        return {"sheets": [each.name for each in every if _is_called(each.typ, "WorkSheet")]}
 
-    return _answered(Path(file).name, read)
+    return _answer_or_refuse(Path(file).name, read)
 
 
 def read_sheet(file: str, sheet: str, out: str) -> Answer:
@@ -67,24 +172,24 @@ def read_sheet(file: str, sheet: str, out: str) -> Answer:
 
     def read() -> Answer:
         cells = _load(file).get_sheet_by_name(sheet).to_python(skip_empty_area=False)
-        shown = shown_zeros(Path(file), sheet)
+        shown = find_zero_formats(Path(file), sheet)
         width = max(map(len, cells), default=0)
         last = [-1] * width
 
         def parts() -> Iterator[list[list[str | None]]]:
-            for start in range(0, len(cells), _ROWS):
-                columns = list(zip(*cells[start : start + _ROWS], strict=True))
+            for start in range(0, len(cells), _BATCH_ROWS):
+                columns = list(zip(*cells[start : start + _BATCH_ROWS], strict=True))
                 for c, column in enumerate(columns):
                     numbers = [row for row, cell in enumerate(column, start) if _is_number(cell)]
                     last[c] = max(
                         (row for row in numbers if (row, c) not in shown), default=last[c]
                     )
-                yield [_texts(column, start, c, shown) for c, column in enumerate(columns)]
+                yield [_format_column(column, start, c, shown) for c, column in enumerate(columns)]
 
         write_text_columns(out, [str(place) for place in range(width)], parts(), name)
         return {"numbers": last}
 
-    return _answered(name, read)
+    return _answer_or_refuse(name, read)
 
 
 def _load(file: str) -> Any:
@@ -93,51 +198,56 @@ def _load(file: str) -> Any:
     return python_calamine.CalamineWorkbook.from_path(file)
 
 
-def _is(kind: object, name: str) -> bool:
+def _is_called(kind: object, name: str) -> bool:
     return str(kind).endswith(f".{name}")
 
 
-def _answered(name: str, action: Callable[[], Answer]) -> Answer:
+def _answer_or_refuse(name: str, action: Callable[[], Answer]) -> Answer:
     """Return the answer of the reader; whatever it raises, a panic too, becomes a refusal."""
     try:
         return action()
     except RecordsError as error:
-        return {"refusal": str(error)}
+        return {"refusal": error.message}
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
         locked = type(error).__name__ == "PasswordError" or "password" in str(error).lower()
-    message = f"{name} is protected by a password; save it without one."
+    message = Message("workbook.password", name=name)
     return {"refusal": message if locked else _damaged(name)}
 
 
 def _damaged(name: str) -> str:
-    return (
-        f"{name} is a damaged spreadsheet or none at all; open and save it again, or save the "
-        "sheet as CSV."
-    )
+    return Message("workbook.damaged", name=name)
 
 
 def _open_sheet(source: OpenedSource, file: Path, sheet: str) -> SourceTable:
-    label = file.name if len(source.openers) == 1 else f"{file.name}, sheet {sheet}"
+    label = (
+        file.name
+        if len(source.openers) == 1
+        else Message("text.sheet", label=file.name, sheet=sheet)
+    )
     copy = source.copies() / f"sheet_{len(list(source.copies().iterdir()))}"
-    answer = run_apart(read_sheet, _damaged(file.name), str(file), sheet, str(copy))
+    answer = run_isolated(read_sheet, _damaged(file.name), str(file), sheet, str(copy))
     cells = read_text_columns(copy)
     top = _header_row(cells)
     if top is None:
         others = [name for name in source.openers if name != sheet]
-        instead = f"name another sheet: {', '.join(others[:12])}" if others else "export it again"
-        raise RecordsError(f"{label} is empty; {instead}.")
+        instead = (
+            Message("workbook.other_sheet", others=others[:12])
+            if others
+            else Message("workbook.export")
+        )
+        raise RecordsError("workbook.empty", label=label, instead=instead)
     cells = cells.slice(top)
     used = [place for place, column in enumerate(cells.columns) if column.null_count < len(cells)]
     cells = cells.select(used)
     filled = _without_blank_rows(cells)
     if len(filled) < 2:
-        raise RecordsError(f"{label} holds a header and no rows; export it again.")
+        raise RecordsError("file.only_header", file=label)
     head = [[cell or "" for cell in row.values()] for row in filled.slice(0, 200).to_pylist()]
-    names = column_names(label, head)
+    names = read_column_names(label, head)
     if top:
-        source.note(f"{label}: {top:,} rows above the header were left out")
+        source.note(Message("note.above_header", label=label, n=top))
     source.numbers |= {
         name for name, place in zip(names, used, strict=True) if answer["numbers"][place] > top
     }
@@ -168,17 +278,19 @@ def _is_number(cell: Any) -> bool:
     return type(cell) in (float, int)
 
 
-def _texts(cells: Sequence[Any], start: int, column: int, shown: Shown) -> list[str | None]:
+def _format_column(
+    cells: Sequence[Any], start: int, column: int, shown: ZeroFormats
+) -> list[str | None]:
     """Return the cells of a column, from a row on, as a person sees them."""
     if not shown:
-        return [cell_text(cell) for cell in cells]
-    return [_cell(cell, shown.get((row, column))) for row, cell in enumerate(cells, start)]
+        return [format_cell(cell) for cell in cells]
+    return [_format_cell(cell, shown.get((row, column))) for row, cell in enumerate(cells, start)]
 
 
-def _cell(cell: Any, zeros: tuple[int, int] | None) -> str | None:
+def _format_cell(cell: Any, zeros: tuple[int, int] | None) -> str | None:
     if zeros is None or not _is_number(cell):
-        return cell_text(cell)
+        return format_cell(cell)
     before, after = zeros
-    whole, _, fraction = (number_text(round(cell, after)) or "").partition(".")
+    whole, _, fraction = (format_number(round(cell, after)) or "").partition(".")
     sign, whole = ("-", whole[1:]) if whole.startswith("-") else ("", whole)
     return f"{sign}{whole.zfill(before)}" + (f".{fraction.ljust(after, '0')}" if after else "")

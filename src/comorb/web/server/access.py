@@ -9,11 +9,12 @@ import secrets
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from comorb.errors import InputError
-from comorb.web.server.audit import COMMAND_LINE
-from comorb.web.server.store import Store
+from comorb.web.server.store import COMMAND_LINE, Store
 
 ROLES = ("viewer", "analyst", "exporter")
 LOCAL = "local"
@@ -21,6 +22,12 @@ COOKIE = "comorb_session"
 _HOURS = 12
 _NAME = re.compile(r"[\w.@-]{1,64}")
 _TRIES, _MINUTE = 5, 60.0
+_WORK_OF = """
+SELECT 1 FROM sessions WHERE user = ?1 AND expires > ?2
+UNION ALL SELECT 1 FROM data WHERE owner = ?1
+UNION ALL SELECT 1 FROM runs WHERE owner = ?1
+UNION ALL SELECT 1 FROM definitions WHERE owner = ?1 LIMIT 1
+"""
 _END_RUNS = """
 UPDATE runs SET body = json_set(body, '$.state', 'cancelled')
 WHERE owner = ? AND json_extract(body, '$.state') IN ('queued', 'running')
@@ -34,6 +41,7 @@ class User:
     name: str
     role: str
     session: str = ""  # its secret, empty for a bearer token
+    language: str = "en"
 
     def may(self, role: str) -> bool:
         """Whether this user may do what a role may."""
@@ -59,26 +67,61 @@ class Access:
         """Whether anyone was given a token."""
         return bool(self._store.query("SELECT 1 FROM users LIMIT 1"))
 
+    @property
+    def is_local(self) -> bool:
+        """Whether the local user works here alone: nobody has a token, and nobody ever had one."""
+        return not self.has_users and not self._store.marker.had_users
+
+    @property
+    def needs_owner(self) -> bool:
+        """Whether a first user would cut the local user off from a session, data or runs."""
+        return not self.has_users and bool(self._store.query(_WORK_OF, LOCAL, time.time()))
+
     def add_user(self, name: str, role: str) -> str:
         """Add a user, or give one a new token and role; return the token, which is not kept."""
-        if not _NAME.fullmatch(name) or name == LOCAL:
-            raise InputError(
-                f"expected a name of up to 64 letters, digits and . _ - @ other than {LOCAL!r}, "
-                f"got {name!r}"
-            )
-        if role not in ROLES:
-            raise InputError(f"expected a role out of {', '.join(ROLES)}, got {role!r}")
-        token = secrets.token_urlsafe(32)
+        return self.add_users({name: role})[name]
+
+    def add_users(self, roles: Mapping[str, str], owner: str = "") -> dict[str, str]:
+        """Add users by their names and roles, all or none, and return the token of each new one.
+
+        The ``owner`` gets what the local user has: data, runs, definitions and sessions, which go
+        on. Who isn't a user yet becomes one, with every right, as the local user had.
+        """
+        if owner and owner not in {name for name, _ in self.users()}:
+            roles = {**roles, owner: roles.get(owner, ROLES[-1])}
+            if roles[owner] != ROLES[-1]:
+                raise InputError(
+                    "access.owner_role", role=ROLES[-1], owner=owner, came=roles[owner]
+                )
+        for name, role in roles.items():
+            _check(name, role)
+        if self.needs_owner and not owner:
+            raise InputError("access.owner")
         with self._store.transaction():
-            if self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
-                self._store.query("DELETE FROM sessions WHERE user = ?", name)
-            else:
-                self._close_owner(name)
-            self._store.query(
-                "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
-            )
-            self._store.audit(COMMAND_LINE, f"add {role}", name)
+            tokens = {name: self._add(name, role) for name, role in roles.items()}
+            if owner:
+                self._hand_over(owner)
+        with suppress(OSError):  # on a full disk; whoever opens the store next keeps it
+            self._store.marker.keep(users=True)
+        return tokens
+
+    def _add(self, name: str, role: str) -> str:
+        token = secrets.token_urlsafe(32)
+        if self._store.query("DELETE FROM users WHERE name = ? RETURNING name", name):
+            self._store.query("DELETE FROM sessions WHERE user = ?", name)
+        else:
+            self._close_owner(name)
+        self._store.query(
+            "INSERT INTO users VALUES (?, ?, ?, ?)", name, role, _hash(token), time.time()
+        )
+        self._store.audit(COMMAND_LINE, f"add {role}", name)
         return token
+
+    def _hand_over(self, owner: str) -> None:
+        """Give what the local user has to another name."""
+        self._store.query("UPDATE sessions SET user = ? WHERE user = ?", owner, LOCAL)
+        self._change_owner(LOCAL, owner)
+        self._store.audit(COMMAND_LINE, "hand over the local work", owner)
 
     def remove_user(self, name: str) -> bool:
         """Remove a user with all sessions; say whether there was one.
@@ -94,13 +137,16 @@ class Access:
 
     def _close_owner(self, name: str) -> None:
         """Give what belongs to a name that is no user's to nobody, and end its runs."""
-        nobody = f"{name} (removed {secrets.token_hex(4)})"
         self._store.query("DELETE FROM sessions WHERE user = ?", name)
-        self._store.query("UPDATE questions SET user = ? WHERE user = ?", nobody, name)
-        self._store.query("UPDATE data SET owner = ? WHERE owner = ?", nobody, name)
-        self._store.query("UPDATE definitions SET owner = ? WHERE owner = ?", nobody, name)
         self._store.query(_END_RUNS, name)
-        self._store.query("UPDATE runs SET owner = ? WHERE owner = ?", nobody, name)
+        self._change_owner(name, f"{name} (removed {secrets.token_hex(4)})")
+
+    def _change_owner(self, name: str, other: str) -> None:
+        """Give all that belongs to one name to another."""
+        self._store.query("UPDATE OR IGNORE questions SET user = ? WHERE user = ?", other, name)
+        self._store.query("UPDATE data SET owner = ? WHERE owner = ?", other, name)
+        self._store.query("UPDATE definitions SET owner = ? WHERE owner = ?", other, name)
+        self._store.query("UPDATE runs SET owner = ? WHERE owner = ?", other, name)
 
     def users(self) -> list[tuple[str, str]]:
         """Return the name and role of each user."""
@@ -115,7 +161,8 @@ class Access:
     def use_link(self, key: str) -> str | None:
         """Return a session for the key of the link, which is then used up."""
         with self._lock:
-            if not self._link or not hmac.compare_digest(key.encode(), self._link.encode()):
+            right = self._link and hmac.compare_digest(key.encode(), self._link.encode())
+            if not right or not self.is_local:
                 return None
             self._link = ""
         return self.open_session(LOCAL)
@@ -134,7 +181,7 @@ class Access:
         return session
 
     def user_of_session(self, session: str) -> User | None:
-        """Return the user of a session; the local one only as long as there are no others."""
+        """Return the user of a session; the local one only as long as there were no others."""
         rows = self._store.query(
             "SELECT user, role FROM sessions LEFT JOIN users ON name = user "
             "WHERE sessions.token = ? AND expires > ?",
@@ -145,7 +192,7 @@ class Access:
             return None
         name, role = rows[0]["user"], rows[0]["role"]
         if name == LOCAL:
-            return None if self.has_users else User(LOCAL, ROLES[-1], session)
+            return User(LOCAL, ROLES[-1], session) if self.is_local else None
         return User(name, role, session) if role else None
 
     def close_session(self, session: str) -> None:
@@ -166,6 +213,14 @@ class Access:
             if not full:
                 tries.append(now)
             return full
+
+
+def _check(name: str, role: str) -> None:
+    """Refuse a name or a role that can't be."""
+    if not _NAME.fullmatch(name) or name == LOCAL:
+        raise InputError("access.name", local=LOCAL, name=name)
+    if role not in ROLES:
+        raise InputError("access.role", roles=ROLES, role=role)
 
 
 def _hash(token: str) -> str:

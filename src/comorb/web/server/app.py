@@ -1,19 +1,22 @@
-"""The explorer's application: settings, what it is made of, and what happens at start and end."""
+"""Serving: the port, the one-time link, and the refusal to let the world in without users."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
+import logging
 import os
-import shutil
+import socket
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
+import uvicorn
 from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI, Security
 from fastapi.exceptions import RequestValidationError
@@ -23,36 +26,22 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from comorb import __version__
-from comorb.errors import InputError
-from comorb.records.sources.limits import Limits
-from comorb.web.server import (
-    codes_api,
-    data_api,
-    definitions_api,
-    pages,
-    pathways_api,
-    results_api,
-    runs_api,
-    slices_api,
-)
+from comorb.errors import ComorbError, InputError, StorageError
+from comorb.messages import Message, catalogue
+from comorb.records.sources.files import Limits
+from comorb.web.server import codes_api, data_api, pages, results_api, runs_api
 from comorb.web.server.access import Access
-from comorb.web.server.guard import Guard
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import THREADS, Readers
-from comorb.web.server.refusals import RefusedError, answer, refuse
+from comorb.web.server.security import RefusedError, SecurityMiddleware, answer, refuse
 from comorb.web.server.session import EVERYONE, WAYS_IN
-from comorb.web.server.store import Store
+from comorb.web.server.store import Store, clear_leftovers
 from comorb.web.server.uploads import Uploads
-from comorb.web.worker.isolation import Bounds
-from comorb.web.worker.process import StoppedError, TaskError
+from comorb.web.server.workspace import BUILT_IN, DATABASE, TEMPORARY
+from comorb.web.worker.process import Bounds, StoppedError, TaskError
 
-TEMPORARY = "temporary"  # of the workspace, where workers write what they need for a while
-_LEFT = ("*/assign-*", "*/download-*", "*/shown-*.json", f"*/maps/{'?' * 12}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_BUILT_IN = {
-    "heart-failure": ("heart_failure", "Heart failure (simulated)"),
-    "tertiary": ("tertiary", "Tertiary care (simulated)"),
-}
+_log = logging.getLogger("comorb.server")
 
 
 @dataclass(frozen=True)
@@ -73,9 +62,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.min_cell < 1:
-            raise InputError(
-                f"expected 1 or more as the smallest count that is shown, got {self.min_cell}"
-            )
+            raise InputError("serve.min_cell", min_cell=self.min_cell)
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -91,7 +78,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def life(_: FastAPI) -> AsyncIterator[None]:
         before = os.umask(0o077)  # what is written is for this account alone, workers' files too
         current_default_thread_limiter().total_tokens = THREADS
-        _clean(store)
+        if line := clear_leftovers(store):
+            _log.warning(line)
         _mount(store, settings.records)
         jobs.start()
         yield
@@ -109,27 +97,35 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings, app.state.store, app.state.jobs = settings, store, jobs
     app.state.access, app.state.uploads = Access(store), Uploads()
-    apis = (data_api, codes_api, definitions_api, runs_api, results_api, pathways_api, slices_api)
-    for api in apis:
-        app.include_router(api.router, dependencies=[Security(way) for way in WAYS_IN])
+    routers = (
+        data_api.router,
+        codes_api.router,
+        codes_api.definitions_router,
+        runs_api.router,
+        results_api.router,
+        results_api.slices_router,
+        results_api.pathways_router,
+    )
+    for router in routers:
+        app.include_router(router, dependencies=[Security(way) for way in WAYS_IN])
     app.include_router(pages.router)
-    page = Path(str(resources.files("comorb.insight.views"))) / "page"
+    page = Path(str(resources.files("comorb.views"))) / "page"
     app.mount("/page", StaticFiles(directory=page))
     app.mount("/static", StaticFiles(directory=Path(__file__).parents[1] / "static"))
     app.add_exception_handler(RefusedError, refuse)
-    app.add_exception_handler(TaskError, partial(_told, 422))
-    app.add_exception_handler(StoppedError, partial(_told, 503))
-    app.add_exception_handler(OSError, _full)
-    app.add_exception_handler(sqlite3.OperationalError, _full)
-    app.add_exception_handler(HTTPException, _plainly)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_middleware(Guard, hosts=settings.hosts)
+    app.add_exception_handler(TaskError, partial(_answer_error, 422))
+    app.add_exception_handler(StoppedError, partial(_answer_error, 503))
+    app.add_exception_handler(OSError, _answer_full_disk)
+    app.add_exception_handler(sqlite3.OperationalError, _answer_full_disk)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_middleware(SecurityMiddleware, hosts=settings.hosts)
     return app
 
 
 def _mount(store: Store, records: Sequence[Path]) -> None:
     """Make the built-in cohorts and the given files known to everyone, and forget earlier ones."""
-    wanted = {key: ("builtin", name, title) for key, (name, title) in _BUILT_IN.items()}
+    wanted = {key: ("builtin", name, title) for key, (name, title) in BUILT_IN.items()}
     for path in records:
         whole = str(path.absolute())
         key = hashlib.sha256(whole.encode()).hexdigest()[:12]
@@ -143,45 +139,93 @@ def _mount(store: Store, records: Sequence[Path]) -> None:
             store.add("data", EVERYONE, body, key)
 
 
-def _clean(store: Store) -> None:
-    """Remove what a killed server left half-done, and what earlier versions showed of runs."""
-    store.remove_aside()
-    for row in store.list("data"):
-        if row["kind"] == "upload" and "about" not in row and not row.get("refused"):
-            store.remove("data", row["id"])
-    shutil.rmtree(store.workspace / TEMPORARY, ignore_errors=True)
-    for table in ("data", "runs"):
-        folder = store.workspace / table
-        lost = [path for path in folder.iterdir() if store.get(table, path.name) is None]
-        drafts = [path for path in folder.glob("*/.*") if path.is_file()]
-        left = [path for pattern in _LEFT for path in folder.glob(pattern)]
-        for path in {*lost, *drafts, *left}:
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+async def _answer_error(status: int, request: Request, error: Exception) -> Response:
+    return answer(
+        request,
+        RefusedError(status, error.message if isinstance(error, ComorbError) else str(error)),
+    )
 
 
-async def _told(status: int, request: Request, error: Exception) -> Response:
-    return answer(request, RefusedError(status, str(error)))
-
-
-async def _full(request: Request, error: Exception) -> Response:
+async def _answer_full_disk(request: Request, error: Exception) -> Response:
     """Say that the disk is full where that is what went wrong."""
     code = error.errno if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", None)
     if code not in (errno.ENOSPC, errno.EDQUOT, sqlite3.SQLITE_FULL):
         raise error
-    said = "The disk of this server is full, so nothing was kept; ask whoever runs it to make room."
-    return answer(request, RefusedError(507, said))
+    return answer(request, RefusedError(507, "server.disk_full"))
 
 
-async def _plainly(request: Request, error: Exception) -> Response:
+async def _answer_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    said = {404: "There is no such page; it may have been deleted."}
-    return answer(request, RefusedError(status, said.get(status, "This can't be done.")))
+    return answer(
+        request, RefusedError(status, {404: "request.no_page"}.get(status, "request.cannot"))
+    )
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _answer_invalid(request: Request, error: Exception) -> Response:
     places = error.errors() if isinstance(error, RequestValidationError) else []
-    bad = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in places[:3])
-    return answer(request, RefusedError(422, f"The request was not understood: {bad}"))
+    bad = [
+        Message("request.field", field=".".join(map(str, each["loc"][1:])), problem=_problem(each))
+        for each in places[:3]
+    ]
+    return answer(request, RefusedError(422, "request.not_understood", bad=bad))
+
+
+def _problem(each: Mapping[str, Any]) -> str:
+    """Return what is wrong with a field, as a message where there is one of its kind."""
+    key, given = f"invalid.{each['type']}", dict(each.get("ctx", {}))
+    if "expected" in given:
+        given["expected"] = given["expected"].split(" or ")
+    return Message(key, **given) if key in catalogue("en") else str(each["msg"])
+
+
+def check_address(host: str, has_users: bool) -> None:
+    """Refuse any address but this machine's own unless users with tokens exist."""
+    if host not in LOOPBACK and not has_users:
+        raise InputError("serve.no_users", host=host)
+
+
+def check_users(workspace: Path, access: Access) -> None:
+    """Refuse to let anyone in without a token where there were users once."""
+    if not access.has_users and not access.is_local:
+        raise StorageError("serve.lost_users", workspace=workspace, database=DATABASE)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 takes any that is free."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    if os.name == "posix":  # elsewhere it would let two servers share one port
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host, port))
+    except OSError as error:
+        opened.close()
+        raise InputError(
+            "serve.port", host=host, port=port, reason=(error.strerror or "refused").lower()
+        ) from None
+    opened.listen(128)
+    return opened
+
+
+def explorer(settings: Settings, host: str) -> tuple[uvicorn.Server, str | None]:
+    """Return the only server of a workspace, and its one-time link's key if there are no users."""
+    app = create_app(settings)
+    access = app.state.access
+    try:
+        check_users(app.state.store.workspace, access)
+        check_address(host, access.has_users)
+        app.state.store.hold()
+    except ComorbError:
+        app.state.store.close()
+        raise
+    key = access.new_link() if access.is_local else None
+    config = uvicorn.Config(
+        app,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+    )
+    return uvicorn.Server(config), key

@@ -9,23 +9,77 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comorb.insight.profile.rough import rough
-from comorb.web.server.readers import Errand, Readers
-from comorb.web.server.refusals import RefusedError
+from comorb.fields import rules_of
+from comorb.messages import Message
+from comorb.profiles.rounded import round_count
+from comorb.runs.spec import RunSpec
+from comorb.web.server.readers import CancelScope, Readers
+from comorb.web.server.security import RefusedError
 from comorb.web.server.store import Row, Store
-from comorb.web.server.turns import Turns
-from comorb.web.worker import messages
-from comorb.web.worker.documents import document
-from comorb.web.worker.isolation import Bounds
-from comorb.web.worker.process import StoppedError, TaskError, Worker
+from comorb.web.worker import requests
+from comorb.web.worker.downloads import document
+from comorb.web.worker.process import Bounds, StoppedError, TaskError, Worker
 
 if TYPE_CHECKING:
-    from comorb.insight.runs.progress import Progress
+    from comorb.runs.progress import Progress
+
+
+class FairQueue:
+    """Keys that wait; one thread takes them, the oldest of each user in turn."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: OrderedDict[str, deque[str]] = OrderedDict()
+        self._closed = False
+
+    def put(self, user: str, key: str) -> None:
+        """Let a key of a user wait."""
+        with self._changed:
+            self._waiting.setdefault(user, deque()).append(key)
+            self._changed.notify()
+
+    def get(self) -> str | None:
+        """Return the key whose turn it is, when there is one; None once nothing is taken any more.
+
+        A user with more to come goes to the end.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            if self._closed:
+                return None
+            user, keys = self._waiting.popitem(last=False)
+            key = keys.popleft()
+            if keys:
+                self._waiting[user] = keys
+            return key
+
+    def before(self, key: str) -> list[str]:
+        """Return the keys that are taken before one that waits, in their order."""
+        with self._changed:
+            waiting = deque((user, deque(keys)) for user, keys in self._waiting.items())
+        earlier: list[str] = []
+        while waiting:
+            user, keys = waiting.popleft()
+            first = keys.popleft()
+            if first == key:
+                return earlier
+            earlier.append(first)
+            if keys:
+                waiting.append((user, keys))
+        return []
+
+    def close(self) -> None:
+        """Take nothing more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
 
 _RATE = {True: 1.2e-3, False: 2e-5}  # seconds a record, before there is a run to learn from
 _FOUND = 0.55  # the share of its time after which a run on very many records has its clusters
@@ -33,6 +87,7 @@ _CHOSEN = 50_000  # records beyond which choosing a number takes no longer
 _SECONDS = 0.5  # between looks at whether a run is still wanted
 _KEPT = 600  # seconds for which what was deleted can be brought back
 _MOST = 20  # runs that a user may have waiting
+_OPTIONS = tuple(rule.name for rule in rules_of(RunSpec) if rule.web)  # that a row has
 _EARLIER = 5  # runs back that a cluster's number and name are looked for
 
 
@@ -61,7 +116,7 @@ class Jobs:
         self._fits, self._later = Worker(bounds=bounds), Worker(10, bounds)
         self._readers, self._answering = readers or Readers(), Readers(bounds)
         self._changes = threading.Lock()  # of what is kept of a run's profile
-        self._waiting, self._unmeasured = Turns(), Turns()
+        self._waiting, self._unmeasured = FairQueue(), FairQueue()
         self._progress: dict[str, _Pace] = {}
         self._cancelled: set[str] = set()
         self._closing = threading.Event()
@@ -88,7 +143,7 @@ class Jobs:
     def _keep_secret(self) -> None:
         """Have the secret of the workspace made; what goes wrong is told when it is needed."""
         with suppress(StoppedError, TaskError):
-            self.ask(messages.KeepSecret(str(self.store.workspace)), Errand(""))
+            self.ask(requests.KeepSecret(str(self.store.workspace)), CancelScope(""))
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
@@ -112,9 +167,7 @@ class Jobs:
         """Refuse a user who has many runs waiting already."""
         rows = [row for row in self.store.list("runs") if row["owner"] == user]
         if sum(row["state"] in ("queued", "running") for row in rows) >= _MOST:
-            raise RefusedError(
-                429, f"You have {_MOST} runs waiting, which is the most; wait or cancel some."
-            )
+            raise RefusedError(429, "run.queue_full", n=_MOST)
 
     def cancel(self, key: str) -> None:
         """Stop a run that is waiting or running."""
@@ -143,17 +196,17 @@ class Jobs:
                         self._cancelled.add(key)
                         self._fits.stop()
 
-    def ask(self, task: messages.Task, errand: Errand) -> Any:
-        """Ask something of a finished run, on the errand of a user, and wait for the answer."""
-        return self._answering.ask(task, errand)
+    def ask(self, task: requests.Task, scope: CancelScope) -> Any:
+        """Ask something of a finished run for a user and wait for the answer."""
+        return self._answering.ask(task, scope)
 
-    def change(self, task: messages.Task, errand: Errand) -> Any:
+    def change(self, task: requests.Task, scope: CancelScope) -> Any:
         """Change what is kept of a finished run: one change after the other, so none is lost."""
-        return self._answering.ask(task, errand, self._changes)
+        return self._answering.ask(task, scope, self._changes)
 
-    def read(self, task: messages.Task, errand: Errand) -> Any:
-        """Ask something of records, on the errand of a user, and wait for the answer."""
-        return self._readers.ask(task, errand)
+    def read(self, task: requests.Task, scope: CancelScope) -> Any:
+        """Ask something of records for a user and wait for the answer."""
+        return self._readers.ask(task, scope)
 
     def progress(self, key: str) -> dict[str, Any]:
         """Return the state of a run: its stage, the share done, the seconds left if known."""
@@ -179,10 +232,10 @@ class Jobs:
     def _queued(self, key: str) -> bool:
         return (self.store.get("runs", key) or {}).get("state") == "queued"
 
-    def data_of(self, row: Row) -> messages.Data:
+    def data_of(self, row: Row) -> requests.Data:
         """Return what a task needs to know to read some data."""
         folder = self.store.folder("data", row["id"])
-        return messages.Data(
+        return requests.Data(
             source=row["source"] if row["kind"] != "upload" else str(folder / row["source"]),
             kind=row["kind"],
             folder=str(folder),
@@ -195,19 +248,19 @@ class Jobs:
         """Return the folder of a run, as tasks name it."""
         return str(self.store.folder("runs", key))
 
-    def least(self, view: messages.View) -> int:
+    def least(self, view: requests.View) -> int:
         """Return the smallest count that a view tells; 0 tells all."""
         return 0 if view == "full" else self.min_cell
 
-    def document(self, key: str, view: messages.View, errand: Errand) -> Path:
+    def document(self, key: str, view: requests.View, scope: CancelScope) -> Path:
         """Return a view of the profile of a run, in the language of who asks, as a JSON file."""
-        folder, least, language = self.folder_of(key), self.least(view), errand.language
+        folder, least, language = self.folder_of(key), self.least(view), scope.language
         path = document(folder, least, language)
         if not path.exists():
-            self.change(messages.ShowProfile(folder, least, language), errand)
+            self.change(requests.ShowProfile(folder, least, language), scope)
         return path
 
-    def _serve(self, waiting: Turns, job: Any) -> None:
+    def _serve(self, waiting: FairQueue, job: Any) -> None:
         while (key := waiting.get()) is not None and not self._fits.closed:
             try:
                 job(key)
@@ -227,12 +280,12 @@ class Jobs:
             self._progress[key] = pace
             self.store.change("runs", key, {"state": "running"})
 
-        def tell(message: Progress | messages.Counted) -> None:
+        def report(message: Progress | requests.Counted) -> None:
             if key in self._cancelled:
                 self._fits.stop()
-            if isinstance(message, messages.Counted):
+            if isinstance(message, requests.Counted):
                 pace.records = message.records
-                pace.expected = self._expected(automatic, rough(message.records, 1))
+                pace.expected = self._expected(automatic, round_count(message.records, 1))
             else:
                 pace.stage = message.stage
                 if message.left is not None:
@@ -241,21 +294,21 @@ class Jobs:
 
         try:
             if data is None:
-                raise TaskError("The data of this run were deleted; open them again.")
+                raise TaskError("run.data_deleted")
             if row.get("cluster") is not None and not self._records.get(key):
-                raise TaskError("The move was interrupted; move the record again.")
-            done = self._fits.ask(self.task(row, data), tell)
+                raise TaskError("run.move_interrupted")
+            done = self._fits.ask(self.task(row, data), report)
         except StoppedError:
             if key in self._cancelled:
                 self.store.change("runs", key, {"state": "cancelled"})
             elif self._fits.closed:
                 self.store.change("runs", key, {"state": "queued"})
             else:
-                message = "The fit ended early, maybe for want of memory; run it again."
+                message = Message("run.ended_early")
                 self.store.change("runs", key, {"state": "failed", "message": message})
             return
         except TaskError as error:
-            self.store.change("runs", key, {"state": "failed", "message": str(error)})
+            self.store.change("runs", key, {"state": "failed", "message": error.message})
             return
         finally:
             self._progress.pop(key, None)
@@ -265,37 +318,35 @@ class Jobs:
         self.store.change("runs", key, {"state": "done", "seconds": seconds, **done})
         self._unmeasured.put(row["owner"], key)
 
-    def task(self, row: Row, data: Row) -> messages.MakeRun:
+    def task(self, row: Row, data: Row) -> requests.MakeRun:
         """Return what a task needs to know about a run."""
         parent, within = self.store.get("runs", row["parent"] or ""), row["within"]
-        scope = within and self._scope(within)
-        return messages.MakeRun(
+        inside = within and self._inside(within)
+        return requests.MakeRun(
             data=self.data_of(data),
             rules=row["rules"],
-            k=row["k"],
-            title=row["title"],
+            spec=RunSpec.from_dict({one: row[one] for one in _OPTIONS if row.get(one) is not None}),
             folder=self.folder_of(row["id"]),
             workspace=str(self.store.workspace),
             min_cell=self.min_cell,
-            within=scope,
+            within=inside,
             earlier=tuple(self.folder_of(key) for key in self._earlier(row)),
             parent=self.folder_of(row["parent"]) if parent else None,
             groups=parent.get("groups") if parent else None,
-            merge=row["merge"],
-            split=row.get("split"),
             record=self._records.get(row["id"], ""),
             cluster=row.get("cluster"),
+            named_from=row.get("named_from", 0),
             own_groups=row.get("groups"),
         )
 
-    def _scope(self, within: Row) -> messages.Inside:
+    def _inside(self, within: Row) -> requests.Inside:
         """Return the part of a run that another one is inside of."""
         region, of = within.get("region"), None
         above = self.store.get("runs", within["run"])
         data = self.store.get("data", above["data"]) if above else None
         if region and above and data:
             of = self.task(above, data)
-        return messages.Inside(self.folder_of(within["run"]), within.get("cluster"), region, of)
+        return requests.Inside(self.folder_of(within["run"]), within.get("cluster"), region, of)
 
     def _earlier(self, row: Row) -> list[str]:
         """Return the runs that a run goes on from, the last one first."""
@@ -316,10 +367,10 @@ class Jobs:
             return
         task = self.task(row, data)
         try:
-            stability = self._later.ask(messages.MeasureStability(task))
+            stability = self._later.ask(requests.MeasureStability(task))
             if stability is not None:
-                note = messages.NoteStability(task.folder, self.min_cell, stability)
-                self.change(note, Errand(""))
+                note = requests.NoteStability(task.folder, self.min_cell, stability)
+                self.change(note, CancelScope(""))
         finally:
             if not self._later.closed:
                 self.store.change("runs", key, {"measured": True})

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from comorb import __version__
-from comorb.insight.views.texts import explorer_texts, languages
+from comorb.views.words import explorer_texts, languages
 from comorb.web.server.access import COOKIE, LOCAL, Access
-from comorb.web.server.refusals import TEMPLATES, RefusedError, language_of
+from comorb.web.server.security import TEMPLATES, RefusedError, language_of
 from comorb.web.server.session import (
     Analyst,
     TheStore,
@@ -84,7 +84,7 @@ def open_link(request: Request, store: TheStore, key: str = "", data: str = "") 
     session = access.use_link(key)
     if session is None:
         count_wrong_try(request)
-        raise RefusedError(403, "This link was used already or is not valid. Start comorb again.")
+        raise RefusedError(403, "session.link")
     store.audit(LOCAL, "sign in", "")
     to = f"/data/{data}" if data and store.get("data", data) else "/"
     return _with_cookie(request, _page(request, "open.html", {"to": to}), session)
@@ -104,7 +104,7 @@ async def sign_in(request: Request) -> Response:
     async for chunk in request.stream():
         body += chunk
         if len(body) > _LONGEST_FORM:
-            raise RefusedError(413, "That is too long for a token.")
+            raise RefusedError(413, "session.token_too_long")
     fields = parse_qs(body.decode("ascii", "replace"))
     user = access.user_of_token(fields.get("token", [""])[0].strip())
     if user is None:

@@ -15,33 +15,32 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from comorb.web.server.refusals import RefusedError
-from comorb.web.worker.isolation import Bounds
-from comorb.web.worker.messages import Task
-from comorb.web.worker.process import StoppedError, TaskError, Worker
+from comorb.web.server.security import RefusedError
+from comorb.web.worker.process import Bounds, StoppedError, TaskError, Worker
+from comorb.web.worker.requests import Task
 
 THREADS = 200  # of the server, of which those that wait for readers leave the half to others
-_READERS = 2
-_MOST = 8  # that a user may have under way and waiting
-_MOST_OF_ALL = THREADS // 4
-_TOGETHER = nullcontext()
+_N_READERS = 2
+_MAX_PENDING_OF_USER = 8  # tasks of a user, under way or waiting
+_MAX_PENDING = THREADS // 4
+_NO_LOCK = nullcontext()
 
 
-class Errand:
-    """What one request has a reader do; when its client leaves, the reader is stopped."""
+class CancelScope:
+    """The work of one request; cancelling it, as when the client leaves, stops its reader."""
 
     def __init__(self, user: str, language: str = "en") -> None:
         self.user, self.language = user, language
         self._lock = threading.Lock()
-        self._left = False
+        self._cancelled = False
         self._reader: Worker | None = None
 
     @contextmanager
-    def done_by(self, reader: Worker) -> Iterator[None]:
-        """Name the reader that is at it within the block."""
+    def run_on(self, reader: Worker) -> Iterator[None]:
+        """Hold the reader that works for it within the block; refuse if cancelled already."""
         with self._lock:
-            if self._left:
-                raise StoppedError("Who asked for this has left.")
+            if self._cancelled:
+                raise StoppedError("task.left")
             self._reader = reader
         try:
             yield
@@ -49,10 +48,10 @@ class Errand:
             with self._lock:
                 self._reader = None
 
-    def leave(self) -> None:
-        """Stop the reader that is at it, and let none begin."""
+    def cancel(self) -> None:
+        """Stop the reader that works for it, and let none begin."""
         with self._lock:
-            self._left = True
+            self._cancelled = True
             if self._reader is not None:
                 self._reader.stop()
 
@@ -62,22 +61,22 @@ class Readers:
 
     def __init__(self, bounds: Bounds | None = None, seconds: float = 600) -> None:
         self._seconds = seconds
-        self._workers = [Worker(bounds=bounds) for _ in range(_READERS)]
+        self._workers = [Worker(bounds=bounds) for _ in range(_N_READERS)]
         self._free = list(self._workers)
         self._latest: dict[str, Worker] = {}
         self._lock = threading.Lock()
         self._freed = threading.Condition(self._lock)
-        self._asked: Counter[str] = Counter()
-        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._pending: Counter[str] = Counter()
+        self._user_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def ask(
-        self, task: Task, errand: Errand, alone: AbstractContextManager[Any] | None = None
+        self, task: Task, scope: CancelScope, alone: AbstractContextManager[Any] | None = None
     ) -> Any:
         """Have a reader do a task, within the time that one may take.
 
         Of those that are to be done ``alone``, with one lock, one is done after the other.
         """
-        with self.reader(errand, alone or _TOGETHER) as reader:
+        with self.reader(scope, alone or _NO_LOCK) as reader:
             late = threading.Event()
 
             def stop() -> None:
@@ -91,31 +90,28 @@ class Readers:
             except StoppedError:
                 if not late.is_set():
                     raise
-                raise TaskError(
-                    f"This takes more than {self._seconds / 60:.3g} minutes, which is the most "
-                    "here; give fewer records, or ask for more time."
-                ) from None
+                raise TaskError("task.too_long", minutes=self._seconds / 60) from None
             finally:
                 timer.cancel()
                 timer.join()
 
     @contextmanager
     def reader(
-        self, errand: Errand, alone: AbstractContextManager[Any] = _TOGETHER
+        self, scope: CancelScope, alone: AbstractContextManager[Any] = _NO_LOCK
     ) -> Iterator[Worker]:
         """Yield a reader when it is the user's turn and one is free; too many asked are refused."""
         with self._lock:
-            if self._asked.total() >= _MOST_OF_ALL:
-                raise RefusedError(503, "Too many ask at the moment; try again in a minute.")
-            if self._asked[errand.user] >= _MOST:
-                raise RefusedError(429, "You have asked for much at once; wait for some of it.")
-            self._asked[errand.user] += 1
-            turn = self._turns[errand.user]
+            if self._pending.total() >= _MAX_PENDING:
+                raise RefusedError(503, "server.busy")
+            if self._pending[scope.user] >= _MAX_PENDING_OF_USER:
+                raise RefusedError(429, "server.too_much")
+            self._pending[scope.user] += 1
+            own_turn = self._user_locks[scope.user]
         try:
-            with turn:
-                worker = self._take(errand.user)
+            with own_turn:
+                worker = self._take(scope.user)
                 try:
-                    with alone, errand.done_by(worker):
+                    with alone, scope.run_on(worker):
                         yield worker
                 finally:
                     with self._freed:
@@ -123,7 +119,7 @@ class Readers:
                         self._freed.notify()
         finally:
             with self._lock:
-                self._asked[errand.user] -= 1
+                self._pending[scope.user] -= 1
 
     def _take(self, user: str) -> Worker:
         """Wait for a free reader; the user's latest one, if it is free, still holds their data."""
@@ -142,19 +138,19 @@ class Readers:
 
 
 @asynccontextmanager
-async def followed(request: Request, errand: Errand) -> AsyncIterator[Errand]:
-    """Yield an errand that is given up when the client of a request leaves before the block ends.
+async def cancel_on_disconnect(request: Request, scope: CancelScope) -> AsyncIterator[CancelScope]:
+    """Yield a scope that is cancelled when the client disconnects before the block ends.
 
     The body of the request was read before, as what comes after it is listened to.
     """
 
-    async def follow() -> None:
+    async def watch() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        await run_in_threadpool(errand.leave)
+        await run_in_threadpool(scope.cancel)
 
-    following = asyncio.ensure_future(follow())
+    watching = asyncio.ensure_future(watch())
     try:
-        yield errand
+        yield scope
     finally:
-        following.cancel()
+        watching.cancel()

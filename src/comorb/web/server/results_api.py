@@ -1,8 +1,9 @@
-"""The API of what a run found: read, name, explain, move, assign, compare and download."""
+"""The API of what a run found: read, name, explain, slice, move, assign, compare and download."""
 
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import json
 import secrets
 import shutil
@@ -17,16 +18,18 @@ from pydantic import BaseModel, Field
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from comorb.web.server.data_api import NO_NUL, Text
+from comorb.web.server.data_api import NO_NUL, Code, Text
 from comorb.web.server.jobs import Jobs
-from comorb.web.server.readers import Errand, followed
-from comorb.web.server.refusals import RefusedError
-from comorb.web.server.rights import told_run, view_of
+from comorb.web.server.readers import CancelScope, cancel_on_disconnect
+from comorb.web.server.rights import counts_exactly, question, render_row, show_run, spend, view_of
+from comorb.web.server.security import RefusedError
 from comorb.web.server.session import (
+    EVERYONE,
     Analyst,
     Exporter,
-    TheErrand,
+    SignedInRoute,
     TheJobs,
+    TheScope,
     TheStore,
     Viewer,
     finished,
@@ -35,10 +38,107 @@ from comorb.web.server.session import (
 )
 from comorb.web.server.store import Row, Store
 from comorb.web.server.uploads import known_ending, receive
-from comorb.web.worker import downloads, messages
-from comorb.web.worker.messages import View
+from comorb.web.worker import downloads, requests
+from comorb.web.worker.requests import View
 
-router = APIRouter(prefix="/api/v1", tags=["results"])
+pathways_router = APIRouter(prefix="/api/v1", tags=["pathways"], route_class=SignedInRoute)
+
+Line = Annotated[str, Field(max_length=200, pattern=NO_NUL)]
+
+
+class Note(BaseModel):
+    """What people wrote of a cluster: who looks after its patients, and the way of care."""
+
+    note: Annotated[str, Field(max_length=2000, pattern=NO_NUL)] = ""
+    owner: Line = ""
+    pathway: Line = ""
+
+
+class Chosen(BaseModel):
+    """Data whose records are put into the clusters of a run."""
+
+    data: Code
+
+
+@pathways_router.put("/runs/{key}/notes")
+def note_clusters(
+    key: str,
+    notes: dict[int, Note],
+    user: Analyst,
+    store: TheStore,
+    jobs: TheJobs,
+    scope: TheScope,
+) -> dict[int, Note]:
+    """Note who looks after clusters and how, by their numbers; empty texts are taken off."""
+    owned(store, "runs", key, user)
+    finished(store, key, user)
+    plain = {number: one.model_dump() for number, one in notes.items()}
+    jobs.change(requests.NoteClusters(jobs.folder_of(key), jobs.min_cell, plain), scope)
+    store.audit(user.name, "note clusters", key)
+    return notes
+
+
+@pathways_router.post("/runs/{key}/arrivals")
+def assign_data(
+    key: str,
+    asked: Chosen,
+    user: Analyst,
+    store: TheStore,
+    jobs: TheJobs,
+    scope: TheScope,
+    view: View | None = None,
+) -> Any:
+    """Put the records of data into the clusters of a run, and say what changed since it was made.
+
+    Exporters may then have the worklist. Others are told protected counts, and it counts as a
+    question of the data, and of those of the run, that they did not bring.
+    """
+    run = finished(store, key, user)
+    data = visible(store, "data", asked.data, user)
+    least = jobs.least(view_of(user, view, run))
+    own = store.get("data", run["data"]) or {"owner": EVERYONE}
+    for name, row in ((asked.data, data), (run["data"], own)):
+        if not counts_exactly(user, row):
+            spend(store, user.name, name, [question({}, {"run": key, "data": asked.data})])
+    task = requests.AssignData(
+        folder=jobs.folder_of(key),
+        min_cell=least,
+        data=jobs.data_of(data),
+        workspace=str(store.workspace),
+        fewest=max(jobs.min_cell, 2),
+    )
+    if not user.may("exporter"):
+        told = jobs.read(task, scope)
+    else:
+        folder = store.folder("data", asked.data)
+        path = folder / f"assign-{secrets.token_hex(4)}.csv"
+        try:
+            told = jobs.read(requests.AssignData(**vars(task) | {"path": str(path)}), scope)
+            path.replace(folder / _worklist(key))
+        finally:
+            for left in folder.glob(f"*{path.stem}*"):
+                left.unlink(missing_ok=True)
+    store.audit(user.name, "assign data", key)
+    return render_row(told, user)
+
+
+@pathways_router.get("/runs/{key}/worklist/{data}")
+def worklist(key: str, data: str, user: Exporter, store: TheStore) -> FileResponse:
+    """Send the cluster of each record of data that were put into the clusters of a run."""
+    finished(store, key, user)
+    visible(store, "data", data, user)
+    path = store.folder("data", data) / _worklist(key)
+    if not path.exists():
+        raise RefusedError(404, "run.no_worklist")
+    store.audit(user.name, "export worklist", key)
+    return FileResponse(path, media_type="text/csv", filename="worklist.csv")
+
+
+def _worklist(run: str) -> str:
+    return f"worklist-{run}.csv"
+
+
+router = APIRouter(prefix="/api/v1", tags=["results"], route_class=SignedInRoute)
 
 
 class Asked(BaseModel):
@@ -72,7 +172,7 @@ def profile(
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
-    errand: TheErrand,
+    scope: TheScope,
     view: View | None = None,
 ) -> Response:
     """Return the profile of a run, in full to exporters on runs of their own, else protected.
@@ -81,7 +181,7 @@ def profile(
     in the one that the header Accept-Language names.
     """
     row = finished(store, key, user)
-    path = jobs.document(key, view_of(user, view, row), errand)
+    path = jobs.document(key, view_of(user, view, row), scope)
     store.audit(user.name, "open run", key)
     return Response(path.read_bytes(), media_type="application/json")
 
@@ -93,13 +193,13 @@ def relevance(
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
-    errand: TheErrand,
+    scope: TheScope,
     view: View | None = None,
 ) -> Any:
     """Return the most relevant diagnoses of each cluster for a λ."""
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    task = messages.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n, errand.language)
-    return jobs.ask(task, errand)
+    task = requests.RankDiagnoses(jobs.folder_of(key), least, wanted.lam, wanted.n, scope.language)
+    return jobs.ask(task, scope)
 
 
 @router.get("/runs/{key}/map")
@@ -108,7 +208,7 @@ def patient_map(
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
-    errand: TheErrand,
+    scope: TheScope,
     by: Text = "cluster",
     view: View | None = None,
 ) -> Any:
@@ -119,12 +219,12 @@ def patient_map(
     row = finished(store, key, user)
     data = store.get("data", row["data"])
     if data is None:
-        raise RefusedError(404, "The data of this run were deleted; open them again for a map.")
+        raise RefusedError(404, "run.data_deleted_map")
     least = jobs.least(view_of(user, view, row))
     name = sha256(f"{least} {by}".encode()).hexdigest()[:16]
     path = store.folder("runs", key) / f"map-{name}.json"
     if not path.exists():
-        told = jobs.read(messages.DrawMap(jobs.task(row, data), by, least), errand)
+        told = jobs.read(requests.DrawMap(jobs.task(row, data), by, least), scope)
         draft = path.with_suffix(f".{secrets.token_hex(4)}")
         draft.write_text(json.dumps(told), encoding="utf-8")
         draft.replace(path)
@@ -158,13 +258,13 @@ def name_clusters(
     user: Analyst,
     store: TheStore,
     jobs: TheJobs,
-    errand: TheErrand,
+    scope: TheScope,
 ) -> dict[int, str]:
     """Give clusters other names, by their numbers."""
     owned(store, "runs", key, user)
     finished(store, key, user)
     stripped = {number: name.strip() for number, name in names.items()}
-    jobs.change(messages.NameClusters(jobs.folder_of(key), jobs.min_cell, stripped), errand)
+    jobs.change(requests.NameClusters(jobs.folder_of(key), jobs.min_cell, stripped), scope)
     store.audit(user.name, "name clusters", key)
     return stripped
 
@@ -176,7 +276,7 @@ def explain(
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
-    errand: TheErrand,
+    scope: TheScope,
     view: View | None = None,
 ) -> Any:
     """Say where a record with these codes belongs, and which codes speak for and against.
@@ -184,20 +284,20 @@ def explain(
     Words stand for the code that they name; of those that name several, these are the ``choices``.
     """
     least = jobs.least(view_of(user, view, finished(store, key, user)))
-    task = messages.ExplainCodes(jobs.folder_of(key), least, asked.codes, errand.language)
-    return jobs.ask(task, errand)
+    task = requests.ExplainCodes(jobs.folder_of(key), least, asked.codes, scope.language)
+    return jobs.ask(task, scope)
 
 
 @router.post("/runs/{key}/record")
 def explain_record(
-    key: str, asked: Record, user: Exporter, store: TheStore, jobs: TheJobs, errand: TheErrand
+    key: str, asked: Record, user: Exporter, store: TheStore, jobs: TheJobs, scope: TheScope
 ) -> Any:
     """Say where a record of the run belongs, by its id, and which of its codes speak for it."""
     row = finished(store, key, user)
     data = visible(store, "data", row["data"], user)
     store.audit(user.name, "look at a record", key)
-    task = messages.ExplainRecord(jobs.task(row, data), asked.record, errand.language)
-    return jobs.read(task, errand)
+    task = requests.ExplainRecord(jobs.task(row, data), asked.record, scope.language)
+    return jobs.read(task, scope)
 
 
 @router.post("/runs/{key}/move", status_code=201)
@@ -211,7 +311,7 @@ def move(key: str, asked: Move, user: Exporter, store: TheStore, jobs: TheJobs) 
     made = store.add("runs", user.name, body | {"state": "queued", "cluster": asked.cluster})
     store.audit(user.name, "move a record", made["id"])
     jobs.put(made["id"], asked.record)
-    return told_run(made, user, jobs.min_cell)
+    return show_run(made, user, jobs.min_cell)
 
 
 @router.post("/runs/{key}/assign")
@@ -226,9 +326,9 @@ async def assign(request: Request, key: str, user: Exporter, name: Text) -> File
         records = folder / f"records{ending}"
         await receive(request, user.name, records)
         path = str(folder / "out.csv")
-        task = messages.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)
-        async with followed(request, Errand(user.name)) as errand:
-            await run_in_threadpool(jobs.read, task, errand)
+        task = requests.AssignFile(jobs.folder_of(key), jobs.min_cell, str(records), path)
+        async with cancel_on_disconnect(request, CancelScope(user.name)) as scope:
+            await run_in_threadpool(jobs.read, task, scope)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -244,25 +344,25 @@ def compare(
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
-    errand: TheErrand,
+    scope: TheScope,
     view: View | None = None,
 ) -> Any:
     """Put two runs side by side."""
     rows = [finished(store, key, user) for key in (one, two)]
     view = view_of(user, view, *rows)
     follow = rows[0]["data"] == rows[1]["data"] or _same_file(jobs, rows)
-    task = messages.CompareRuns(
+    task = requests.CompareRuns(
         one=jobs.folder_of(one),
         two=jobs.folder_of(two),
         follow=follow,
         workspace=str(store.workspace),
         min_cell=jobs.least(view),
-        language=errand.language,
+        language=scope.language,
     )
-    told = jobs.ask(task, errand)
+    told = jobs.ask(task, scope)
     for key in (one, two):
         store.audit(user.name, "compare run", key)
-    return told | {"runs": [told_run(row, user, jobs.min_cell) for row in rows], "view": view}
+    return told | {"runs": [show_run(row, user, jobs.min_cell) for row in rows], "view": view}
 
 
 def _same_file(jobs: Jobs, rows: list[Row]) -> bool:
@@ -286,7 +386,7 @@ def download(
     user: Viewer,
     store: TheStore,
     jobs: TheJobs,
-    errand: TheErrand,
+    scope: TheScope,
     view: View = "protected",
 ) -> FileResponse:
     """Send a run as a file, protected unless an exporter asks for full counts.
@@ -296,27 +396,99 @@ def download(
     """
     row = finished(store, key, user)
     if name not in (*downloads.PATIENTS, *downloads.offered()):
-        raise RefusedError(404, "There is no such download.")
+        raise RefusedError(404, "run.no_download")
     if name in downloads.PATIENTS and not user.may("exporter"):
-        raise RefusedError(403, "This needs the role exporter; ask whoever runs this server.")
+        raise RefusedError(403, "rights.role", role="exporter")
     least = jobs.least(view_of(user, view))
     store.audit(user.name, f"export {name}" if least else f"export full {name}", key)
     folder = store.folder("runs", key)
     path = folder / f"download-{secrets.token_hex(4)}{Path(name).suffix}"
-    task = messages.WriteDownload(
+    task = requests.WriteDownload(
         folder=str(folder),
         min_cell=least,
         path=str(path),
         name=name,
         title=row["title"],
-        language=errand.language,
+        language=scope.language,
         site=jobs.site,
         day=datetime.fromtimestamp(row["created"], UTC).date().isoformat(),
         starred=tuple(row.get("starred") or ()),
     )
     try:
-        jobs.ask(task, errand)
+        jobs.ask(task, scope)
     except BaseException:
         path.unlink(missing_ok=True)
         raise
     return FileResponse(path, filename=name, background=BackgroundTask(path.unlink))
+
+
+slices_router = APIRouter(prefix="/api/v1", tags=["results"], route_class=SignedInRoute)
+
+
+class Splitting(BaseModel):
+    """What the records are split by, one of the run's ``splits``."""
+
+    by: Text
+
+
+class Slice(Splitting):
+    """One slice, by its label."""
+
+    label: Text
+
+
+@slices_router.get("/runs/{key}/slices")
+def slices(
+    key: str,
+    asked: Annotated[Splitting, Query()],
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    scope: TheScope,
+    view: View | None = None,
+) -> Any:
+    """Return the shares of the clusters within slices of the run's records."""
+    row = _split(finished(store, key, user), asked.by)
+    least = jobs.least(view_of(user, view, row))
+    task = requests.SplitRun(_task(store, jobs, row), least, asked.by)
+    told = jobs.read(task, scope)
+    store.audit(user.name, "split run", key)
+    return render_row(told, user)
+
+
+@slices_router.get("/runs/{key}/slices/profile")
+def slice_profile(
+    key: str,
+    asked: Annotated[Slice, Query()],
+    user: Viewer,
+    store: TheStore,
+    jobs: TheJobs,
+    scope: TheScope,
+    view: View | None = None,
+) -> FileResponse:
+    """Return the profile of the records of one slice, in the clusters of the run."""
+    row = _split(finished(store, key, user), asked.by)
+    least = jobs.least(view_of(user, view, row))
+    what = json.dumps([asked.by, asked.label, least, scope.language])
+    name = f"page-slice-{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
+    path = store.folder("runs", key) / name
+    if not path.exists():
+        run = _task(store, jobs, row)
+        told = (str(path), row.get("groups"), scope.language)
+        jobs.read(requests.ShowSlice(run, least, asked.by, asked.label, *told), scope)
+    store.audit(user.name, "open slice", key)
+    return FileResponse(path, media_type="application/json")
+
+
+def _split(row: Row, by: str) -> Row:
+    """Return a run that can be split by something; other questions would be of the records."""
+    if by not in row.get("splits", ()):
+        raise RefusedError(422, "run.no_split_column")
+    return row
+
+
+def _task(store: Store, jobs: Jobs, row: Row) -> requests.MakeRun:
+    data = store.get("data", row["data"])
+    if data is None:
+        raise RefusedError(409, "run.data_deleted")
+    return jobs.task(row, data)

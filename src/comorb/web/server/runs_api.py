@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 import shutil
+import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field, model_validator
 
+from comorb.fields import question_of
+from comorb.messages import Message
+from comorb.runs.spec import RunSpec
 from comorb.web.server.access import User
-from comorb.web.server.budget import question, spend
-from comorb.web.server.data_api import NO_NUL, Code, Rules, Text, plain_rules
+from comorb.web.server.data_api import NO_NUL, Code, Rules, Text, plain_rules, takes
 from comorb.web.server.jobs import Jobs
-from comorb.web.server.refusals import RefusedError
-from comorb.web.server.rights import counts_exactly, told_run, told_state
+from comorb.web.server.rights import counts_exactly, questions_of_run, show_run, show_state, spend
+from comorb.web.server.security import RefusedError
 from comorb.web.server.session import (
     Analyst,
+    SignedInRoute,
     TheJobs,
     TheStore,
     Viewer,
@@ -31,10 +34,11 @@ from comorb.web.server.session import (
     owned,
     visible,
 )
-from comorb.web.server.store import Row, Store
+from comorb.web.server.store import ASIDE, Row, Store
+from comorb.web.server.workspace import new_key
 from comorb.web.worker.downloads import PATIENTS, offered
 
-router = APIRouter(prefix="/api/v1", tags=["runs"])
+router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=SignedInRoute)
 _SECONDS = 0.25
 
 
@@ -51,20 +55,17 @@ class Within(BaseModel):
     @model_validator(mode="after")
     def _one(self) -> Within:
         if (self.cluster is None) == (self.region is None):
-            raise ValueError("name a cluster or a region")
+            raise ValueError(Message("request.cluster_or_region"))
         return self
 
 
+@takes(RunSpec)
 class Wanted(BaseModel):
     """A run to make: of data, or after another run whose clusters keep numbers and names."""
 
     data: Code
-    k: int | Literal["auto"] = Field(default="auto")
     rules: Rules = Rules()
-    title: Text = ""
-    parent: Code | None = None
     within: Within | None = None
-    merge: tuple[int, int] | None = None
     split: tuple[int, Annotated[int, Field(ge=2, le=20)]] | None = None
 
 
@@ -80,7 +81,7 @@ class Change(BaseModel):
 def list_runs(user: Viewer, store: TheStore, jobs: TheJobs) -> list[Row]:
     """Return your runs and those that others share."""
     rows = [row for row in store.list("runs") if row["owner"] == user.name or row.get("shared")]
-    return [told_run(row, user, jobs.min_cell) for row in rows]
+    return [show_run(row, user, jobs.min_cell) for row in rows]
 
 
 @router.post("/runs", status_code=201)
@@ -88,39 +89,39 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
     """Put a new run in the queue; no other run is changed."""
     data = visible(store, "data", wanted.data, user)
     jobs.check_queue(user.name)
-    if wanted.k != "auto" and not 1 <= wanted.k <= 50:
-        raise RefusedError(422, f"Expected 1 to 50 clusters, or auto; got {wanted.k}.")
-    if (wanted.merge or wanted.split) and not wanted.parent:
-        raise RefusedError(
-            422, "Clusters are merged or split of a run; say which run as its parent."
-        )
-    for key in {wanted.parent, wanted.within and wanted.within.run} - {None}:
+    plain = wanted.model_dump()
+    k, parent, within = plain["k"], plain["parent"], plain["within"]
+    if k != "auto" and not 1 <= k <= 50:
+        raise RefusedError(422, "run.k", k=k)
+    if (plain["merge"] or wanted.split) and not parent:
+        raise RefusedError(422, "run.no_parent")
+    for key in {parent, within and within["run"]} - {None}:
         run = visible(store, "runs", str(key), user)
         if run["state"] != "done":
-            raise RefusedError(409, "The run that this one builds on is not done yet.")
+            raise RefusedError(409, "run.parent_not_done")
         if run["data"] != wanted.data:
-            raise RefusedError(
-                422, "A run builds on clusters of the same data; name the data of the other run."
-            )
+            raise RefusedError(422, "run.other_data")
     rules = plain_rules(wanted.rules)
     within = wanted.within.model_dump(exclude_none=True) if wanted.within else None
-    if not counts_exactly(user, data):
+    exact = counts_exactly(user, data)
+    if not exact:
         if "drop_rare" in rules:
-            raise RefusedError(
-                403, "Codes are left out by how rare they are only by those who brought the data."
-            )
-        spend(store, user.name, wanted.data, question(rules, within))
-    body = wanted.model_dump() | {
+            raise RefusedError(403, "rights.rare_codes")
+        asked = wanted.model_dump(exclude={"data", "rules", "within"}, exclude_defaults=True)
+        does = question_of(RunSpec, asked)
+        spend(store, user.name, wanted.data, questions_of_run(rules, within, does))
+    body = plain | {
         "within": within,
         "rules": rules,
-        "title": wanted.title.strip() or data["title"],
+        "title": plain["title"].strip() or data["title"],
         "state": "queued",
         "shared": False,
+        "named_from": 0 if exact else jobs.min_cell,
     }
     row = store.add("runs", user.name, body)
     store.audit(user.name, "run", row["id"])
     jobs.put(row["id"])
-    return told_run(row, user, jobs.min_cell)
+    return show_run(row, user, jobs.min_cell)
 
 
 @router.get("/runs/{key}")
@@ -129,7 +130,7 @@ def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
     row = visible(store, "runs", key, user)
     downloads = {"aggregates": offered(), "patients": PATIENTS}
     mine = row["owner"] == user.name
-    told = told_run(row, user, jobs.min_cell)
+    told = show_run(row, user, jobs.min_cell)
     return told | {"path": _path(store, row, user), "mine": mine, "downloads": downloads}
 
 
@@ -144,7 +145,7 @@ def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: T
         store.audit(user.name, "share" if fields["shared"] else "unshare", key)
     if "starred" in fields:
         store.audit(user.name, "star outcomes", key)
-    return told_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
+    return show_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
 
 
 @router.post("/runs/{key}/duplicate", status_code=201)
@@ -152,16 +153,15 @@ def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     """Copy a finished run, with its files, to one of your own; exporters also those of others."""
     row = finished(store, key, user)
     if row["owner"] != user.name and not user.may("exporter"):
-        raise RefusedError(
-            403, "A copy would outlast the sharing; only its owner or an exporter makes one."
-        )
+        raise RefusedError(403, "rights.copy")
     body = {name: value for name, value in row.items() if name not in ("id", "owner", "created")}
-    new = secrets.token_hex(6)  # the files first: a folder without its row is removed after a kill
-    shutil.copytree(store.folder("runs", key), store.folder("runs", new))
     body |= {"shared": False, "title": f"{row['title']} (2)"}
-    copy = store.add("runs", user.name, body, new)
+    new = new_key()
+    store.add("runs", user.name, body | {ASIDE: time.time()}, new)  # removed after a kill
+    shutil.copytree(store.folder("runs", key), store.folder("runs", new), dirs_exist_ok=True)
+    copy = store.put_back("runs", new, user.name)
     store.audit(user.name, "duplicate run", key)
-    return told_run(copy, user, jobs.min_cell)
+    return show_run(copy or {}, user, jobs.min_cell)
 
 
 @router.delete("/runs/{key}", status_code=204)
@@ -176,7 +176,7 @@ def delete_run(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> None:
 @router.post("/runs/{key}/restore")
 def restore_run(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     """Bring back a run of yours that was just deleted."""
-    return told_run(brought_back(store, "runs", key, user), user, jobs.min_cell)
+    return show_run(brought_back(store, "runs", key, user), user, jobs.min_cell)
 
 
 @router.post("/runs/{key}/cancel", status_code=202)
@@ -185,7 +185,7 @@ def cancel(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> dict[str,
     owned(store, "runs", key, user)
     jobs.cancel(key)
     store.audit(user.name, "cancel run", key)
-    return told_state(jobs.progress(key), user, jobs.min_cell)
+    return show_state(jobs.progress(key), user, jobs.min_cell)
 
 
 @router.get("/runs/{key}/events")
@@ -218,7 +218,7 @@ async def _events(request: Request, jobs: Jobs, key: str) -> AsyncIterator[str]:
             visible(jobs.store, "runs", key, user)
         except RefusedError:
             return
-        state = told_state(jobs.progress(key), user, jobs.min_cell)
+        state = show_state(jobs.progress(key), user, jobs.min_cell)
         yield f"data: {json.dumps(state)}\n\n"
         if state["state"] not in ("queued", "running") and (
             state["measured"] or state["state"] != "done"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
+from fastapi.routing import APIRoute
 from fastapi.security import APIKeyCookie, HTTPBearer
+from starlette.concurrency import run_in_threadpool
+from starlette.types import Message
 
 from comorb.web.server.access import COOKIE, Access, User
-from comorb.web.server.guard import SAFE
 from comorb.web.server.jobs import Jobs
-from comorb.web.server.readers import Errand, followed
-from comorb.web.server.refusals import RefusedError, language_of
+from comorb.web.server.readers import CancelScope, cancel_on_disconnect
+from comorb.web.server.security import SAFE, RefusedError, language_of
 from comorb.web.server.store import Row, Store, Table
+from comorb.web.server.uploads import read_json
 
 EVERYONE = "*"
 # As the description of the API names them; `current_user` is who looks at them.
@@ -29,7 +33,7 @@ def count_wrong_try(request: Request) -> None:
     access: Access = request.app.state.access
     client = request.client.host if request.client else "unknown"
     if access.too_many(client):
-        raise RefusedError(429, "Too many wrong tries; wait a minute.")
+        raise RefusedError(429, "session.tries")
     _store(request).audit("", "fail to sign in", client)
 
 
@@ -41,23 +45,48 @@ def current_user(request: Request) -> User:
         user = access.user_of_token(token)
         if user is None:
             count_wrong_try(request)
-            raise RefusedError(401, "That token is not known here.")
-        return user
+            raise RefusedError(401, "session.token")
+        return replace(user, language=language_of(request))
     user = access.user_of_session(request.cookies.get(COOKIE, ""))
     if user is None:
-        raise RefusedError(401, "Sign in first.")
+        raise RefusedError(401, "session.sign_in")
     secret = request.headers.get("x-csrf-token", "")
     if request.method not in SAFE and not hmac.compare_digest(secret.encode(), user.csrf.encode()):
-        raise RefusedError(
-            403, "This request did not come from a page of ours; reload and try again."
-        )
-    return user
+        raise RefusedError(403, "request.not_ours")
+    return replace(user, language=language_of(request))
+
+
+class SignedInRoute(APIRoute):
+    """A route whose body is read, within a limit, once it is known who asks.
+
+    FastAPI would read and parse all of it first. Routes that take a file have no body to parse:
+    they read it themselves.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handle = super().get_route_handler()
+        if self.body_field is None:
+            return handle
+
+        async def sign_in_first(request: Request) -> Response:
+            await run_in_threadpool(current_user, request)
+            body = [await read_json(request)]
+
+            async def replay() -> Message:
+                if body:
+                    return {"type": "http.request", "body": body.pop(), "more_body": False}
+                return await request.receive()
+
+            return await handle(Request(request.scope, replay))
+
+        return sign_in_first
 
 
 def _with_role(role: str) -> object:
     def check(user: Annotated[User, Depends(current_user)]) -> User:
         if not user.may(role):
-            raise RefusedError(403, f"This needs the role {role}; ask whoever runs this server.")
+            raise RefusedError(403, "rights.role", role=role)
         return user
 
     return Depends(check)
@@ -78,17 +107,17 @@ def _jobs(request: Request) -> Jobs:
     return jobs
 
 
-async def _errand(
+async def _scope(
     request: Request, user: Annotated[User, Depends(current_user)]
-) -> AsyncIterator[Errand]:
-    async with followed(request, Errand(user.name, language_of(request))) as errand:
-        yield errand
+) -> AsyncIterator[CancelScope]:
+    async with cancel_on_disconnect(request, CancelScope(user.name, language_of(request))) as scope:
+        yield scope
 
 
 TheStore = Annotated[Store, Depends(_store)]
 TheJobs = Annotated[Jobs, Depends(_jobs)]
-# What a request has a worker do; it is given up when the client leaves.
-TheErrand = Annotated[Errand, Depends(_errand)]
+# Passed to whatever has a worker do something; cancelled when the client disconnects.
+TheScope = Annotated[CancelScope, Depends(_scope)]
 
 
 def may_see(row: Row, user: User) -> bool:
@@ -100,7 +129,10 @@ def visible(store: Store, table: Table, key: str, user: User) -> Row:
     """Return data or a run that a user may see."""
     row = store.get(table, key)
     if row is None or not may_see(row, user):
-        raise RefusedError(404, "There is no such page; it may have been deleted.")
+        raise RefusedError(
+            404,
+            "rights.not_shared",
+        )
     return row
 
 
@@ -108,7 +140,7 @@ def owned(store: Store, table: Table, key: str, user: User) -> Row:
     """Return data or a run that a user may change; what everyone has, an exporter may."""
     row = visible(store, table, key, user)
     if row["owner"] != user.name and not (row["owner"] == EVERYONE and user.may("exporter")):
-        raise RefusedError(403, "Only its owner may change this.")
+        raise RefusedError(403, "rights.owner")
     return row
 
 
@@ -116,7 +148,10 @@ def brought_back(store: Store, table: Table, key: str, user: User) -> Row:
     """Return data or a run of a user that was deleted, and is there again."""
     row = store.put_back(table, key, user.name)
     if row is None:
-        raise RefusedError(404, "It can't be brought back any more; it was deleted for good.")
+        raise RefusedError(
+            404,
+            "rights.nothing_deleted",
+        )
     store.audit(user.name, f"restore {'run' if table == 'runs' else table}", key)
     return row
 
@@ -125,5 +160,5 @@ def finished(store: Store, key: str, user: User) -> Row:
     """Return a run that a user may see and that is done."""
     row = visible(store, "runs", key, user)
     if row["state"] != "done":
-        raise RefusedError(409, "This run is not done yet.")
+        raise RefusedError(409, "run.not_done")
     return row

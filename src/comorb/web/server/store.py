@@ -1,26 +1,69 @@
-"""Store: users, data, runs, definitions and the audit log in SQLite, files in folders beside it.
-
-What is known about data and runs is a JSON document each, with its id and owner as columns.
-"""
+"""Leftovers: what a killed server left half-done is removed; what no row knows is kept aside."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import secrets
+import re
 import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
 from comorb.errors import StorageError
-from comorb.web.server import audit
+from comorb.messages import pack, unpack
+from comorb.web.server.workspace import (
+    DATABASE,
+    FOLDERS,
+    LOCK,
+    LOST,
+    TEMPORARY,
+    Marker,
+    is_issued,
+    new_key,
+)
 
-DATABASE = "comorb.sqlite"
+COMMAND_LINE = "command line"  # who acts where nobody signed in
+FIELDS = ("number", "at", "user", "action", "target")
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS audit (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL, user TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL,
+    seal TEXT NOT NULL
+);
+CREATE TRIGGER IF NOT EXISTS audit_stays BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
+CREATE TRIGGER IF NOT EXISTS audit_grows BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
+CREATE TRIGGER IF NOT EXISTS audit_once BEFORE INSERT ON audit
+WHEN EXISTS (SELECT 1 FROM audit WHERE number = NEW.number)
+BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
+"""
+
+
+def seal(before: str, act: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of an act and of the seal before it, which is empty for the first."""
+    plain = json.dumps([before, *(act[field] for field in FIELDS)])
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def first_break(acts: Iterable[Mapping[str, Any]], last: int) -> int | None:
+    """Return the number of the first act that is missing, changed or out of place, if any is.
+
+    ``last`` is the number that the database gave out last, which shows when the end was cut off.
+    """
+    before, number = "", 0
+    for number, act in enumerate(acts, 1):
+        if act["number"] != number or act["seal"] != seal(before, act):
+            return number
+        before = act["seal"]
+    return None if number == last else number + 1
+
 
 Table = Literal["data", "runs", "definitions"]
 _ASIDE_IN: tuple[Table, ...] = ("data", "runs")
@@ -56,22 +99,25 @@ _GET = "SELECT * FROM {} WHERE id = ?"
 _LIST = "SELECT * FROM {} ORDER BY created DESC"
 _CHANGE = "UPDATE {} SET body = ? WHERE id = ?"
 _REMOVE = "DELETE FROM {} WHERE id = ?"
+_HAD_USERS = (
+    "SELECT 1 FROM users UNION ALL "
+    "SELECT 1 FROM audit WHERE user = ? AND action LIKE 'add %' LIMIT 1"
+)
 _ADD_ACT = "INSERT INTO audit VALUES (:number, :at, :user, :action, :target, :seal)"
 _LAST_ACT = "SELECT seal FROM audit ORDER BY number DESC LIMIT 1"
 
 
 class Store:
-    """A workspace folder: comorb.sqlite, data/ID/ and runs/ID/, closed to other accounts."""
+    """A workspace: its marker, comorb.sqlite, data/ID/ and runs/ID/, closed to other accounts."""
 
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace.absolute()
         self._lock = threading.RLock()
         self._held: sqlite3.Connection | None = None
+        self.marker = Marker(self.workspace)
         path = self.workspace / DATABASE
         try:
-            self.workspace.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for name in ("data", "runs"):
-                (self.workspace / name).mkdir(exist_ok=True, mode=0o700)
+            self.marker.open()
             if not path.exists():
                 path.touch(0o600)
             self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
@@ -80,7 +126,10 @@ class Store:
         self._connection.row_factory = sqlite3.Row
         try:
             self._open()
-        except (sqlite3.Error, StorageError) as error:
+            for name in FOLDERS:
+                (self.workspace / name).mkdir(exist_ok=True, mode=0o700)
+            self.marker.keep(bool(self.query(_HAD_USERS, COMMAND_LINE)))
+        except (OSError, sqlite3.Error, StorageError) as error:
             self._connection.close()
             raise _unusable(path, error) from None
         path.chmod(0o600)
@@ -89,23 +138,23 @@ class Store:
         """Make the tables where there are none; refuse those of others, and damaged ones."""
         (check,) = self.query("PRAGMA quick_check(1)")
         if check["quick_check"] != "ok":
-            raise StorageError("it is damaged")
+            raise StorageError("workspace.damaged")
         tables = {row["name"] for row in self.query(_TABLES)}
         if tables and not tables >= _FIRST_TABLES:
-            raise StorageError("it is a database of something else")
+            raise StorageError("workspace.other_database")
         self.query("PRAGMA journal_mode = WAL")
         with self.transaction():
             earlier = self._unsealed()
-            for statement in _statements(_SCHEMA + audit.SCHEMA):
+            for statement in _statements(_SCHEMA + SCHEMA):
                 self.query(statement)
             for act in earlier:
                 self._add_act(act)
         with closing(sqlite3.connect(":memory:")) as ours:
-            ours.executescript(_SCHEMA + audit.SCHEMA)
+            ours.executescript(_SCHEMA + SCHEMA)
             for (table,) in ours.execute(_TABLES).fetchall():
                 columns = [row["name"] for row in self.query(_COLUMNS, table)]
                 if columns != [name for (name,) in ours.execute(_COLUMNS, (table,))]:
-                    raise StorageError(f"its table {table} is of another version")
+                    raise StorageError("workspace.table_version", table=table)
 
     def _unsealed(self) -> list[Row]:
         """Take the acts out of a log that an earlier version kept without seals."""
@@ -118,17 +167,14 @@ class Store:
 
     def hold(self) -> None:
         """Keep the workspace from other servers, until this one is closed or its process ends."""
-        path = self.workspace / "server.lock"
+        path = self.workspace / LOCK
         path.touch(0o600)
         held = sqlite3.connect(path, timeout=0, check_same_thread=False, isolation_level=None)
         try:
             held.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error:
             held.close()
-            raise StorageError(
-                f"another server is at work in {self.workspace}; end it first, or name another "
-                "workspace"
-            ) from None
+            raise StorageError("workspace.in_use", workspace=self.workspace) from None
         self._held = held
 
     def close(self) -> None:
@@ -164,10 +210,10 @@ class Store:
 
     def add(self, table: Table, owner: str, body: Mapping[str, Any], key: str = "") -> Row:
         """Add data or a run, with its folder, or a definition, and return it."""
-        key = key or secrets.token_hex(6)
+        key = key or new_key()
         if table != "definitions":
             self.folder(table, key).mkdir(mode=0o700, exist_ok=True)
-        self.query(_ADD.format(table), key, owner, time.time(), json.dumps(body))
+        self.query(_ADD.format(table), key, owner, time.time(), json.dumps(pack(body)))
         return self.get(table, key) or {}
 
     def get(self, table: Table, key: str) -> Row | None:
@@ -186,7 +232,7 @@ class Store:
             rows = self.query(_GET.format(table), key)
             if not rows:
                 return None
-            body = json.loads(rows[0]["body"]) | dict(fields)
+            body = json.loads(rows[0]["body"]) | pack(dict(fields))
             self.query(_CHANGE.format(table), json.dumps(body), key)
             return self.get(table, key)
 
@@ -215,6 +261,10 @@ class Store:
     def remove(self, table: Table, key: str) -> None:
         """Remove data or a run, with its files."""
         shutil.rmtree(self.folder(table, key), ignore_errors=True)  # first: it makes room
+        self.forget(table, key)
+
+    def forget(self, table: Table, key: str) -> None:
+        """Remove the row of data or a run, and leave its files."""
         self.query(_REMOVE.format(table), key)
 
     def audit(self, user: str, action: str, target: str) -> None:
@@ -226,7 +276,7 @@ class Store:
         with self.transaction():
             last = self.query(_LAST_ACT)
             act = act | {"number": self._acts_ever() + 1}
-            sealed = act | {"seal": audit.seal(last[0]["seal"] if last else "", act)}
+            sealed = act | {"seal": seal(last[0]["seal"] if last else "", act)}
             self._connection.execute(_ADD_ACT, sealed)
 
     def _acts_ever(self) -> int:
@@ -240,15 +290,12 @@ class Store:
 
     def broken_act(self) -> int | None:
         """Return the number of the first act that isn't as it was written, if there is one."""
-        return audit.first_break(self.acts(), self._acts_ever())
+        return first_break(self.acts(), self._acts_ever())
 
 
 def _unusable(path: Path, error: Exception) -> StorageError:
-    said = error.strerror if isinstance(error, OSError) else str(error)
-    return StorageError(
-        f"expected a workspace of the explorer, but {path} can't be used: {said}; name another "
-        "workspace, or put back a copy of this one"
-    )
+    said = error.strerror if isinstance(error, OSError) else error
+    return StorageError("workspace.unusable", path=path, reason=said)
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -262,5 +309,93 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _plain(row: Row) -> Row:
-    body: Row = json.loads(row["body"])
+    body: Row = unpack(json.loads(row["body"]))
     return {"id": row["id"], "owner": row["owner"], "created": row["created"]} | body
+
+
+# In a folder of data or of a run: answers under way, drafts, and pages of earlier versions.
+_HALF_DONE = re.compile(
+    r"(assign|download)-[0-9a-f]{8}(\.\w+)*|\..+\.(\d+-)?[0-9a-f]{8}|shown-[\w-]+\.json"
+)
+_WITH_FOLDERS: tuple[Table, ...] = ("data", "runs")
+_SHOWN = 10  # names in a message
+
+
+def clear_leftovers(store: Store) -> str:
+    """Clear what a killed server left, and return a line on what the store doesn't know, if any.
+
+    Only files and folders whose names comorb gave out are removed, and only where a row of the
+    store or their place shows that nobody needs them. A folder without a row may be all that is
+    left of a run, such as after an older copy of the database was put back: it is moved to
+    ``lost+found``. What comorb didn't name stays where it is.
+    """
+    store.remove_aside()
+    for row in store.list("data"):
+        if row["kind"] == "upload" and "about" not in row and not row.get("refused"):
+            # A file under its own name came in whole, which an older database doesn't know.
+            came = row.get("source") and (store.folder("data", row["id"]) / row["source"]).exists()
+            (store.forget if came else store.remove)("data", row["id"])
+    for path in _half_done(store):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return _describe(store.workspace, *_set_aside(store))
+
+
+def _half_done(store: Store) -> list[Path]:
+    """Return what is named as something under way, in places of comorb's own; links lead away."""
+    found = [path for path in _inside(store.workspace / TEMPORARY) if is_issued(path.name)]
+    for table in _WITH_FOLDERS:
+        for row in store.list(table):
+            folder = store.folder(table, row["id"])
+            found += [path for path in _inside(folder) if _is_half_done(path)]
+            found += [path for path in _inside(folder / "maps") if is_issued(path.name)]
+    return [path for path in found if not path.is_symlink()]
+
+
+def _is_half_done(path: Path) -> bool:
+    hidden_folder = path.name.startswith(".") and path.is_dir()  # which `storage.settle` looks at
+    return not hidden_folder and _HALF_DONE.fullmatch(path.name) is not None
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    if folder.is_dir() and not folder.is_symlink():
+        yield from folder.iterdir()
+
+
+def _set_aside(store: Store) -> tuple[Path, list[str], list[str]]:
+    """Move folders without a row to lost+found; return where, what was moved, and what stays."""
+    place = store.workspace / LOST / time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    moved, left = [], []
+    for table in _WITH_FOLDERS:
+        for path in sorted(_inside(store.workspace / table)):
+            if store.get(table, path.name) is not None:
+                continue
+            name = f"{table}/{path.name}"
+            if not is_issued(path.name):
+                left.append(name)
+                continue
+            with suppress(OSError):
+                path.rmdir()  # an empty one was made just before a kill
+                continue
+            try:
+                (place / table).mkdir(parents=True, exist_ok=True, mode=0o700)
+                path.rename(place / table / path.name)
+            except OSError:
+                left.append(name)
+            else:
+                moved.append(name)
+    return place, moved, left
+
+
+def _describe(workspace: Path, place: Path, moved: list[str], left: list[str]) -> str:
+    """Return one line on what isn't in the database; empty where all is."""
+    told = [f"{_listed(moved)} moved to {place}"] if moved else []
+    told += [f"{_listed(left)} left in place"] if left else []
+    return f"Not in {workspace / DATABASE}: {'; '.join(told)}." if told else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if names[_SHOWN:] else ""
+    return f"{', '.join(names[:_SHOWN])}{more},"

@@ -1,18 +1,21 @@
-"""Uploads: the body of a request becomes a file, within what one user may send at once."""
+"""Uploads: the body of a request is taken within its limit, and becomes a file where it is one."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from starlette.requests import Request
 
-from comorb.records.sources.endings import ENDINGS, ending_of
-from comorb.web.server.refusals import RefusedError
+from comorb.messages import Message
+from comorb.records.sources.files import ENDINGS, ending_of
+from comorb.web.server.security import RefusedError
 
+MAX_JSON = 1_000_000  # bytes of a body that is no file
 _AT_ONCE = 4  # that a user may send
 _SECONDS = 60.0  # that a client may be silent
 
@@ -27,7 +30,7 @@ class Uploads:
     def one_more(self, user: str) -> Iterator[None]:
         """Count a file within the block; too many at once are refused."""
         if self._sending[user] >= _AT_ONCE:
-            raise RefusedError(429, "You are sending several files already; wait for one of them.")
+            raise RefusedError(429, "upload.several")
         self._sending[user] += 1
         try:
             yield
@@ -40,28 +43,47 @@ def known_ending(name: str) -> str:
     ending = ending_of(name)
     if not ending:
         endings = ", ".join(f".{end}" for end in ENDINGS)
-        raise RefusedError(415, f"Expected a file that ends with one of {endings}.")
+        raise RefusedError(415, "upload.ending", endings=endings)
     return ending
 
 
 async def receive(request: Request, user: str, path: Path) -> None:
-    """Write the body of a request to a file, up to the limit in bytes that really come."""
+    """Write the body of a request to a file, up to the limit, which has its name once it is whole.
+
+    Until then it is a draft, of which a killed server leaves no more than the next one removes.
+    """
     limit = request.app.state.settings.upload_limit
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with request.app.state.uploads.one_more(user), draft.open("xb") as file:
+            async for chunk in _chunks(request, limit, _too_large(limit)):
+                file.write(chunk)
+            if not file.tell():
+                raise RefusedError(422, "upload.empty")
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+async def read_json(request: Request) -> bytes:
+    """Return the body of a request that is no upload, up to a limit."""
+    message = Message("request.too_large", mb=MAX_JSON / 1e6)
+    return b"".join([chunk async for chunk in _chunks(request, MAX_JSON, message)])
+
+
+async def _chunks(request: Request, limit: int, message: str) -> AsyncIterator[bytes]:
+    """Yield the body of a request; more bytes than the limit, announced or come, are refused."""
     announced = request.headers.get("content-length", "0")
     if not announced.isdecimal():
-        raise RefusedError(400, "The length of the file is not a number.")
+        raise RefusedError(400, "upload.length")
     if int(announced) > limit:
-        raise RefusedError(413, _too_large(limit))
-    received = 0
-    with request.app.state.uploads.one_more(user), path.open("xb") as file:
-        chunks = request.stream()
-        while (chunk := await _next(chunks)) is not None:
-            received += len(chunk)
-            if received > limit:
-                raise RefusedError(413, _too_large(limit))
-            file.write(chunk)
-    if not received:
-        raise RefusedError(422, "The file is empty; choose another.")
+        raise RefusedError(413, message)
+    received, chunks = 0, request.stream()
+    while (chunk := await _next(chunks)) is not None:
+        received += len(chunk)
+        if received > limit:
+            raise RefusedError(413, message)
+        yield chunk
 
 
 async def _next(chunks: AsyncGenerator[bytes, None]) -> bytes | None:
@@ -69,10 +91,8 @@ async def _next(chunks: AsyncGenerator[bytes, None]) -> bytes | None:
     try:
         return await asyncio.wait_for(anext(chunks, None), _SECONDS)
     except TimeoutError:
-        raise RefusedError(
-            408, f"Nothing came for {_SECONDS:.0f} seconds, so nothing was kept; send it again."
-        ) from None
+        raise RefusedError(408, "upload.silent", seconds=_SECONDS) from None
 
 
 def _too_large(limit: int) -> str:
-    return f"The file is larger than {limit / 1e6:,.0f} MB; ask for it to be mounted instead."
+    return Message("upload.too_large", mb=limit / 1e6)

@@ -1,10 +1,10 @@
 // A picker of codes: type a code, words, a pattern such as V* or V01-V91, or paste a list; what was
 // chosen stands as chips.
 
-import { count, h, t } from "/page/dom.js";
+import { button, count, h, t } from "/page/dom.js";
 import { call, get } from "./frame.js";
 import { codeSets, keepCodes } from "./saved.js";
-import { counted } from "./view.js";
+import { recordCount } from "./view.js";
 
 const PATTERN = /[*%,;\n]|\d\s*(-|–|to|a|\.\.)\s*\w*\d|\bcod(es|is)\b|\bc[oó]digos\b/i;
 let pickers = 0;
@@ -16,7 +16,10 @@ export function picker({ data, label, how, coding, change }) {
   const list = h("ul", { role: "listbox", id: `${id}-list`, "aria-label": label, hidden: true });
   const chips = h("ul", { class: "chips" });
   const wrong = h("p", { class: "wrong-line", role: "alert", hidden: true });
-  const keep = h("button", { type: "button", class: "link", hidden: true, click: () => keepCodes([...chosen.keys()]) }, t("saved.keep_codes"));
+  const keep = button(t("saved.keep_codes"), () => keepCodes([...chosen.keys()]), {
+    class: "link",
+    hidden: true,
+  });
   const input = h("input", {
     id,
     type: "text",
@@ -41,7 +44,7 @@ export function picker({ data, label, how, coding, change }) {
     timer = window.setTimeout(look, 120);
   });
   input.addEventListener("paste", (event) => {
-    const text = event.clipboardData.getData("text");
+    const text = event.clipboardData?.getData("text") ?? "";
     if (!text.includes("\n")) return;
     event.preventDefault();
     input.value = `${input.value} ${text.trim().replace(/\s*[\r\n]+\s*/g, ", ")}`.trim();
@@ -49,17 +52,20 @@ export function picker({ data, label, how, coding, change }) {
   });
   input.addEventListener("keydown", (event) => {
     const steps = { ArrowDown: 1, ArrowUp: -1 };
-    if (event.key in steps && found.length) activate((active + steps[event.key] + found.length) % found.length);
+    if (event.key in steps && found.length)
+      activate((active + steps[event.key] + found.length) % found.length);
     else if (event.key === "ArrowDown") look(true);
     else if (event.key === "Enter" && found.length) add(found[Math.max(active, 0)]);
     else if (event.key === "Escape") close();
     else return;
     event.preventDefault();
   });
-  input.addEventListener("blur", () => window.setTimeout(() => {
-    close();
-    if (document.activeElement !== input) settle();
-  }, 150));
+  input.addEventListener("blur", () =>
+    window.setTimeout(() => {
+      close();
+      if (document.activeElement !== input) settle();
+    }, 150),
+  );
 
   async function look(all = false) {
     turn += 1;
@@ -91,22 +97,40 @@ export function picker({ data, label, how, coding, change }) {
     const known = parts.filter((one) => one.codes);
     if (!known.length) return parts.length > 1 ? [] : search(data, text, coding());
     const total = known.reduce((sum, one) => sum + one.codes, 0);
-    return [{ code: text, label: parts.length > 1 ? t("codes.list", { n: count(parts.length), codes: count(total) }) : named(known[0]), parts }];
+    return [
+      {
+        code: text,
+        label:
+          parts.length > 1
+            ? t("codes.list", { n: count(parts.length), codes: count(total) })
+            : named(known[0]),
+        parts,
+      },
+    ];
   }
 
   function option(hit, i) {
     return h(
       "li",
-      { role: "option", id: `${id}-${i}`, "aria-selected": "false", title: hit.name ?? "", pointerdown: (event) => event.preventDefault(), click: () => add(hit) },
+      {
+        role: "option",
+        id: `${id}-${i}`,
+        "aria-selected": "false",
+        title: hit.name ?? "",
+        pointerdown: (event) => event.preventDefault(),
+        click: () => add(hit),
+      },
       h("code", {}, hit.set ? t("saved.set") : hit.code),
       h("span", {}, hit.label),
-      h("span", { class: "num quiet" }, hit.records === undefined ? "" : counted(hit.records)),
+      h("span", { class: "num quiet" }, hit.records === undefined ? "" : recordCount(hit.records)),
     );
   }
 
   function activate(place) {
     active = place;
-    [...list.children].forEach((each, i) => each.setAttribute("aria-selected", String(i === active)));
+    [...list.children].forEach((each, i) =>
+      each.setAttribute("aria-selected", String(i === active)),
+    );
     input.setAttribute("aria-activedescendant", `${id}-${active}`);
     list.children[active].scrollIntoView({ block: "nearest" });
   }
@@ -123,7 +147,8 @@ export function picker({ data, label, how, coding, change }) {
     input.value = "";
     close();
     const parts = hit.set ? await match(data, hit.set, coding()) : hit.parts;
-    for (const one of parts ?? [{ ...hit, codes: 1 }]) if (one.codes) chosen.set(one.code, named(one));
+    for (const one of parts ?? [{ ...hit, codes: 1 }])
+      if (one.codes) chosen.set(one.code, named(one));
     refuse((parts ?? []).filter((one) => !one.codes).map((one) => one.code));
     draw();
     change();
@@ -144,7 +169,9 @@ export function picker({ data, label, how, coding, change }) {
     if (!text) return true;
     const all = (await Promise.all([codeSets(text), hits(text)])).flat();
     if (input.value.trim() !== text || document.activeElement === input) return !input.value.trim();
-    const same = all.filter((hit) => [hit.code, hit.label].some((one) => one?.toLowerCase() === text.toLowerCase()));
+    const same = all.filter((hit) =>
+      [hit.code, hit.label].some((one) => one?.toLowerCase() === text.toLowerCase()),
+    );
     const [hit, ...others] = same.length ? same : all;
     if (hit && !others.length) await add(hit);
     else complain(t(hit ? "codes.pending" : "codes.unknown", { text, codes: text }));
@@ -153,12 +180,16 @@ export function picker({ data, label, how, coding, change }) {
 
   function draw() {
     keep.hidden = chosen.size < 2;
-    chips.replaceChildren(...[...chosen].map(([code, name]) => chip(code, name, () => {
-      chosen.delete(code);
-      draw();
-      change();
-      input.focus();
-    })));
+    chips.replaceChildren(
+      ...[...chosen].map(([code, name]) =>
+        codeChip(code, name, () => {
+          chosen.delete(code);
+          draw();
+          change();
+          input.focus();
+        }),
+      ),
+    );
   }
 
   // Choose codes that come without names, such as those of the address; return those not known.
@@ -180,19 +211,31 @@ export function picker({ data, label, how, coding, change }) {
     wrong,
     keep,
   );
-  return { element, input, set, settle, codes: () => [...chosen.keys()], names: () => [...chosen].map(([code, name]) => (PATTERN.test(code) ? code : name)) };
+  return {
+    element,
+    input,
+    set,
+    settle,
+    codes: () => [...chosen.keys()],
+    names: () => [...chosen].map(([code, name]) => (PATTERN.test(code) ? code : name)),
+  };
 }
 
 // `coding` is what of the rules decides which codes there are: level, map and chronic.
 function search(data, words, { level = ["category"], code_map, chronic }) {
   const query = new URLSearchParams([["q", words], ...level.map((one) => ["level", one])]);
   if (code_map) query.set("code_map", code_map);
-  if (chronic) query.set("chronic", true);
+  if (chronic) query.set("chronic", "true");
   return get(`/api/v1/data/${data}/codes?${query}`);
 }
 
 function match(data, texts, { level = ["category"], code_map, chronic }) {
-  return call("POST", `/api/v1/data/${data}/codes`, { texts, level, code_map, chronic: Boolean(chronic) });
+  return call("POST", `/api/v1/data/${data}/codes`, {
+    texts,
+    level,
+    code_map,
+    chronic: Boolean(chronic),
+  });
 }
 
 function named(one) {
@@ -206,6 +249,12 @@ export async function namesOfCodes(data, codes, coding) {
   return Object.fromEntries(found.filter((one) => one.codes).map((one) => [one.code, named(one)]));
 }
 
-export function chip(code, name, remove, label = t("codes.remove", { name: name || code })) {
-  return h("li", { class: "code-chip" }, h("code", {}, code), ` ${name} `, remove ? h("button", { type: "button", "aria-label": label, title: label, click: remove }, "×") : null);
+export function codeChip(code, name, remove, label = t("codes.remove", { name: name || code })) {
+  return h(
+    "li",
+    { class: "code-chip" },
+    h("code", {}, code),
+    ` ${name} `,
+    remove ? button("×", remove, { "aria-label": label, title: label }) : null,
+  );
 }

@@ -1,37 +1,51 @@
 // Two runs side by side: where the patients went, which clusters match, what differs.
 
 import { colourOf } from "/page/data.js";
-import { h, number, percent, section, t } from "/page/dom.js";
+import { clusterChip, h, number, percent, plainTable, scrollBox, section, t } from "/page/dom.js";
 import { columnName } from "/page/outcomes.js";
 import { figureOf } from "/page/scale.js";
-import { assets, begin, frame, get, page, trail } from "./frame.js";
-import { described, facts, leftOut } from "./rules.js";
-import { counted, viewed, viewSwitch } from "./view.js";
+import { assets, frame, get, page, startPage, trail } from "./frame.js";
+import { describeRules, facts, leftOut } from "./definition.js";
+import { recordCount, viewSwitch, withView } from "./view.js";
 
-begin(async () => {
-  const told = await get(viewed(`/api/v1/compare/${frame.key}`));
-  const profiles = await Promise.all(told.runs.map((run) => get(viewed(`/api/v1/runs/${run.id}/profile`, told.view))));
-  const sides = told.runs.map((run, i) => ({ run, profile: profiles[i], letter: "AB"[i] }));
+startPage(async () => {
+  const compared = await get(withView(`/api/v1/compare/${frame.key}`));
+  const profiles = await Promise.all(
+    compared.runs.map((run) => get(withView(`/api/v1/runs/${run.id}/profile`, compared.view))),
+  );
+  const sides = compared.runs.map((run, i) => ({ run, profile: profiles[i], letter: "AB"[i] }));
   trail([t("home.title"), "/"], [t("compare.title")]);
   page.replaceChildren(
     h(
       "main",
       {},
       h("h1", {}, t("compare.title")),
-      h("p", { class: "controls" }, viewSwitch(told.view)),
+      h("p", { class: "controls" }, viewSwitch(compared.view)),
       h("div", { class: "halves" }, ...sides.map(head)),
-      told.ari === null ? h("p", { class: "notice" }, t("compare.apart")) : h("p", {}, h("strong", {}, t("compare.ari", { ari: number(told.ari, 2) })), ` ${t("compare.ari.how")}`),
-      matches(told, sides),
-      told.flows ? flows(told, sides) : null,
-      differences(told, sides),
-      h("p", { class: "quiet" }, t(`view.${told.view}.how`, { n: frame.minCell })),
+      compared.ari === null
+        ? h("p", { class: "notice" }, t("compare.apart"))
+        : h(
+            "p",
+            {},
+            h("strong", {}, t("compare.ari", { ari: number(compared.ari, 2) })),
+            ` ${t("compare.ari.how")}`,
+          ),
+      matches(compared, sides),
+      compared.flows ? flows(compared, sides) : null,
+      differences(compared, sides),
+      h("p", { class: "quiet" }, t(`view.${compared.view}.how`, { n: frame.minCell })),
     ),
   );
 });
 
 function named(side, j) {
   const cluster = side.profile.clusters[j];
-  return h("span", { class: "named", vars: { "--c": colourOf(assets.palette, cluster) } }, h("span", { class: "chip" }, String(cluster.number)), h("span", {}, cluster.name));
+  return h(
+    "span",
+    { class: "named", vars: { "--c": colourOf(assets.palette, cluster) } },
+    clusterChip(cluster),
+    h("span", {}, cluster.name),
+  );
 }
 
 function head(side) {
@@ -40,25 +54,66 @@ function head(side) {
   return h(
     "div",
     { class: "side" },
-    h("h2", {}, `${letter} · `, h("a", { href: viewed(`/runs/${run.id}`) }, run.title)),
-    h("p", {}, [facts(shown), ...described(run), ...leftOut(run)].join(" · ")),
+    h("h2", {}, `${letter} · `, h("a", { href: withView(`/runs/${run.id}`) }, run.title)),
+    h("p", {}, [facts(shown), ...describeRules(run), ...leftOut(run)].join(" · ")),
   );
 }
 
 // A row for all records and for each pair: how alike they are, their sizes and outcomes in A and in B.
-function matches(told, [one, two]) {
+function matches(compared, [one, two]) {
   const names = shownOutcomes(one, two);
-  const heads = [t("matches.a"), t("matches.b"), t("matches.match"), t("matches.size"), ...names.map(columnName)];
-  const cells = (a, b) => [sizes(one, a, two, b), ...names.map((name) => both(figureOf(one.profile, name), a, figureOf(two.profile, name), b))];
+  const heads = [
+    t("matches.a"),
+    t("matches.b"),
+    t("matches.match"),
+    t("matches.size"),
+    ...names.map(columnName),
+  ];
+  const cells = (a, b) => [
+    sizes(one, a, two, b),
+    ...names.map((name) => both(figureOf(one.profile, name), a, figureOf(two.profile, name), b)),
+  ];
   const ends = [one, two].map(({ profile }) => profile.clusters.length);
-  const all = h("tr", { class: "overall" }, h("th", { scope: "row", colspan: 2 }, t("all")), h("td", {}), ...cells(...ends));
-  const pairs = told.pairs.map(([a, b], i) => h("tr", {}, h("th", { scope: "row" }, named(one, a)), h("td", {}, named(two, b)), matchCell(told.matches[i]), ...cells(a, b)));
+  const all = h(
+    "tr",
+    { class: "overall" },
+    h("th", { scope: "row", colspan: 2 }, t("all")),
+    h("td", {}),
+    ...cells(...ends),
+  );
+  const pairs = compared.pairs.map(([a, b], i) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, named(one, a)),
+      h("td", {}, named(two, b)),
+      matchCell(compared.matches[i]),
+      ...cells(a, b),
+    ),
+  );
   const alone = [one, two].flatMap((side, which) => {
-    const matched = new Set(told.pairs.map((pair) => pair[which]));
-    return side.profile.clusters.map((_, j) => j).filter((j) => !matched.has(j)).map((j) => unmatched(side, which, j, names));
+    const matched = new Set(compared.pairs.map((pair) => pair[which]));
+    return side.profile.clusters
+      .map((_, j) => j)
+      .filter((j) => !matched.has(j))
+      .map((j) => unmatched(side, which, j, names));
   });
-  const table = h("table", { class: "plain matches" }, h("thead", {}, h("tr", {}, ...heads.map((text, i) => h("th", { scope: "col", class: i > 2 ? "num" : null }, text)))), h("tbody", {}, ...pairs, ...alone), h("tfoot", {}, all));
-  return section("matches", h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("matches.title") }, table));
+  const table = h(
+    "table",
+    { class: "plain matches" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ...heads.map((text, i) => h("th", { scope: "col", class: i > 2 ? "num" : null }, text)),
+      ),
+    ),
+    h("tbody", {}, ...pairs, ...alone),
+    h("tfoot", {}, all),
+  );
+  return section("matches", scrollBox(t("matches.title"), table));
 }
 
 // Those that were starred in either run, and what is usual, as far as both have them.
@@ -72,7 +127,12 @@ function shownOutcomes(one, two) {
 }
 
 function matchCell({ likeness, word }) {
-  return h("td", { class: word === "poor" ? "doubtful" : null }, `${t(`matches.${word.replace(" ", "_")}`)} `, h("span", { class: "quiet" }, number(likeness, 2)));
+  return h(
+    "td",
+    { class: word === "poor" ? "doubtful" : null },
+    `${t(`matches.${word.replace(" ", "_")}`)} `,
+    h("span", { class: "quiet" }, number(likeness, 2)),
+  );
 }
 
 function unmatched(side, which, j, names) {
@@ -81,49 +141,108 @@ function unmatched(side, which, j, names) {
   const first = h("th", { scope: "row" }, which ? null : named(side, j));
   const figure = (name) => {
     const found = figureOf(own, name);
-    return h("td", { class: "num" }, written(found, found.estimate[j]));
+    return h("td", { class: "num" }, written(found, found?.estimate[j]));
   };
-  return h("tr", {}, ...(which ? [h("td", { class: "quiet" }, t("matches.none")), h("th", { scope: "row" }, named(side, j))] : [first, empty]), h("td", {}), h("td", { class: "num" }, `${counted(own.clusters[j].size)} · ${percent(own.clusters[j].share)}`), ...names.map(figure));
+  return h(
+    "tr",
+    {},
+    ...(which
+      ? [h("td", { class: "quiet" }, t("matches.none")), h("th", { scope: "row" }, named(side, j))]
+      : [first, empty]),
+    h("td", {}),
+    h(
+      "td",
+      { class: "num" },
+      `${recordCount(own.clusters[j].size)} · ${percent(own.clusters[j].share)}`,
+    ),
+    ...names.map(figure),
+  );
 }
 
 function sizes(one, a, two, b) {
-  const part = ({ profile }, j) => (j === profile.clusters.length ? counted(profile.source.records) : percent(profile.clusters[j].share, 1));
+  const part = ({ profile }, j) =>
+    j === profile.clusters.length
+      ? recordCount(profile.source.records)
+      : percent(profile.clusters[j].share, 1);
   return h("td", { class: "num" }, `${part(one, a)} → ${part(two, b)}`);
 }
 
 function written(figure, x) {
-  return figure.kind === "share" ? percent(x, 1) : number(x, 1);
+  return figure?.kind === "share" ? percent(x, 1) : number(x, 1);
 }
 
 // An outcome in A and in B; strong where the 95% intervals lie apart.
 function both(first, a, second, b) {
-  const range = (figure, j) => (figure.low[j] === null ? "" : `${written(figure, figure.low[j])} – ${written(figure, figure.high[j])}`);
+  const range = (figure, j) =>
+    figure.low[j] === null
+      ? ""
+      : `${written(figure, figure.low[j])} – ${written(figure, figure.high[j])}`;
   const text = `${written(first, first.estimate[a])} → ${written(second, second.estimate[b])}`;
-  const apart = first.low[a] !== null && second.low[b] !== null && (first.low[a] > second.high[b] || first.high[a] < second.low[b]);
-  return h("td", { class: "num", title: `A ${range(first, a)}; B ${range(second, b)}` }, apart ? h("strong", {}, text) : text);
-}
-
-function flows(told, [one, two]) {
-  const most = Math.max(...told.flows.flat().map((value) => value ?? 0));
-  const cell = (value) => h("td", { class: "num flow", vars: { "--share": value ? Math.sqrt(value / most) : 0 } }, value === 0 ? "" : counted(value));
-  const heads = two.profile.clusters.map((_, j) => h("th", { scope: "col" }, named(two, j)));
-  const rows = told.flows.map((row, i) => h("tr", {}, h("th", { scope: "row" }, named(one, i)), ...row.map(cell)));
-  return section(
-    "flows",
-    h("p", {}, t("flows.shared", { n: counted(told.shared) })),
-    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("flows.title") }, h("table", { class: "flows" }, h("thead", {}, h("tr", {}, h("td", {}, "A ↓  B →"), ...heads)), h("tbody", {}, ...rows))),
+  const apart =
+    first.low[a] !== null &&
+    second.low[b] !== null &&
+    (first.low[a] > second.high[b] || first.high[a] < second.low[b]);
+  return h(
+    "td",
+    { class: "num", title: `A ${range(first, a)}; B ${range(second, b)}` },
+    apart ? h("strong", {}, text) : text,
   );
 }
 
-function differences(told, [one, two]) {
-  const heads = told.pairs.map(([a, b]) => h("th", { scope: "col" }, named(one, a), "↓", named(two, b)));
-  const most = Math.max(0.05, ...told.codes.flatMap((code) => code.differences.map((value) => Math.abs(value ?? 0))));
+function flows(compared, [one, two]) {
+  const most = Math.max(...compared.flows.flat().map((value) => value ?? 0));
+  const cell = (value) =>
+    h(
+      "td",
+      { class: "num flow", vars: { "--share": value ? Math.sqrt(value / most) : 0 } },
+      value === 0 ? "" : recordCount(value),
+    );
+  const heads = two.profile.clusters.map((_, j) => h("th", { scope: "col" }, named(two, j)));
+  const rows = compared.flows.map((row, i) =>
+    h("tr", {}, h("th", { scope: "row" }, named(one, i)), ...row.map(cell)),
+  );
+  return section(
+    "flows",
+    h("p", {}, t("flows.shared", { n: recordCount(compared.shared) })),
+    scrollBox(t("flows.title"), plainTable("flows", [h("td", {}, "A ↓  B →"), ...heads], rows)),
+  );
+}
+
+function differences(compared, [one, two]) {
+  const heads = compared.pairs.map(([a, b]) =>
+    h("th", { scope: "col" }, named(one, a), "↓", named(two, b)),
+  );
+  const most = Math.max(
+    0.05,
+    ...compared.codes.flatMap((code) => code.differences.map((value) => Math.abs(value ?? 0))),
+  );
   const cell = (value) => {
     if (value === null) return h("td", { class: "num quiet" }, t("hidden"));
     const size = number(100 * Math.abs(value), 0);
     const points = Math.abs(value) < 0.005 ? "0" : `${value >= 0 ? "+" : "−"}${size}`;
-    return h("td", { class: "num" }, h("span", { class: `speaks ${value >= 0 ? "more" : "less"}`, vars: { "--size": Math.abs(value) / most } }, points));
+    return h(
+      "td",
+      { class: "num" },
+      h(
+        "span",
+        {
+          class: `speaks ${value >= 0 ? "more" : "less"}`,
+          vars: { "--size": Math.abs(value) / most },
+        },
+        points,
+      ),
+    );
   };
-  const rows = told.codes.map((code) => h("tr", {}, h("th", { scope: "row" }, h("code", {}, code.code), ` ${code.label}`), ...code.differences.map(cell)));
-  return section("differences", h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": t("differences.title") }, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("td", {}), ...heads)), h("tbody", {}, ...rows))));
+  const rows = compared.codes.map((code) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, h("code", {}, code.code), ` ${code.label}`),
+      ...code.differences.map(cell),
+    ),
+  );
+  return section(
+    "differences",
+    scrollBox(t("differences.title"), plainTable("plain", [h("td", {}), ...heads], rows)),
+  );
 }

@@ -22,9 +22,28 @@ function featureBox(name, wanted, changed) {
   const word = wanted.find((one) => one === name || one.startsWith(`${name}=`));
   const said = word?.slice(name.length + 1) ?? "";
   const label = t("feature.of", { name: columnName(name) });
-  const tick = h("input", { type: "checkbox", checked: word !== undefined, "aria-label": label, change });
-  const options = ["", ...KINDS].map((kind) => h("option", { value: kind, selected: kind === said }, t(`kind.${kind.split(":").at(-1) || "auto"}`)));
-  const kind = h("select", { hidden: word === undefined, "aria-label": t("feature.kind", { name: columnName(name) }), change: changed }, ...options);
+  const tick = h("input", {
+    type: "checkbox",
+    checked: word !== undefined,
+    "aria-label": label,
+    change,
+  });
+  const options = ["", ...KINDS].map((kind) =>
+    h(
+      "option",
+      { value: kind, selected: kind === said },
+      t(`kind.${kind.split(":").at(-1) || "auto"}`),
+    ),
+  );
+  const kind = h(
+    "select",
+    {
+      hidden: word === undefined,
+      "aria-label": t("feature.kind", { name: columnName(name) }),
+      change: changed,
+    },
+    ...options,
+  );
 
   function change() {
     kind.hidden = !tick.checked;

@@ -1,35 +1,52 @@
 // What every page of the explorer shares: its texts, calls to the server, notices and dialogs.
 
-import { h, setTexts, t } from "/page/dom.js";
-import { listen, showKeys } from "./keys.js";
+import { button, find, h, jumpTo, setTexts, t } from "/page/dom.js";
+import { SECTIONS } from "/page/sections.js";
 
-export const frame = document.getElementById("frame").dataset;
-export const page = document.getElementById("page");
-const dialog = document.getElementById("dialog");
-const noticeBoard = document.getElementById("notice");
+export const frame = /** @type {Record<string, string>} */ (find("#frame").dataset);
+export const page = find("#page");
+const dialog = /** @type {HTMLDialogElement} */ (find("#dialog"));
+const noticeBoard = find("#notice");
 
-export const assets = {};
+/** @type {{ texts: Texts, palette: Palette, language: Language }} */
+export const assets = { texts: {}, palette: { clusters: [] }, language: "en" };
 const PATIENCE = 400; // milliseconds after which a page that isn't there yet says that it comes
 
+// A letter for each place of a page.
+const PLACES = {
+  ...Object.fromEntries(SECTIONS.filter(({ key }) => key).map(({ key, id }) => [key, id])),
+  g: "tree",
+  p: "map",
+  n: "arrive",
+  w: "why",
+};
+
 // Load what every page needs, then fill the page; what goes wrong is told on it.
-export async function begin(fill) {
-  document.getElementById("language").addEventListener("change", changeLanguage);
+export async function startPage(fill) {
+  find("#language").addEventListener("change", changeLanguage);
   const [texts, palette] = await Promise.all([get("/texts.json"), get("/page/palette.json")]);
   Object.assign(assets, { texts, palette, language: document.documentElement.lang });
   setTexts(texts, assets.language);
   for (const [name, colour] of Object.entries(palette)) {
     if (typeof colour === "string") document.body.style.setProperty(`--${name}`, colour);
   }
-  document.getElementById("skip").addEventListener("click", skip);
-  document.getElementById("help").addEventListener("click", showKeys);
+  find("#skip").addEventListener("click", skip);
+  find("#help").addEventListener("click", showKeys);
   document.getElementById("sign-out")?.addEventListener("click", signOut);
-  listen();
-  const slow = window.setTimeout(() => page.querySelector("main") ?? page.replaceChildren(h("main", { class: "alone" }, waiting(t("opening")))), PATIENCE);
+  listenToKeys();
+  const slow = window.setTimeout(
+    () =>
+      page.querySelector("main") ??
+      page.replaceChildren(h("main", { class: "alone" }, waiting(t("opening")))),
+    PATIENCE,
+  );
   try {
     await fill();
     window.clearTimeout(slow);
   } catch (error) {
-    page.replaceChildren(h("main", {}, h("p", { class: "notice wrong", role: "alert" }, error.message)));
+    page.replaceChildren(
+      h("main", {}, h("p", { class: "notice wrong", role: "alert" }, error.message)),
+    );
   }
 }
 
@@ -43,12 +60,19 @@ export function get(path) {
 }
 
 export function call(method, path, body, signal) {
-  return body === undefined ? send(method, path) : send(method, path, JSON.stringify(body), { "content-type": "application/json" }, signal);
+  return body === undefined
+    ? send(method, path)
+    : send(method, path, JSON.stringify(body), { "content-type": "application/json" }, signal);
 }
 
 // Send a body as it is, such as a file.
 export async function send(method, path, body, headers = {}, signal = null) {
-  const sent = fetch(path, { method, headers: { "x-csrf-token": frame.csrf, ...headers }, body, signal });
+  const sent = fetch(path, {
+    method,
+    headers: { "x-csrf-token": frame.csrf, ...headers },
+    body,
+    signal,
+  });
   const response = await sent.catch(() => {
     throw new Error(t("error.network"));
   });
@@ -59,23 +83,25 @@ export async function send(method, path, body, headers = {}, signal = null) {
 }
 
 // Do something for a button: it rests meanwhile, and what goes wrong is told.
-export function doing(work) {
+export function handle(work) {
   return async (event) => {
-    const button = event.currentTarget;
-    button.disabled = true;
+    const pressed = event.currentTarget;
+    pressed.disabled = true;
     try {
       await work(event);
     } catch (error) {
-      tell(error.message, true);
+      notify(error.message, true);
     } finally {
-      button.disabled = false;
+      pressed.disabled = false;
     }
   };
 }
 
-export function tell(message, wrong = false, ...actions) {
-  const close = h("button", { type: "button", "aria-label": t("close"), click: () => noticeBoard.replaceChildren() }, "×");
-  noticeBoard.replaceChildren(h("p", { class: wrong ? "notice wrong" : "notice" }, h("span", {}, message), ...actions, close));
+export function notify(message, wrong = false, ...actions) {
+  const close = button("×", () => noticeBoard.replaceChildren(), { "aria-label": t("close") });
+  noticeBoard.replaceChildren(
+    h("p", { class: wrong ? "notice wrong" : "notice" }, h("span", {}, message), ...actions, close),
+  );
 }
 
 // Show a dialog and return what its form gives, or null when it is left.
@@ -94,7 +120,7 @@ export function ask(title, fields, action) {
       h(
         "p",
         { class: "controls" },
-        h("button", { type: "button", click: () => dialog.close() }, t(action ? "cancel" : "close")),
+        button(t(action ? "cancel" : "close"), () => dialog.close()),
         action ? h("button", { class: "primary" }, action) : null,
       ),
     );
@@ -109,7 +135,13 @@ export function ask(title, fields, action) {
 export function waiting(text) {
   const spent = h("span", { class: "quiet" });
   const began = Date.now();
-  const shown = h("div", { class: "waiting" }, h("p", { role: "status" }, text), h("progress", { "aria-label": text }), spent);
+  const shown = h(
+    "div",
+    { class: "waiting" },
+    h("p", { role: "status" }, text),
+    h("progress", { "aria-label": text }),
+    spent,
+  );
   const timer = window.setInterval(() => {
     const seconds = Math.round((Date.now() - began) / 1000);
     if (!shown.isConnected && seconds > 2) window.clearInterval(timer);
@@ -119,8 +151,10 @@ export function waiting(text) {
 }
 
 export function trail(...parts) {
-  const items = parts.map(([text, href]) => h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text)));
-  document.getElementById("path").replaceChildren(h("ol", { "aria-label": t("bar.path") }, ...items));
+  const items = parts.map(([text, href]) =>
+    h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text)),
+  );
+  find("#path").replaceChildren(h("ol", { "aria-label": t("bar.path") }, ...items));
   document.title = `${parts[parts.length - 1]?.[0] ?? ""} · comorb`;
 }
 
@@ -129,8 +163,11 @@ export function titleOf(data) {
   return data.kind === "builtin" ? t(`builtin.${data.id}`) : data.title;
 }
 
-export function when(seconds) {
-  return new Intl.DateTimeFormat(assets.language, { dateStyle: "medium", timeStyle: "short" }).format(1000 * seconds);
+export function dateTime(seconds) {
+  return new Intl.DateTimeFormat(assets.language, {
+    dateStyle: "medium",
+    timeStyle: "short",
+  }).format(1000 * seconds);
 }
 
 function changeLanguage(event) {
@@ -141,7 +178,7 @@ function changeLanguage(event) {
 // Past the bar and the tools; the address keeps its choices.
 function skip(event) {
   event.preventDefault();
-  const main = page.querySelector("main");
+  const main = find("main", page);
   main.setAttribute("tabindex", "-1");
   main.focus();
   main.scrollIntoView({ block: "start" });
@@ -150,4 +187,40 @@ function skip(event) {
 async function signOut() {
   await call("POST", "/api/v1/logout");
   window.location.assign("/login");
+}
+
+function listenToKeys() {
+  document.addEventListener("keydown", (event) => {
+    const typing = /** @type {Element} */ (event.target).closest?.(
+      "input:not([type=range]), textarea, select, dialog",
+    );
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "?") showKeys();
+    else if (event.key === "h") window.location.assign("/");
+    else if (event.key in PLACES) jumpTo(PLACES[event.key]);
+    else if (/^[1-9]$/.test(event.key))
+      /** @type {HTMLElement | null} */ (
+        document.querySelector(`.card[data-number="${event.key}"]`)
+      )?.focus();
+    else return;
+    event.preventDefault();
+  });
+}
+
+function showKeys() {
+  const rows = [
+    ["?", t("keys.help")],
+    ["h", t("keys.home")],
+    ["1 – 9", t("keys.card")],
+    ...Object.entries(PLACES).map(([key, id]) => [key, t(`${id}.title`)]),
+    ["+ − ↑ ↓ 0", t("keys.heatmap")],
+    ["Tab", t("keys.tab")],
+    ["Esc", t("keys.escape")],
+  ];
+  const table = h(
+    "dl",
+    { class: "terms" },
+    ...rows.flatMap(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)]),
+  );
+  ask(t("keys.title"), [table]);
 }

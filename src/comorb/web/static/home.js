@@ -1,11 +1,22 @@
 // The first page: open data, or go back to a run.
 
-import { count, h, t } from "/page/dom.js";
-import { begin, call, doing, frame, get, may, page, tell, titleOf, when } from "./frame.js";
-import { described, facts, leftOut } from "./rules.js";
-import { fileSender } from "./sending.js";
+import { button, count, h, t } from "/page/dom.js";
+import {
+  call,
+  dateTime,
+  frame,
+  get,
+  handle,
+  may,
+  notify,
+  page,
+  startPage,
+  titleOf,
+} from "./frame.js";
+import { describeRules, facts, leftOut } from "./definition.js";
+import { uploadField } from "./upload.js";
 
-begin(async () => {
+startPage(async () => {
   document.title = `${t("home.title")} · comorb`;
   const [data, runs] = await Promise.all([get("/api/v1/data"), get("/api/v1/runs")]);
   page.replaceChildren(
@@ -17,7 +28,7 @@ begin(async () => {
       h("div", { class: "halves" }, may("analyst") ? opening(data) : null, listing(data, runs)),
     ),
   );
-  tellDeleted();
+  notifyDeleted();
 });
 
 function opening(data) {
@@ -31,26 +42,48 @@ function opening(data) {
 }
 
 function source(row) {
-  const known = row.about && !row.refused ? t("data.size", { records: count(row.about.records), codes: count(row.about.features) }) : t(`kind.${row.kind}.how`);
+  const known =
+    row.about && !row.refused
+      ? t("data.size", { records: count(row.about.records), codes: count(row.about.features) })
+      : t(`kind.${row.kind}.how`);
   const about = row.refused ? t("data.refused") : known;
   return h(
     "li",
     {},
-    h("a", { href: `/data/${row.id}` }, h("strong", {}, titleOf(row)), h("span", { class: "quiet" }, about)),
+    h(
+      "a",
+      { href: `/data/${row.id}` },
+      h("strong", {}, titleOf(row)),
+      h("span", { class: "quiet" }, about),
+    ),
     h("span", { class: "tag" }, t(`kind.${row.kind}`)),
-    row.kind === "upload" ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`data/${row.id}`)) }, "×") : null,
+    row.kind === "upload"
+      ? button(
+          "×",
+          handle(() => remove(`data/${row.id}`)),
+          { "aria-label": t("delete.named", { name: row.title }), title: t("delete") },
+        )
+      : null,
   );
 }
 
 // A file is sent, and its page opened.
 function dropZone() {
-  const sender = fileSender((row) => window.location.assign(`/data/${row.id}`));
-  const zone = h("div", { class: "drop" }, h("label", { for: "file", class: "button primary" }, t("open.choose")), sender.input, h("p", {}, t("open.drop")), sender.bar, sender.state);
+  const sender = uploadField((row) => window.location.assign(`/data/${row.id}`));
+  const zone = h(
+    "div",
+    { class: "drop" },
+    h("label", { for: "file", class: "button primary" }, t("open.choose")),
+    sender.input,
+    h("p", {}, t("open.drop")),
+    sender.bar,
+    sender.state,
+  );
   for (const kind of ["dragover", "dragleave", "drop"]) {
     zone.addEventListener(kind, (event) => {
       event.preventDefault();
       zone.classList.toggle("over", kind === "dragover");
-      if (kind === "drop") sender.send(event.dataTransfer.files[0]);
+      if (kind === "drop") sender.send(/** @type {DragEvent} */ (event).dataTransfer?.files[0]);
     });
   }
   return zone;
@@ -62,7 +95,9 @@ function listing(data, runs) {
     "section",
     { "aria-labelledby": "runs-title" },
     h("h2", { id: "runs-title" }, t("runs.title")),
-    runs.length ? comparer(runs) : h("p", { class: "quiet" }, t(may("analyst") ? "runs.none" : "runs.none.viewer")),
+    runs.length
+      ? comparer(runs)
+      : h("p", { class: "quiet" }, t(may("analyst") ? "runs.none" : "runs.none.viewer")),
     h("ul", { class: "sources" }, ...runs.map((row) => runLine(row, titles))),
   );
 }
@@ -71,22 +106,54 @@ function runLine(row, titles) {
   return h(
     "li",
     {},
-    h("a", { href: `/runs/${row.id}` }, h("strong", {}, row.title), h("span", { class: "quiet" }, [row.state === "done" ? facts(row) : t(`state.${row.state}`), ...described(row), ...leftOut(row)].join(" · ")), h("span", { class: "quiet" }, [titles[row.data] ?? (row.owner === frame.user ? t("runs.gone") : null), when(row.created)].filter(Boolean).join(" · "))),
+    h(
+      "a",
+      { href: `/runs/${row.id}` },
+      h("strong", {}, row.title),
+      h(
+        "span",
+        { class: "quiet" },
+        [
+          row.state === "done" ? facts(row) : t(`state.${row.state}`),
+          ...describeRules(row),
+          ...leftOut(row),
+        ].join(" · "),
+      ),
+      h(
+        "span",
+        { class: "quiet" },
+        [
+          titles[row.data] ?? (row.owner === frame.user ? t("runs.gone") : null),
+          dateTime(row.created),
+        ]
+          .filter(Boolean)
+          .join(" · "),
+      ),
+    ),
     row.owner === frame.user ? null : h("span", { class: "tag" }, row.owner),
     row.shared ? h("span", { class: "tag" }, t("shared")) : null,
-    row.owner === frame.user ? h("button", { type: "button", "aria-label": t("delete.named", { name: row.title }), title: t("delete"), click: doing(() => remove(`runs/${row.id}`)) }, "×") : null,
+    row.owner === frame.user
+      ? button(
+          "×",
+          handle(() => remove(`runs/${row.id}`)),
+          { "aria-label": t("delete.named", { name: row.title }), title: t("delete") },
+        )
+      : null,
   );
 }
 
 function comparer(runs) {
   const done = runs.filter((row) => row.state === "done");
   if (done.length < 2) return null;
-  const options = () => done.map((row) => h("option", { value: row.id }, `${row.title} · ${facts(row)} · ${when(row.created)}`));
+  const options = () =>
+    done.map((row) =>
+      h("option", { value: row.id }, `${row.title} · ${facts(row)} · ${dateTime(row.created)}`),
+    );
   const one = h("select", { "aria-label": t("compare.first") }, ...options());
   const two = h("select", { "aria-label": t("compare.second") }, ...options());
   one.selectedIndex = 1;
   const go = () => window.location.assign(`/compare/${one.value}/${two.value}`);
-  return h("p", { class: "controls" }, one, two, h("button", { type: "button", click: go }, t("compare.short")));
+  return h("p", { class: "controls" }, one, two, button(t("compare.short"), go));
 }
 
 async function remove(what) {
@@ -95,7 +162,7 @@ async function remove(what) {
 }
 
 // Say that something was deleted, and offer to bring it back; the address forgets it.
-function tellDeleted() {
+function notifyDeleted() {
   const what = new URLSearchParams(window.location.search).get("deleted");
   if (!/^(runs|data)\/\w+$/.test(what ?? "")) return;
   window.history.replaceState(null, "", "/");
@@ -103,5 +170,5 @@ function tellDeleted() {
     await call("POST", `/api/v1/${what}/restore`);
     window.location.reload();
   };
-  tell(t("delete.done"), false, h("button", { type: "button", click: doing(back) }, t("undo")));
+  notify(t("delete.done"), false, button(t("undo"), handle(back)));
 }

@@ -1,25 +1,35 @@
 // The map of patients: how many lie in each cell, coloured by cluster or by something else. A region
 // that is drawn on it, by pointer or by keys, becomes a cohort.
 
-import { colourOf, commonCodes, told } from "/page/data.js";
-import { count, h, hatching, percent, section, t } from "/page/dom.js";
+import { colourOf, countText } from "/page/data.js";
+import { button, count, h, percent, section, t } from "/page/dom.js";
+import { pencil } from "/page/heatmap.js";
 import { columnName } from "/page/outcomes.js";
-import { ask, assets, doing, get, may, tell, waiting } from "./frame.js";
-import { again } from "./tune.js";
-import { viewed } from "./view.js";
+import { ask, assets, get, handle, may, notify, waiting } from "./frame.js";
+import { rerun } from "./edits.js";
+import { withView } from "./view.js";
 
-const SHADES = [[222, 235, 247], [8, 48, 107]];
+const SHADES = [
+  [222, 235, 247],
+  [8, 48, 107],
+];
 
+/** @param {Run} run @param {Profile} profile */
 export function patientMap(run, profile) {
   if (profile.clusters.length < 2) return null;
-  const canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": t("map.label"), "aria-describedby": "map-here" });
+  const canvas = h("canvas", {
+    tabindex: 0,
+    role: "application",
+    "aria-label": t("map.label"),
+    "aria-describedby": "map-here",
+  });
   const here = h("output", { id: "map-here", class: "quiet" });
   const chosen = h("output", {}, "");
   const state = h("div", { class: "quiet" });
   const by = h("select", { id: "map-by", change: () => load() }, ...choices(profile));
-  const drawing = h("button", { type: "button", "aria-pressed": "false", click: () => press(!pressed()) }, t("map.draw"));
-  const clear = h("button", { type: "button", disabled: true, click: () => mark([]) }, t("map.clear"));
-  const go = h("button", { type: "button", class: "primary", disabled: true, click: doing(cluster) }, t("map.cluster"));
+  const drawing = button(t("map.draw"), () => press(!pressed()), { "aria-pressed": "false" });
+  const clear = button(t("map.clear"), () => mark([]), { disabled: true });
+  const go = button(t("map.cluster"), handle(cluster), { class: "primary", disabled: true });
   let drawn = null;
   let region = [];
   let cursor = null;
@@ -36,7 +46,7 @@ export function patientMap(run, profile) {
   async function load() {
     state.replaceChildren(waiting(t("map.loading")));
     try {
-      drawn = await get(viewed(`/api/v1/runs/${run.id}/map?by=${encodeURIComponent(by.value)}`));
+      drawn = await get(withView(`/api/v1/runs/${run.id}/map?by=${encodeURIComponent(by.value)}`));
       drawn.of = by.value;
       state.textContent = legend(drawn, profile, by.selectedOptions[0].textContent);
       draw();
@@ -52,16 +62,20 @@ export function patientMap(run, profile) {
     canvas.style.setProperty("max-width", `${(70 * drawn.width) / drawn.height}vh`);
     canvas.width = Math.round(canvas.clientWidth * ratio);
     canvas.height = Math.round((canvas.width * drawn.height) / drawn.width);
-    const context = canvas.getContext("2d");
-    const few = hatching(context, assets.palette);
-    const most = Math.max(1, ...drawn.squares.map((cell) => cell[2] ?? 0));
+    const context = pencil(canvas);
+    const most = Math.max(1, ...drawn.squares.map((cell) => cell[2]));
     for (const [x, y, n, top, share] of drawn.squares) {
-      const much = n === null ? 1 : 0.2 + 0.8 * Math.sqrt(n / most);
-      const part = drawn.of === "cluster" || n === null ? 1 : Math.sqrt(much);
+      const much = 0.2 + 0.8 * Math.sqrt(n / most);
+      const part = drawn.of === "cluster" ? 1 : Math.sqrt(much);
       context.globalAlpha = part < 1 ? 1 : much;
-      context.fillStyle = n === null ? few : colour(top, share);
+      context.fillStyle = colour(top, share);
       const gap = ((1 - part) / 2) * side();
-      context.fillRect(x * side() + gap, y * side() + gap, part * side() + 0.5, part * side() + 0.5);
+      context.fillRect(
+        x * side() + gap,
+        y * side() + gap,
+        part * side() + 0.5,
+        part * side() + 0.5,
+      );
     }
     context.globalAlpha = 1;
     drawn.centres.forEach(([x, y], j) => label(context, x, y, profile.clusters[j]));
@@ -69,7 +83,8 @@ export function patientMap(run, profile) {
   }
 
   function colour(top, share) {
-    if (drawn.of === "cluster") return top === null ? assets.palette.muted : colourOf(assets.palette, profile.clusters[top]);
+    if (drawn.of === "cluster")
+      return top === null ? assets.palette.muted : colourOf(assets.palette, profile.clusters[top]);
     if (share === null) return assets.palette.muted;
     return `rgb(${SHADES[0].map((from, i) => Math.round(from + share * (SHADES[1][i] - from))).join(" ")})`;
   }
@@ -100,7 +115,8 @@ export function patientMap(run, profile) {
       context.fillStyle = "#0b5fff26";
       context.fill();
       context.stroke();
-      for (const [x, y] of held ? [] : region.slice(0, 40)) context.strokeRect(x * side() - 2, y * side() - 2, 4, 4);
+      for (const [x, y] of held ? [] : region.slice(0, 40))
+        context.strokeRect(x * side() - 2, y * side() - 2, 4, 4);
     }
     if (cursor) context.strokeRect(cursor[0] * side(), cursor[1] * side(), side(), side());
   }
@@ -108,10 +124,12 @@ export function patientMap(run, profile) {
   // A region, by its corners in cells; what lies in it is counted from what is told of its cells.
   function mark(corners) {
     region = corners;
-    const inside = region.length > 2 ? drawn.squares.filter(([x, y]) => isInside(region, x + 0.5, y + 0.5)) : [];
-    const records = inside.reduce((sum, cell) => sum + (cell[2] ?? 0), 0);
-    const hidden = inside.some((cell) => cell[2] === null);
-    chosen.textContent = region.length < 3 ? "" : t(hidden ? "map.chosen.more" : "map.chosen", { n: count(records) });
+    const inside =
+      region.length > 2 ? drawn.squares.filter(([x, y]) => isInside(region, x + 0.5, y + 0.5)) : [];
+    const records = inside.reduce((sum, cell) => sum + cell[2], 0);
+    const hidden = profile.min_cell > 0;
+    chosen.textContent =
+      region.length < 3 ? "" : t(hidden ? "map.chosen.more" : "map.chosen", { n: count(records) });
     go.disabled = !inside.length;
     clear.disabled = !region.length;
     draw();
@@ -126,7 +144,10 @@ export function patientMap(run, profile) {
   function placeOf(event) {
     const box = canvas.getBoundingClientRect();
     const tenth = (value, most) => Math.round(10 * Math.min(Math.max(value, 0), most)) / 10;
-    return [tenth(((event.clientX - box.left) / box.width) * drawn.width, drawn.width), tenth(((event.clientY - box.top) / box.height) * drawn.height, drawn.height)];
+    return [
+      tenth(((event.clientX - box.left) / box.width) * drawn.width, drawn.width),
+      tenth(((event.clientY - box.top) / box.height) * drawn.height, drawn.height),
+    ];
   }
 
   canvas.addEventListener("pointerdown", (event) => {
@@ -138,9 +159,11 @@ export function patientMap(run, profile) {
   canvas.addEventListener("pointermove", (event) => {
     if (!drawn) return;
     const [x, y] = placeOf(event);
-    if (!held) point([Math.min(Math.floor(x), drawn.width - 1), Math.min(Math.floor(y), drawn.height - 1)]);
+    if (!held)
+      point([Math.min(Math.floor(x), drawn.width - 1), Math.min(Math.floor(y), drawn.height - 1)]);
     const last = region[region.length - 1];
-    if (held && region.length < 400 && Math.hypot(x - last[0], y - last[1]) > 0.3) mark([...region, [x, y]]);
+    if (held && region.length < 400 && Math.hypot(x - last[0], y - last[1]) > 0.3)
+      mark([...region, [x, y]]);
     else if (!held) draw();
   });
   for (const kind of ["pointerup", "pointercancel"]) {
@@ -152,7 +175,9 @@ export function patientMap(run, profile) {
     });
   }
   canvas.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
+      event.key
+    ];
     if (!drawn || (!step && !["Enter", "Backspace", "Escape"].includes(event.key))) return;
     event.preventDefault();
     event.stopPropagation();
@@ -167,35 +192,67 @@ export function patientMap(run, profile) {
 
   async function cluster() {
     const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) => h("option", { value: k }, String(k)));
-    const given = await ask(t("map.cluster"), [h("label", {}, `${t("cohort.k")} `, h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers))], t("cohort.run"));
-    if (given) await again(run, { k: given.k === "auto" ? "auto" : Number(given.k), within: { run: run.id, region }, title: t("map.run", { title: run.title }) });
+    const given = await ask(
+      t("map.cluster"),
+      [
+        h(
+          "label",
+          {},
+          `${t("cohort.k")} `,
+          h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers),
+        ),
+      ],
+      t("cohort.run"),
+    );
+    if (given)
+      await rerun(run, {
+        k: given.k === "auto" ? "auto" : Number(given.k),
+        within: { run: run.id, region },
+        title: t("map.run", { title: run.title }),
+      });
   }
 
   const part = section(
     "map",
-    h("div", { class: "controls" }, h("label", { for: "map-by" }, t("map.by")), by, may("analyst") ? [drawing, clear, chosen, go] : null),
+    h(
+      "div",
+      { class: "controls" },
+      h("label", { for: "map-by" }, t("map.by")),
+      by,
+      may("analyst") ? [drawing, clear, chosen, go] : null,
+    ),
     h("div", { class: "patients" }, canvas),
     state,
     here,
   );
   new ResizeObserver(draw).observe(canvas);
-  const seen = new IntersectionObserver((entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    seen.disconnect();
-    load().catch((error) => tell(error.message, true));
-  }, { rootMargin: "300px" });
+  const seen = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      seen.disconnect();
+      load().catch((error) => notify(error.message, true));
+    },
+    { rootMargin: "300px" },
+  );
   seen.observe(part);
   return part;
 }
 
 // What cells can be coloured by: clusters, common diagnoses, the columns beside them.
+/** @param {Profile} profile */
 function choices(profile) {
-  const option = ([value, text]) => h("option", { value }, text);
-  const codes = commonCodes(profile, 40).map((i) => [profile.codes[i], profile.labels[i]]);
+  const option = (/** @type {string[]} */ [value, text]) => h("option", { value }, text);
+  const codes = profile.page.common.map((i) => [profile.codes[i], profile.labels[i]]);
   const columns = profile.outcomes.flatMap((one) => {
     const name = columnName(one.name);
-    if (one.kind === "number") return one.estimate[1][profile.clusters.length] === null ? [] : [[one.name, t("map.above", { name })]];
-    return one.values.map((value) => [`${one.name}=${value}`, `${name}: ${value.replaceAll("_", " ")}`]);
+    if (one.kind === "number")
+      return one.estimate[1][profile.clusters.length] === null
+        ? []
+        : [[one.name, t("map.above", { name })]];
+    return one.values.map((value) => [
+      `${one.name}=${value}`,
+      `${name}: ${value.replaceAll("_", " ")}`,
+    ]);
   });
   return [
     option(["cluster", t("map.clusters")]),
@@ -204,6 +261,7 @@ function choices(profile) {
   ].filter(Boolean);
 }
 
+/** @param {Profile} profile */
 function legend(drawn, profile, name) {
   const few = profile.min_cell ? ` ${t("map.few", { n: profile.min_cell })}` : "";
   if (drawn.of === "cluster") return t("map.legend") + few;
@@ -211,9 +269,11 @@ function legend(drawn, profile, name) {
   return t("map.legend.share", { name: name + edge }) + few;
 }
 
+/** @param {any} part0 @param {any} drawn @param {Profile} profile */
 function described([, , n, top, share], drawn, profile) {
-  const records = `${told(profile, n)} ${t("records", { n: count(n) })}`;
-  if (drawn.of !== "cluster") return `${records} · ${share === null ? t("hidden") : percent(share)}`;
+  const records = `${countText(profile, n)} ${t("records", { n: count(n) })}`;
+  if (drawn.of !== "cluster")
+    return `${records} · ${share === null ? t("hidden") : percent(share)}`;
   if (top === null) return records;
   return `${records} · ${percent(share)} ${profile.clusters[top].number} ${profile.clusters[top].name}`;
 }

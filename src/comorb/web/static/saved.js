@@ -1,7 +1,7 @@
 // Saved cohorts and sets of codes: kept under a name, used again elsewhere, shared, sent as a file.
 
-import { count, h, t } from "/page/dom.js";
-import { ask, call, doing, get, tell } from "./frame.js";
+import { button, count, h, t } from "/page/dom.js";
+import { ask, call, get, handle, notify } from "./frame.js";
 
 let kept = null;
 
@@ -13,19 +13,25 @@ function saved() {
 
 // The sets of codes whose names hold a text, as choices of a picker.
 export async function codeSets(text) {
-  const rows = (await saved()).filter((row) => row.codes.length && row.name.toLowerCase().includes(text.toLowerCase()));
-  return rows.slice(0, 5).map((row) => ({ set: row.codes, code: `@${row.id}`, label: t("saved.set.named", { name: row.name, n: count(row.codes.length) }) }));
+  const rows = (await saved()).filter(
+    (row) => row.codes.length && row.name.toLowerCase().includes(text.toLowerCase()),
+  );
+  return rows.slice(0, 5).map((row) => ({
+    set: row.codes,
+    code: `@${row.id}`,
+    label: t("saved.set.named", { name: row.name, n: count(row.codes.length) }),
+  }));
 }
 
 export function keepCodes(codes) {
   return keep(t("saved.keep_codes"), { codes }, codes.join(", "));
 }
 
-async function keep(title, what, told = "") {
+async function keep(title, what, details = "") {
   const given = await ask(
     title,
     [
-      told ? h("p", { class: "quiet" }, told) : null,
+      details ? h("p", { class: "quiet" }, details) : null,
       h("label", {}, t("saved.name"), h("input", { name: "name", required: true, maxlength: 200 })),
       h("label", {}, h("input", { type: "checkbox", name: "shared" }), ` ${t("saved.share")}`),
     ].filter(Boolean),
@@ -33,11 +39,15 @@ async function keep(title, what, told = "") {
   );
   if (!given) return;
   try {
-    await call("POST", "/api/v1/definitions", { name: given.name, shared: Boolean(given.shared), ...what });
+    await call("POST", "/api/v1/definitions", {
+      name: given.name,
+      shared: Boolean(given.shared),
+      ...what,
+    });
     kept = null;
-    tell(t("saved.kept", { name: given.name }));
+    notify(t("saved.kept", { name: given.name }));
   } catch (error) {
-    tell(error.message, true);
+    notify(error.message, true);
   }
 }
 
@@ -48,13 +58,19 @@ export function savedCohorts({ rules, use }) {
     "p",
     { class: "controls saved" },
     choice,
-    h("button", { type: "button", click: doing(keepThis) }, t("saved.keep_cohort")),
-    h("button", { type: "button", click: doing(() => all(draw)) }, t("saved.all")),
+    button(t("saved.keep_cohort"), handle(keepThis)),
+    button(
+      t("saved.all"),
+      handle(() => all(draw)),
+    ),
   );
 
   async function draw() {
     const rows = (await saved()).filter((row) => !row.codes.length);
-    choice.replaceChildren(h("option", { value: "" }, t("saved.use")), ...rows.map((row) => h("option", { value: row.id }, row.name)));
+    choice.replaceChildren(
+      h("option", { value: "" }, t("saved.use")),
+      ...rows.map((row) => h("option", { value: row.id }, row.name)),
+    );
     choice.disabled = !rows.length;
   }
 
@@ -77,12 +93,20 @@ export function savedCohorts({ rules, use }) {
 // All that is saved, with what can be done about it.
 async function all(changed) {
   const list = h("ul", { class: "sources" });
-  const file = h("input", { type: "file", id: "saved-file", class: "unseen", accept: ".json", change: () => file.files[0] && take(file.files[0]) });
+  const file = h("input", {
+    type: "file",
+    id: "saved-file",
+    class: "unseen",
+    accept: ".json",
+    change: () => file.files?.[0] && take(file.files[0]),
+  });
 
   async function draw() {
     kept = null;
     const rows = await saved();
-    list.replaceChildren(...(rows.length ? rows.map(line) : [h("li", { class: "quiet" }, t("saved.none"))]));
+    list.replaceChildren(
+      ...(rows.length ? rows.map(line) : [h("li", { class: "quiet" }, t("saved.none"))]),
+    );
     await changed();
   }
 
@@ -92,23 +116,65 @@ async function all(changed) {
       await call("POST", "/api/v1/definitions", JSON.parse(await chosen.text()));
       await draw();
     } catch (error) {
-      said.textContent = error instanceof SyntaxError ? t("saved.no_file") : error.message;
+      problem.textContent = error instanceof SyntaxError ? t("saved.no_file") : error.message;
     }
   }
 
-  const said = h("p", { class: "wrong-line", role: "alert" });
-  const act = (work) => doing(async () => { await work(); await draw(); });
-  const button = (key, row, work, more = {}) => h("button", { type: "button", "aria-label": t(`saved.${key}.named`, { name: row.name }), click: act(work), ...more }, t(`saved.${key}`));
+  const problem = h("p", { class: "wrong-line", role: "alert" });
+  const act = (work) =>
+    handle(async () => {
+      await work();
+      await draw();
+    });
+  const rowButton = (key, row, work, more = {}) =>
+    button(t(`saved.${key}`), act(work), {
+      "aria-label": t(`saved.${key}.named`, { name: row.name }),
+      ...more,
+    });
   const line = (row) =>
     h(
       "li",
       {},
-      h("span", { class: "saved-name" }, h("strong", {}, row.name), h("span", { class: "quiet" }, row.codes.length ? ` ${t("saved.set.of", { n: count(row.codes.length) })}` : ` ${t("saved.cohort")}`)),
+      h(
+        "span",
+        { class: "saved-name" },
+        h("strong", {}, row.name),
+        h(
+          "span",
+          { class: "quiet" },
+          row.codes.length
+            ? ` ${t("saved.set.of", { n: count(row.codes.length) })}`
+            : ` ${t("saved.cohort")}`,
+        ),
+      ),
       row.mine ? null : h("span", { class: "tag" }, row.owner),
-      h("a", { class: "button", href: `/api/v1/definitions/${row.id}/file`, download: "", "aria-label": t("saved.export.named", { name: row.name }) }, t("saved.export")),
-      row.mine ? button("share", row, () => call("PATCH", `/api/v1/definitions/${row.id}`, { shared: !row.shared }), { "aria-pressed": String(row.shared) }) : null,
-      row.mine ? button("delete", row, () => call("DELETE", `/api/v1/definitions/${row.id}`)) : null,
+      h(
+        "a",
+        {
+          class: "button",
+          href: `/api/v1/definitions/${row.id}/file`,
+          download: "",
+          "aria-label": t("saved.export.named", { name: row.name }),
+        },
+        t("saved.export"),
+      ),
+      row.mine
+        ? rowButton(
+            "share",
+            row,
+            () => call("PATCH", `/api/v1/definitions/${row.id}`, { shared: !row.shared }),
+            { "aria-pressed": String(row.shared) },
+          )
+        : null,
+      row.mine
+        ? rowButton("delete", row, () => call("DELETE", `/api/v1/definitions/${row.id}`))
+        : null,
     );
   await draw();
-  await ask(t("saved.all"), [h("p", { class: "quiet" }, t("saved.how")), list, said, h("p", {}, file, h("label", { for: "saved-file", class: "button inline" }, t("saved.import")))]);
+  await ask(t("saved.all"), [
+    h("p", { class: "quiet" }, t("saved.how")),
+    list,
+    problem,
+    h("p", {}, file, h("label", { for: "saved-file", class: "button inline" }, t("saved.import"))),
+  ]);
 }

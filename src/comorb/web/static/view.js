@@ -6,7 +6,7 @@ import { frame, may } from "./frame.js";
 const asked = new URLSearchParams(window.location.search).get("view");
 
 // An address with the view that this page was asked for.
-export function viewed(path, view = asked) {
+export function withView(path, view = asked) {
   if (!view) return path;
   const address = new URL(path, window.location.origin);
   address.searchParams.set("view", view);
@@ -14,7 +14,7 @@ export function viewed(path, view = asked) {
 }
 
 // A number of records: null are few, and what was left out isn't known.
-export function counted(value) {
+export function recordCount(value) {
   return value === null ? `< ${frame.minCell}` : count(value ?? null);
 }
 
@@ -22,6 +22,26 @@ export function counted(value) {
 export function viewSwitch(shown) {
   if (!may("exporter")) return null;
   const here = window.location.pathname + window.location.search + window.location.hash;
-  const choice = (view) => h("a", { class: "button", href: viewed(here, view), "aria-current": view === shown ? "true" : null }, t(`view.${view}`));
-  return h("span", { class: "views", role: "group", "aria-label": t("view.title"), title: t("view.how", { n: frame.minCell }) }, `${t("view.title")} `, choice("full"), choice("protected"));
+  const choice = (view) =>
+    h(
+      "a",
+      {
+        class: "button",
+        href: withView(here, view),
+        "aria-current": view === shown ? "true" : null,
+      },
+      t(`view.${view}`),
+    );
+  return h(
+    "span",
+    {
+      class: "views",
+      role: "group",
+      "aria-label": t("view.title"),
+      title: t("view.how", { n: frame.minCell }),
+    },
+    `${t("view.title")} `,
+    choice("full"),
+    choice("protected"),
+  );
 }

@@ -13,40 +13,41 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from comorb.errors import EmptyCohortError, RecordsError, StorageError
-from comorb.insight.profile import pooling
-from comorb.insight.profile.keys import FILE, own_secret, record_keys, secret_in
-from comorb.insight.profile.labels import label
-from comorb.insight.profile.noise import WIDE, noise
-from comorb.insight.profile.rough import rough
-from comorb.insight.runs.cohorts import AnyCohort
-from comorb.insight.runs.folder import RunFolder, load_profile
-from comorb.insight.runs.patient_map import draw_map, layout_of, mark_of, records_inside
-from comorb.insight.views.diagnoses import in_languages
+from comorb.fields import rules_of
+from comorb.messages import Message
 from comorb.model.arrays import Keys
+from comorb.profiles import slices
+from comorb.profiles.labels import label
+from comorb.profiles.noise import (
+    MAX_ANSWER_NOISE,
+    SECRET_FILE,
+    noise,
+    own_secret,
+    record_keys,
+    secret_in,
+)
+from comorb.profiles.rounded import round_count
 from comorb.records import datasets
-from comorb.records.archive import CohortFile, load_cohort, save_cohort
-from comorb.records.codes.everyday import everyday_words
-from comorb.records.codes.own_map import CodeMap, read_map
+from comorb.records.codes.code_map import CodeMap, read_map
 from comorb.records.codes.scores import SCORES
+from comorb.records.codes.search import everyday_words
 from comorb.records.codes.systems import SYSTEMS
 from comorb.records.cohort import Cohort
-from comorb.records.counting import Counted, count_left
+from comorb.records.cohort_file import CohortFile, load_cohort, save_cohort
+from comorb.records.layouts.plan import ColumnRole, column_roles
 from comorb.records.layouts.readers import READERS
-from comorb.records.layouts.roles import ColumnRole
-from comorb.records.preparation import Preparation
-from comorb.web.worker.large import (
-    code_counts,
-    column_values,
-    covariate_types,
-    large_file,
-    looks_large,
-    selected_file,
-    understood_layout,
-    write_all,
-)
-from comorb.web.worker.messages import (
+from comorb.records.read import Counted, count_left
+from comorb.records.sources.open import open_source
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import select_cohort, write_cohort
+from comorb.runs.cohorts import AnyCohort
+from comorb.runs.folder import RunFolder, load_profile
+from comorb.runs.patient_map import draw_map, layout_of, mark_of, records_inside
+from comorb.views.words import in_languages
+from comorb.web.worker.requests import (
     CountCohort,
     CountProtected,
     Data,
@@ -61,11 +62,73 @@ from comorb.web.worker.messages import (
     Understand,
 )
 
+LARGE = 1_000_000  # records from which on they are not held to be clustered
+BYTES = 200_000_000  # of a text file that is taken for as many
+MEMORY = "1GB"  # to read large data with
+_KEPT = 3  # cohorts that rules left, of the same data
+
+
+def looks_large(source: str) -> bool:
+    """Tell whether a file of records is so large that it is read in parts."""
+    path = Path(source)
+    if not path.is_file():
+        return False
+    if path.suffix == ".parquet":
+        try:
+            return bool(pq.read_metadata(path).num_rows > LARGE)
+        except (OSError, pa.ArrowException):
+            return False  # whoever reads it says what is wrong
+    return path.suffix in (".csv", ".tsv", ".txt") and path.stat().st_size > BYTES
+
+
+def write_all(source: str, prepared: CohortSpec, path: Path) -> None:
+    """Write all records of a file as a cohort file, in bounded memory."""
+    write_cohort(source, path, replace(prepared, at_least=1), MEMORY)
+
+
+def large_file(path: Path) -> CohortFile | None:
+    """Return the file that is kept of all records, where these are many."""
+    try:
+        file = CohortFile.open(path)
+    except (OSError, StorageError):
+        return None
+    return file if len(file) > LARGE else None
+
+
+def selected_file(file: CohortFile, prepared: CohortSpec) -> CohortFile:
+    """Return the cohort that rules leave of a file, kept beside it; all but the latest few go."""
+    first = file.part(0, 0, 0)
+    prepared.check(first)
+    own = Path(str(file.path))
+    digest = hashlib.sha256(f"{own.name} {prepared.fingerprint()}".encode()).hexdigest()[:16]
+    path = own.with_name(f"left-{digest}.parquet")
+    if not path.exists() or path.stat().st_mtime < own.stat().st_mtime:
+        select_cohort(file, path, prepared)
+    path.touch()
+    old = sorted(path.parent.glob("left-*.parquet"), key=lambda one: one.stat().st_mtime)
+    for one in old[:-_KEPT]:
+        one.unlink(missing_ok=True)
+    return CohortFile.open(path)
+
+
+def understood_layout(
+    source: Any, prepared: CohortSpec, names: list[str], least: int
+) -> tuple[str, str, tuple[ColumnRole, ...]]:
+    """Return the layout of records, what one is, and what each column is."""
+    kind, records, _ = prepared.sources(source)
+    with open_source(records, MEMORY) as opened:
+        plan = prepared.plan(opened, kind)
+        roles = column_roles(
+            opened, plan.stored or plan.table, prepared.as_stored(plan), names, least
+        )
+        return plan.layout.kind or next(iter(READERS)), plan.unit, roles
+
+
 Plain = dict[str, Any]
 
 BUILT_IN = {"heart_failure": datasets.heart_failure, "tertiary": datasets.tertiary}
 _TRUTH = "true_cluster"
-_CODING = ("level", "code_map", "chronic", "scores")
+_CODING = tuple(rule.name for rule in rules_of(CohortSpec) if rule.part == "coding")
 _COUNTERS = np.uint64(0x2545F4914F6CDD1D)  # sets the noise of counters apart from that of profiles
 
 
@@ -76,28 +139,28 @@ def secret_of(workspace: str) -> bytes:
     Where the home folder can't keep one, the workspace has its own.
     """
     made = None
-    if not (Path(workspace) / FILE).exists():
+    if not (Path(workspace) / SECRET_FILE).exists():
         with suppress(StorageError):
             made = own_secret()
     return secret_in(Path(workspace), made)
 
 
-def preparation(data: Data, rules: Rules) -> Preparation:
+def preparation(data: Data, rules: Rules) -> CohortSpec:
     """Return how data are read and which of their records are kept."""
     return _prepared(data.folder, {**data.reading, **rules})
 
 
-def _prepared(folder: str, plain: Plain) -> Preparation:
+def _prepared(folder: str, plain: Plain) -> CohortSpec:
     if "code_map" in plain:
         plain = plain | {"code_map": _own_map(folder, plain["code_map"]).to_dict()}
-    return Preparation.from_dict(plain)
+    return CohortSpec.from_dict(plain)
 
 
 def _own_map(folder: str, key: str) -> CodeMap:
     """Return a map that was given, under the name that its file had."""
     files = sorted((Path(folder) / "maps" / key).glob("*"))
     if not files:
-        raise RecordsError("The map of codes isn't there any more; give it again.")
+        raise RecordsError("run.map_gone")
     return replace(read_map(files[0]), file=files[0].name)
 
 
@@ -155,8 +218,12 @@ def chosen_cohort(run: MakeRun) -> AnyCohort:
         reading = json.dumps(_reading(run.data, run.rules), sort_keys=True)
         file = large_file(_whole_file(run.data.source, run.data.folder, reading))
         if file is not None:
+            if run.named_from:
+                check_named(file, prepared, run.named_from)
             return _chosen_file(file, prepared, run.min_cell)
     whole = whole_cohort(run.data, run.rules)
+    if run.named_from:
+        check_named(whole, prepared, run.named_from)
     prepared.check(whole)
     try:
         cohort = prepared.select(_inside(whole, run.within))
@@ -166,7 +233,7 @@ def chosen_cohort(run: MakeRun) -> AnyCohort:
     return prepared.drop(cohort)
 
 
-def _chosen_file(file: CohortFile, prepared: Preparation, least: int) -> CohortFile:
+def _chosen_file(file: CohortFile, prepared: CohortSpec, least: int) -> CohortFile:
     try:
         chosen = selected_file(file, prepared)
     except EmptyCohortError:
@@ -181,15 +248,15 @@ def _inside(cohort: Cohort, within: Inside | None) -> Cohort:
         return cohort
     folder, cluster = RunFolder(within.folder), within.cluster
     if not folder.assignments.exists():
-        raise RecordsError("The run that this one builds on was deleted; start from another.")
+        raise RecordsError("run.parent_deleted")
     if within.region and within.of:
         own = chosen_cohort(within.of)
         layout = layout_of(folder, within.of.own_groups, len(own))
         found = records_inside(own, layout, np.array(within.region))
-        return cohort.among(found, "in a region of the map")
+        return cohort.among(found, Message("ledger.region"))
     table = folder.load_assignments()
     inside = table.filter(pc.equal(table["cluster"], cluster))["id"].combine_chunks()
-    return cohort.among(inside, f"inside cluster {cluster}")
+    return cohort.among(inside, Message("ledger.inside", cluster=cluster))
 
 
 def asked_outcomes(data: Data, rules: Rules) -> list[str] | None:
@@ -203,16 +270,15 @@ def outcomes(data: Data, rules: Rules, cohort: AnyCohort) -> tuple[str, ...]:
     Features of the clusters are shown by themselves.
     """
     asked = asked_outcomes(data, rules)
-    given = cohort.features.features if isinstance(cohort, Cohort) and cohort.features else ()
-    own = {one.name for one in (cohort.features if isinstance(cohort, CohortFile) else given)}
-    free = [name for name in covariate_types(cohort) if name != _TRUTH and name not in own]
+    own = (_TRUTH, *cohort.feature_names)
+    free = [name for name in cohort.schema().names if name not in own]
     return tuple(name for name in free if asked is None or name in asked)
 
 
 def splits(cohort: Cohort) -> list[str]:
     """Return what the records of a run can be split by on its page."""
-    features = tuple(one.name for one in cohort.features.features) if cohort.features else ()
-    return [name for name in pooling.splits(cohort.covariates, features) if name != _TRUTH]
+    named = slices.splits(cohort.covariates, cohort.feature_names)
+    return [name for name in named if name != _TRUTH]
 
 
 def check_size(cohort: AnyCohort, least: int) -> None:
@@ -222,9 +288,7 @@ def check_size(cohort: AnyCohort, least: int) -> None:
 
 
 def _too_few(least: int) -> RecordsError:
-    return RecordsError(
-        f"These are too few records; the least that can be shown is {max(least, 2)}."
-    )
+    return RecordsError("run.too_few_records", least=max(least, 2))
 
 
 def understand(task: Understand) -> Plain:
@@ -232,9 +296,9 @@ def understand(task: Understand) -> Plain:
     least = task.min_cell
     cohort, layout, unit, columns = _read_whole(task.data, least)
     check_size(cohort, least)
-    counts, kinds = code_counts(cohort), covariate_types(cohort)
+    counts, kinds = cohort.counts(), cohort.schema()
     top = sorted(range(len(counts)), key=lambda i: -counts[i])[:10]
-    names = [name for name in kinds if name != _TRUTH]
+    names = [name for name in kinds.names if name != _TRUTH]
     return {
         "layout": layout,
         "columns": [vars(column) for column in columns],
@@ -243,6 +307,7 @@ def understand(task: Understand) -> Plain:
         "system": cohort.system,
         "records": len(cohort),
         "features": len(cohort.codes),
+        "listed": int(np.sum(counts >= least)),
         "mentions": int(counts.sum()),
         "least_codes": cohort.least_codes,
         "common": [
@@ -258,7 +323,7 @@ def understand(task: Understand) -> Plain:
         "items": [one.name for one in cohort.asked],
         "sexes": _sexes(cohort, least),
         "age": "age" in names,
-        "dates": "date" in names and pa.types.is_date(kinds["date"]),
+        "dates": "date" in names and pa.types.is_date(kinds.field("date").type),
         "lines": [vars(line) for line in cohort.ledger.lines],
         "notes": list(cohort.ledger.notes),
         "problems": [vars(problem) for problem in cohort.ledger.problems[:20]],
@@ -276,7 +341,7 @@ def _read_whole(
     if looks_large(data.source):
         write_all(data.source, prepared, path)
         file = CohortFile.open(path)
-        return file, *understood_layout(data.source, prepared, list(covariate_types(file)), least)
+        return file, *understood_layout(data.source, prepared, file.schema().names, least)
     read = prepared.open(data.source, least=least)
     save_cohort(read.cohort, path)
     return read.cohort, read.layout.kind, read.unit, read.columns
@@ -323,7 +388,12 @@ def match_codes(task: MatchCodes) -> list[Plain]:
     """Say of each part of a list how many codes it stands for, with the name of a single one."""
     cohort = whole_cohort(task.data, task.rules)
     names = dict(zip(cohort.codes, cohort.names, strict=True))
-    parts = {part: codes for text in task.texts for part, codes in cohort.matched(text).items()}
+    common = _common(cohort, task.least)
+    parts = {
+        part: [code for code in codes if code in common]
+        for text in task.texts
+        for part, codes in cohort.matched(text).items()
+    }
     return [
         {
             "code": part,
@@ -332,6 +402,25 @@ def match_codes(task: MatchCodes) -> list[Plain]:
         }
         for part, codes in parts.items()
     ]
+
+
+def _common(cohort: AnyCohort, least: int) -> set[str]:
+    """Return the codes that ``least`` records or more have."""
+    return {
+        code
+        for code, records in zip(cohort.codes, cohort.counts().tolist(), strict=True)
+        if records >= least
+    }
+
+
+def check_named(whole: AnyCohort, prepared: CohortSpec, least: int) -> None:
+    """Refuse rules that name a code of fewer than ``least`` records, in one way down to none."""
+    common = _common(whole, least)
+    known = whole.part(0, 0, 0)
+    for text in (*prepared.having, *prepared.without, *prepared.drop_codes):
+        for part, codes in known.matched(text).items():
+            if not common.intersection(codes):
+                raise RecordsError("run.rare_code", code=part, least=least)
 
 
 def count_cohort(task: CountCohort) -> Plain:
@@ -352,6 +441,7 @@ def count_protected(task: CountProtected) -> Plain:
     prepared, least = preparation(task.data, task.rules), task.min_cell
     whole = whole_cohort(task.data, task.rules)
     counter = Counted.of(whole)
+    check_named(whole, prepared, least)
     prepared.check(counter)
     few: Plain = {"records": None, "features": None, "lines": []}
     try:
@@ -372,8 +462,8 @@ def _keys_of(whole: Cohort, secret: bytes) -> Keys:
 def told_size(keys: Keys, least: int) -> int | None:
     """Return about how many records there are, by their keys; None for fewer than the least."""
     key = keys.sum(dtype=np.uint64) ^ _COUNTERS
-    noisy = keys.size + int(noise(np.array([key]), WIDE)[0])
-    return None if keys.size < least else rough(noisy, least)
+    noisy = keys.size + int(noise(np.array([key]), MAX_ANSWER_NOISE)[0])
+    return None if keys.size < least else round_count(noisy, least)
 
 
 def map_of_run(task: DrawMap) -> Plain:
@@ -388,7 +478,8 @@ def map_of_run(task: DrawMap) -> Plain:
 
 
 def _sexes(cohort: AnyCohort, least: int) -> list[str]:
-    if "sex" not in covariate_types(cohort):
+    if "sex" not in cohort.schema().names:
         return []
-    counted = pc.value_counts(pc.cast(column_values(cohort, "sex"), pa.string()).drop_null())
+    texts = [pc.cast(part, pa.string()).combine_chunks() for part in cohort.covariate("sex")]
+    counted = pc.value_counts(pa.chunked_array(texts, pa.string()).drop_null())
     return sorted(row["values"] for row in counted.to_pylist() if row["counts"] >= least)

@@ -1,7 +1,4 @@
-"""Downloads: a run as tables, charts and reports.
-
-The server reads the lists and the worker writes the files, so what is heavy is imported there.
-"""
+"""Downloads: a run as the documents its pages read, and as tables, charts and reports."""
 
 from __future__ import annotations
 
@@ -11,22 +8,66 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from comorb.insight.views import charts
-from comorb.web.worker.documents import shown_profile
-from comorb.web.worker.messages import WriteDownload
+from comorb.views import CHARTS
+from comorb.web.worker.requests import OfRun, ShowProfile, WriteDownload
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from comorb.insight.profile.profile import Profile
-    from comorb.insight.runs.folder import RunFolder
+    from comorb.profiles.profile import Profile
+    from comorb.runs.folder import RunFolder
+
+
+DOCUMENT = 2  # which document the pages read: one of an earlier version is made again
+
+
+def document(folder: str | Path, min_cell: int, language: str = "en") -> Path:
+    """Return where a run's profile is, protected below a count, or in full with 0."""
+    view = f"protected-{min_cell}" if min_cell else "full"
+    name = f"page-{DOCUMENT}-{view}"
+    return Path(folder) / (f"{name}.json" if language == "en" else f"{name}-{language}.json")
+
+
+def shown_profile(task: OfRun) -> Profile:
+    """Return the profile that a task may tell of; one that can't be protected is refused."""
+    from comorb.runs.folder import load_profile
+
+    full = load_profile(task.folder)
+    return full.protected(task.min_cell) if task.min_cell else full
+
+
+def write_documents(task: ShowProfile) -> None:
+    """Write the document that a task asks for."""
+    from comorb.storage import write_text
+    from comorb.views.findings import page_json
+
+    text = page_json(shown_profile(task), task.language)
+    write_text(text, document(task.folder, task.min_cell, task.language))
+
+
+def renew(folder: str, profile: Profile, min_cell: int) -> None:
+    """Write the documents of a profile that is new or changed, and remove others of the run.
+
+    One that was described by an earlier version, without keys, has a full document alone.
+    """
+    from comorb.storage import write_text
+    from comorb.views.findings import page_json
+
+    paths = [document(folder, 0)]
+    write_text(page_json(profile), paths[0])
+    if profile.cells is not None:
+        paths.append(document(folder, min_cell))
+        write_text(page_json(profile.protected(min_cell)), paths[1])
+    for old in set(Path(folder).glob("page-*.json")) - set(paths):
+        old.unlink()
+
 
 BOARD = ("board.zip", "board.pptx", "board.xlsx")  # a board's pack, and its parts but the report
 AGGREGATES = (
     *BOARD,
     *("report.pdf", "report.html", "profile.csv", "profile.json"),
     "outcomes.csv",
-    *(f"{name}.{end}" for name in charts.CHARTS for end in ("svg", "png")),
+    *(f"{name}.{end}" for name in CHARTS for end in ("svg", "png")),
 )
 PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
 
@@ -38,12 +79,13 @@ def offered() -> tuple[str, ...]:
 
 def write(task: WriteDownload) -> None:
     """Write one download of a run to a file; its name says which."""
-    from comorb.insight.runs.folder import RunFolder, load_profile, outcome_batch, save_report
-    from comorb.insight.views import drawing, pack
-    from comorb.insight.views.board import Board
-    from comorb.insight.views.words import Words
     from comorb.records.export import export
+    from comorb.runs.folder import RunFolder, load_profile, outcome_batch, save_report
     from comorb.storage import write_text, write_whole
+    from comorb.views import drawing, pack
+    from comorb.views.board import Board
+    from comorb.views.charts import draw
+    from comorb.views.words import Words
 
     folder, path = RunFolder(task.folder), Path(task.path)
     if task.name == folder.model.name:
@@ -70,7 +112,7 @@ def write(task: WriteDownload) -> None:
         with write_whole(path) as file:
             file.write(make(board))
     else:
-        drawing.save(charts.draw(name, board.profile, words=board.words), path)
+        drawing.save(draw(name, board.profile, words=board.words), path)
 
 
 def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
@@ -78,12 +120,12 @@ def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from comorb.insight.runs.by_hand import moved_records
+    from comorb.runs.edit import load_moves
 
     table = folder.load_assignments()
     places = pa.array(profile.places_of(table["cluster"].to_numpy()))
     table = table.append_column("name", pa.array(profile.cluster_names).take(places))
-    moved = moved_records(folder)
+    moved = load_moves(folder)
     if moved:
         by_hand = pc.is_in(table["id"], pa.array(list(moved), pa.string()))
         table = table.append_column("manual", by_hand)

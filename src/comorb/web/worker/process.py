@@ -1,34 +1,157 @@
-"""Worker: a warm process that does one task at a time; killing it is how a task is cancelled.
-
-A task of `messages` goes in; any number of messages on how far it is, and then an `Answer` or a
-`TaskError`, come out.
-"""
+"""Worker: a warm, isolated process that does one task at a time; killing it cancels the task."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import logging
 import multiprocessing
 import os
 import shutil
 import signal
+import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from comorb.errors import ComorbError, lacks_memory
-from comorb.web.worker.isolation import Bounds, isolate, resident
-from comorb.web.worker.messages import Counted, Task
+from comorb.records.sources.files import Limits, set_limits
+from comorb.web.worker.requests import Counted, Task
 
 if TYPE_CHECKING:
-    from comorb.insight.runs.progress import Progress
+    from comorb.runs.progress import Progress
 
-_NO_MEMORY = "There is not enough memory for this; choose fewer records, or ask for more memory."
+_NETWORK = frozenset(
+    f"socket.{name}"
+    for name in ("__new__", "connect", "bind", "sendto", "sendmsg", "getaddrinfo", "gethostbyname")
+)
+# The kernel's: its name of a kind of processor, and the number of the call that makes a socket.
+_MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+_URING, _OTHER_CALLS = 425, 0x40000000
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EACCES
+_NO_NEW_RIGHTS, _SECCOMP, _FILTER = 38, 22, 2
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a worker may have; 0 is without a limit.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes that its process may ask for, and each that it starts: the system refuses more.
+    resident : int
+        Bytes that its process may hold: the server ends one that holds more, as compiled threads
+        don't get over a refusal.
+    limits : Limits
+        Of what it reads.
+    folder : str
+        Where it writes what it needs for a while; the system's folder if empty.
+    """
+
+    memory: int = 0
+    resident: int = 0
+    limits: Limits = field(default_factory=Limits)
+    folder: str = ""
+
+
+def isolate(bounds: Bounds) -> None:
+    """Bind this process, and those that it starts, for good."""
+    if bounds.folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = bounds.folder
+    set_limits(bounds.limits)
+    _limit(bounds.memory)
+    _be_ended_first()
+    close_network()
+
+
+def resident(process: int) -> int:
+    """Return the bytes that a process holds for itself; 0 where that isn't told."""
+    try:
+        told = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()
+        return (int(told[1]) - int(told[2])) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError, IndexError):
+        return 0
+
+
+def _be_ended_first() -> None:
+    """Have Linux end this process before the server when the machine's memory is short."""
+    if hasattr(os, "uname"):
+        with suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
+
+
+def _limit(memory: int) -> None:
+    """Let this process have so many bytes where that can be said, and leave no core behind."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if memory:
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    except (ImportError, ValueError, OSError):
+        return
+
+
+def close_network() -> None:
+    """Refuse sockets: to Python everywhere, and on Linux to native code and programs it starts."""
+    sys.addaudithook(_refuse_network)
+    if hasattr(os, "uname") and sys.platform == "linux":
+        known = _MACHINES.get(os.uname().machine)
+        if known is not None:
+            _refuse_calls(*known)
+
+
+def _refuse_network(event: str, _: object) -> None:
+    if event in _NETWORK:
+        raise PermissionError(errno.EACCES, "Workers have no network.")
+
+
+class _Instruction(ctypes.Structure):
+    """One step of a filter of calls."""
+
+    _fields_ = (
+        ("code", ctypes.c_ushort),
+        ("yes", ctypes.c_ubyte),
+        ("no", ctypes.c_ubyte),
+        ("k", ctypes.c_uint),
+    )
+
+
+class _Program(ctypes.Structure):
+    """A filter of calls."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.POINTER(_Instruction)))
+
+
+def _refuse_calls(machine: int, socket: int) -> None:
+    """Have the kernel refuse the calls that make a socket, and those of another machine's kind."""
+    steps = [
+        _Instruction(_LOAD, 0, 0, 4),  # the kind of processor
+        _Instruction(_EQUAL, 0, 5, machine),
+        _Instruction(_LOAD, 0, 0, 0),  # the number of the call
+        _Instruction(_AT_LEAST, 3, 0, _OTHER_CALLS),
+        _Instruction(_EQUAL, 2, 0, socket),
+        _Instruction(_EQUAL, 1, 0, _URING),  # which makes sockets too
+        _Instruction(_RETURN, 0, 0, _ALLOW),
+        _Instruction(_RETURN, 0, 0, _REFUSE),
+    ]
+    program = _Program(len(steps), (_Instruction * len(steps))(*steps))
+    kernel = ctypes.CDLL(None).prctl
+    word = ctypes.c_ulong
+    kernel.argtypes = (ctypes.c_int, word, ctypes.c_void_p, word, word)
+    if kernel(_NO_NEW_RIGHTS, 1, None, 0, 0) == 0:
+        kernel(_SECCOMP, _FILTER, ctypes.addressof(program), 0, 0)
+
+
 _SECONDS = 0.2  # between looks at how much memory a process holds
 _log = logging.getLogger("comorb.worker")
 
@@ -64,7 +187,7 @@ class Worker:
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
 
-    def ask(self, task: Task, tell: Callable[[Progress | Counted], None] | None = None) -> Any:
+    def ask(self, task: Task, report: Callable[[Progress | Counted], None] | None = None) -> Any:
         """Do a task and return what it returns.
 
         One that can't be done is a `TaskError`, whose message can be shown; a `StoppedError` says
@@ -84,13 +207,11 @@ class Worker:
                         raise message
                     if isinstance(message, Answer):
                         return message.value
-                    if tell is not None:
-                        tell(message)
+                    if report is not None:
+                        report(message)
             except (EOFError, OSError):
                 self.stop()
-                raise StoppedError(
-                    "The task was stopped before it was done; start it again."
-                ) from None
+                raise StoppedError("task.stopped") from None
 
     def _empty(self) -> None:
         """End a process that holds much of earlier tasks, so that the next has its whole share."""
@@ -104,10 +225,7 @@ class Worker:
         while most and process is not None and not pipe.poll(_SECONDS):
             if process.pid and resident(process.pid) > most:
                 self.stop()
-                raise OutOfMemoryError(
-                    f"This takes more than {most / 1e9:.3g} GB of memory, which is the most here; "
-                    "choose fewer records or codes, or ask for more memory."
-                )
+                raise OutOfMemoryError("task.memory", gb=most / 1000000000.0)
 
     def warm(self) -> None:
         """Start the process, so that the first task needn't wait for it."""
@@ -147,7 +265,7 @@ class Worker:
     def _started(self) -> Connection:
         with self._state:
             if self.closed:
-                raise StoppedError("The server is closing; start the task again later.")
+                raise StoppedError("task.closing")
             if self._process is None or not self._process.is_alive() or self._pipe is None:
                 spawn = multiprocessing.get_context("spawn")
                 self._pipe, theirs = spawn.Pipe()
@@ -192,11 +310,11 @@ def _work(pipe: Connection, nice: int, bounds: Bounds) -> None:
 def _refusal(task: Task, error: Exception) -> TaskError:
     lacking = lacks_memory(error)
     if isinstance(error, ComorbError):
-        return (OutOfMemoryError if lacking else TaskError)(str(error))
+        return (OutOfMemoryError if lacking else TaskError)(error.message)
     if lacking:
-        return OutOfMemoryError(_NO_MEMORY)
+        return OutOfMemoryError("task.no_memory")
     _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
-    return TaskError(f"This can't be done: an unexpected {type(error).__name__}.")
+    return TaskError("task.unexpected", type=type(error).__name__)
 
 
 def frames(error: BaseException) -> str:

@@ -1,0 +1,383 @@
+"""Spark: a pass is one job over the row groups, on a context or by Spark Connect."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import re
+import socket
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache, partial
+from itertools import chain
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from comorb import __version__
+from comorb.engines import partial_sums
+from comorb.engines.base import Engine
+from comorb.engines.partial_sums import pack, unpack
+from comorb.errors import EngineError, not_installed
+from comorb.model.blocks import Loader, Pass, Rows
+
+A = TypeVar("A")
+T = TypeVar("T")
+Batches = Iterable[pa.RecordBatch]
+Row = tuple[int, int, bytes]  # the shard, the place in it, and what was packed
+
+# A task costs Spark more than a block does: `python -m benchmarks scale`.
+_BLOCKS_PER_TASK = 16
+_ROWS = "shard int, place int, packed binary"
+_SCHEMA = pa.schema([("shard", pa.int32()), ("place", pa.int32()), ("packed", pa.binary())])
+_OF_JAVA = ("java.", "javax.", "scala.", "org.apache.", "io.grpc.", "py4j.", "pyspark.")
+_NAMED = re.compile(r"^\s*(?:(?:Caused by)?: )?([A-Za-z_][\w.$]*(?:Error|Exception)): (.+)$", re.M)
+_TOO_MUCH = re.compile(r"[^\n]*spark\.driver\.maxResultSize[^\n]*")
+_AGAIN = "Run the same command again: it goes on from the last whole pass."
+
+
+class SparkEngine(Engine):
+    """Maps the row groups of a file on a Spark session, also over Spark Connect.
+
+    The model travels with the tasks. Blocks that are in the memory of this process are mapped
+    here. The executors see the file and have comorb installed. ``home`` is a session, or a Spark
+    context, of which a session is made where tables are asked for. ``received`` counts the bytes
+    that came back.
+    """
+
+    def __init__(self, home: Any) -> None:
+        self.context, self.received = home, 0
+        if not hasattr(home, "parallelize"):
+            self.session = home
+            self.context = None if ".connect." in type(home).__module__ else home.sparkContext
+
+    @cached_property
+    def session(self) -> Any:
+        """The session of the context."""
+        from pyspark.sql import SparkSession
+
+        with spark_errors():
+            return SparkSession.builder.getOrCreate()
+
+    def stop(self) -> None:
+        """Stop the session, and the context with it."""
+        vars(self).get("session", self.context).stop()
+
+    def map_blocks(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
+        """Yield ``function`` of each block, in the order of the loaders."""
+        if not partial_sums.in_file(loaders):
+            yield from (function(load()) for load in loaders)
+            return
+        groups = partial_sums.group_loaders(loaders, _BLOCKS_PER_TASK)
+        with spark_errors():
+            found = self._collect(self._map_groups(groups, partial(_map_task, function)))
+        for results in found:
+            yield from results
+
+    def run_pass(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
+        """Return what each shard of a pass comes to, added up by the workers."""
+        if not partial_sums.in_file(loaders):
+            return partial_sums.finish(
+                job, partial_sums.sum_blocks(job, (load() for load in loaders))
+            )
+        groups = partial_sums.group_loaders(loaders, _BLOCKS_PER_TASK)
+        width = len(groups)
+        with spark_errors():
+            rows = self._map_groups(groups, partial(_sum_task, job))
+            while width > partial_sums.MIN_TASKS:
+                width = -(-width // partial_sums.FAN_IN)
+                rows = self._combine(rows, job.shards, width, None)
+            if job.small:
+                return partial_sums.finish(job, partial_sums.fold_partials(self._collect(rows)))
+            return self._collect(self._combine(rows, job.shards, 1, job.finish))
+
+    def map_items(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
+        """Return ``function`` of each item, in their order."""
+        if not items:
+            return []
+        with spark_errors():
+            return self._collect(self._tasks(len(items), _over_items, (list(items), function)))
+
+    def map_partitions(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
+        """Return ``function`` of the number and the batches of each part of a DataFrame."""
+        with spark_errors():
+            return self._collect(_map_frame(frame, _over_part, function))
+
+    def head(self, frame: Any, rows: int) -> pa.Table:
+        """Return the first rows of a DataFrame."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        parts = self.map_partitions(_list_batches, frame.limit(rows))
+        held = [batch for part in parts for batch in part]
+        return pa.Table.from_batches(held, None if held else to_arrow_schema(frame.schema))
+
+    def frame(self, table: str) -> Any:
+        """Return a table of the session as a DataFrame."""
+        try:
+            found = self.session.table(table)
+            found.schema  # noqa: B018 - Spark Connect looks for a table no sooner
+            return found
+        except Exception as error:
+            raise EngineError(
+                f"Spark has no table {table!r} ({type(error).__name__}); check its name, and the "
+                "catalogue of the session."
+            ) from None
+
+    def has(self, table: str) -> bool:
+        """Return whether the session has a table."""
+        with spark_errors():
+            return bool(self.session.catalog.tableExists(table))
+
+    def _map_groups(
+        self, groups: list[tuple[Loader, ...]], work: Callable[..., Iterator[Row]]
+    ) -> Any:
+        return self._tasks(len(groups), _over_groups, (groups, work))
+
+    def _tasks(self, count: int, work: Callable[..., Iterator[Row]], about: Any) -> Any:
+        """Return the rows that so many tasks make, each of its number."""
+        if self.context is None:
+            numbers = self.session.range(0, count, 1, count)
+            return _map_frame(numbers, _by_row, (work, about))
+        return self.context.parallelize(range(count), count).mapPartitions(_make_task(work, about))
+
+    def _combine(
+        self, rows: Any, shards: int, places: int, finish: Callable[[Any], Any] | None
+    ) -> Any:
+        """Return the sums of each shard and place, or what each shard comes to in the end."""
+        if self.context is None:
+            by = ("shard",) if finish else ("shard", "place")
+            rows = rows.repartition(places * shards, *by)
+            return _map_frame(rows, _by_row, (_add_task, finish))
+        keyed = rows.map(lambda row: (row[0] * places + row[1] % places, row))
+        dealt = keyed.partitionBy(places * shards, lambda key: key).values()
+        return dealt.mapPartitions(_make_task(_add_task, finish))
+
+    def _collect(self, rows: Any) -> list[Any]:
+        """Return what the rows hold, by shard and place."""
+        found = sorted((row[0], row[1], bytes(row[2])) for row in rows.collect())
+        self.received += sum(len(content) for _, _, content in found)
+        return [unpack(content) for _, _, content in found]
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raise an `EngineError` with the cause that Spark names."""
+    try:
+        with quiet():
+            yield
+    except Exception as error:
+        raise EngineError(explain(error)) from None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Leave out what Spark thinks of the pandas that is here, and Python of Spark 3.5."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
+        warnings.filterwarnings("ignore", "distutils Version classes", DeprecationWarning)
+        yield
+
+
+def _map_frame(frame: Any, work: Callable[..., Iterator[Row]], about: Any) -> Any:
+    """Return a DataFrame of the rows that a worker makes of the batches of another."""
+    return frame.mapInArrow(_make_task(_to_batches, (work, about)), _ROWS)
+
+
+def _make_task(work: Callable[..., Iterator[Any]], about: Any) -> Callable[[Iterable[Any]], Any]:
+    """Return what a worker does, in a form that it can look at before it has comorb."""
+    from pyspark import cloudpickle
+
+    content, version = cloudpickle.dumps((work, about)), __version__
+
+    def step(given: Iterable[Any]) -> Iterator[Any]:
+        try:
+            import comorb
+
+            found = comorb.__version__
+        except ImportError:
+            found = None
+        if found != version:
+            raise RuntimeError(f"comorb-version:{found}:")
+
+        yield from run_task(content, given)
+
+    return step
+
+
+def run_task(content: bytes, given: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a task makes of what it is given."""
+    work, about = pickle.loads(content)  # noqa: S301 - our own, sent to our own task
+    yield from work(about, given)
+    _freeze_modules(len(sys.modules))
+
+
+@lru_cache(maxsize=1)
+def _freeze_modules(_modules: int) -> None:
+    """Take what modules hold out of the search for garbage that Spark makes after every task.
+
+    That search takes longer than a small task. It is settled again when more modules are there.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def _to_batches(about: Any, batches: Batches) -> Iterator[pa.RecordBatch]:
+    work, further = about
+    for row in work(further, batches):
+        yield pa.record_batch([[value] for value in row], schema=_SCHEMA)
+
+
+def _by_row(about: Any, batches: Batches) -> Iterator[Row]:
+    """Yield the rows that a task makes of those in batches, or of numbers."""
+    work, further = about
+    columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
+    rows = (one[0] if len(one) == 1 else zip(*one, strict=True) for one in columns)
+    yield from work(further, chain.from_iterable(rows))
+
+
+def _over_groups(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
+    groups, work = about
+    for number in numbers:
+        yield from work(number, (load() for load in groups[number]))
+
+
+def _over_items(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
+    items, function = about
+    for number in numbers:
+        yield 0, number, pack(function(items[number]))
+
+
+def _over_part(function: Callable[[int, Any], Any], batches: Batches) -> Iterator[Row]:
+    from pyspark import TaskContext
+
+    number = TaskContext.get().partitionId()
+    yield 0, number, pack(function(number, batches))
+
+
+def _list_batches(_number: int, batches: Batches) -> list[pa.RecordBatch]:
+    return list(batches)
+
+
+def _map_task(
+    function: Callable[[Rows], Any], number: int, blocks: Iterable[Rows]
+) -> Iterator[Row]:
+    yield 0, number, pack(partial_sums.map_each(function, blocks))
+
+
+def _sum_task(job: Pass, number: int, blocks: Iterable[Rows]) -> Iterator[Row]:
+    for shard, sums in enumerate(partial_sums.sum_blocks(job, blocks)):
+        yield shard, number // partial_sums.FAN_IN, pack([sums])
+
+
+def _add_task(finish: Callable[[Any], Any] | None, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the sum of the partials of each place, or what each shard comes to in the end."""
+    held: dict[tuple[int, int], list[Any]] = {}
+    for shard, place, content in rows:
+        key = (shard, 0 if finish else place)
+        own = unpack(content)
+        held[key] = partial_sums.fold_partials([held.pop(key), own]) if key in held else own
+    for (shard, place), (sums,) in held.items():
+        yield shard, place // partial_sums.FAN_IN, pack(finish(sums) if finish else [sums])
+
+
+def explain(error: Exception) -> str:
+    """Return what Spark's own words say went wrong, and what to do."""
+    text = str(error)
+    if version := re.search(r"comorb-version:([^:{}]*):", text):
+        found = None if version[1] == "None" else version[1]
+        return f"Spark: {partial_sums.version_problem(found)}"
+    if too_much := _TOO_MUCH.search(text):
+        return (
+            f"Spark gave up: {first_sentence(too_much[0])} Start Spark with a larger "
+            f"spark.driver.maxResultSize (such as 1g). {_AGAIN}"
+        )
+    named = [f"{kind}: {rest.strip()}" for kind, rest in _NAMED.findall(text)]
+    own = [line for line in named if not line.startswith(_OF_JAVA)]
+    cause = (own or named or [text])[-1]
+    return f"Spark gave up ({type(error).__name__}): {first_sentence(cause)} {_AGAIN}"
+
+
+def first_sentence(words: object) -> str:
+    """Return the first line of what Spark says, with a full stop."""
+    line = str(words).partition("\n")[0].strip()
+    return line if line.endswith((".", "!")) else f"{line}."
+
+
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # what drives only plans, on one core
+_SILENT = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+}
+_PORT, _TIMEOUT = 15002, 10  # of Spark Connect; seconds until it is taken for lost
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
+
+
+def _check_answers(address: str) -> None:
+    """Refuse an address where nothing listens, of which Spark Connect would tell after minutes."""
+    if any(os.environ.get(name) for name in _PROXIES):
+        return
+    found = urlsplit(address.partition(";")[0])
+    try:
+        with socket.create_connection((found.hostname or "", found.port or _PORT), _TIMEOUT):
+            return
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise EngineError(
+            f"no Spark Connect server answers at {found.hostname}:{found.port or _PORT} "
+            f"({reason}); check the address and start it."
+        ) from None
+
+
+@contextmanager
+def spark_engine(master: str) -> Iterator[SparkEngine]:
+    """Start Spark for a run, or connect to it.
+
+    ``local[2,4]`` is this machine, two cores and four tries of a lost task; ``spark://host:7077``
+    or ``yarn`` a cluster; ``sc://host`` Spark Connect.
+    """
+    connects = master.startswith("sc://")
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise EngineError(not_installed("Spark", "spark")) from None
+    if connects:
+        _check_answers(master)
+    try:
+        with quiet():
+            engine = SparkEngine((_connect if connects else _start)(master))
+    except ImportError as error:
+        raise EngineError(
+            f"Spark Connect lacks a package ({first_sentence(error)}) Install all that it "
+            "needs with: pip install 'comorb[spark]'"
+        ) from None
+    except Exception as error:
+        needs = "a Spark Connect server" if connects else "Java 17 or newer, and a master"
+        cause = first_sentence(error)
+        raise EngineError(
+            f"no Spark session could be started at {master} ({type(error).__name__}: {cause}) "
+            f"Spark needs {needs} that answers."
+        ) from None
+    try:
+        yield engine
+    finally:
+        engine.stop()
+
+
+def _connect(address: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.appName("comorb").remote(address).getOrCreate()
+
+
+def _start(master: str) -> Any:
+    from pyspark import SparkConf, SparkContext
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_START)
+    wanted = SparkConf().setMaster(master).setAppName("comorb").setAll(_SILENT.items())
+    return SparkContext.getOrCreate(wanted)

@@ -1,1 +1,0 @@
-"""The paper's comparators, figures and tables, made again with this package."""

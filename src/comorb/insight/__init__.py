@@ -1,1 +1,0 @@
-"""From clusters to meaning: profiles, charts, reports and comparisons."""

@@ -1,1 +1,0 @@
-"""Profile: what there is to know about clusters, and what goes into it."""

@@ -1,1 +1,0 @@
-"""Runs: from records to a folder of results, and what is done with such folders."""

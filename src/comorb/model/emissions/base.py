@@ -1,0 +1,245 @@
+"""What every emission is: a feature, its values with gaps, and the duties of a `Variable`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.model.arrays import Floats
+
+# A fitted probability stays this far inside (0, 1), and a rate above 0: logarithms are finite, and
+# 1 − EDGE still differs from 1 by millions of float epsilons.
+EDGE = 1e-9
+
+
+def half_record(weight: float) -> float:
+    """Return the share of half a record: how far inside (0, 1) a sample's probabilities stay."""
+    return 0.5 / (weight + 1)
+
+
+N_QUARTILES = 4  # columns that stand for a number where a start is sought
+Kind = Literal["binary", "category", "count", "number"]
+Transform = Literal["none", "log", "rank"]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column that is no code: its name, its kind, and its levels where it has any.
+
+    A binary feature has two levels, the second is the yes. ``transform`` is what a number goes
+    through before the model sees it, and back when people read it.
+    """
+
+    name: str
+    kind: Kind
+    levels: tuple[str, ...] = ()
+    transform: Transform = "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the feature as plain values."""
+        levels = list(self.levels)
+        return {"name": self.name, "kind": self.kind, "levels": levels, "transform": self.transform}
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Feature:
+        """Return the feature of plain values; `ValueError` for what makes none."""
+        name, kind, levels = plain["name"], plain["kind"], plain["levels"]
+        transform = plain["transform"]
+        texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
+        if not isinstance(name, str) or not texts or len(set(levels)) < len(levels):
+            raise ValueError("a feature needs a name, and levels that are different texts")
+        if kind not in get_args(Kind) or transform not in get_args(Transform):
+            raise ValueError(f"{name!r} is of a kind or has a transform that is not known")
+        if transform != "none" and kind != "number":
+            raise ValueError(f"{name!r} has a transform but is no number")
+        return cls(name, kind, tuple(levels), transform)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """The values of features, (n, p): NaN where one is missing, a level's place for categories."""
+
+    features: tuple[Feature, ...]
+    values: Floats
+
+    def __post_init__(self) -> None:
+        """Refuse values that are not a column for each feature."""
+        if self.values.ndim != 2 or self.values.shape[1] != len(self.features):
+            raise InputError(
+                f"expected a column of values for each of {len(self.features)} features, got an "
+                f"array of shape {self.values.shape}"
+            )
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns as people write them, by name: levels as texts, None for gaps."""
+        return {
+            feature.name: _written(feature, column)
+            for feature, column in zip(self.features, self.values.T, strict=True)
+        }
+
+    def at(self, rows: Any) -> FeatureTable:
+        """Return the values of some records: places, or a slice of them."""
+        return FeatureTable(self.features, self.values[rows])
+
+
+def _written(feature: Feature, values: Floats) -> Any:
+    if not feature.levels:
+        return values
+    texts = np.array([*feature.levels, None], dtype=object)
+    return texts[np.where(np.isnan(values), len(feature.levels), values).astype(np.int64)]
+
+
+def quartile_columns(values: Floats) -> list[Any]:
+    """Return a column for each quarter of the values, fewer where many are the same.
+
+    A value that is missing is in none.
+    """
+    there = values[~np.isnan(values)]
+    if not there.size:
+        return []
+    shares = np.arange(1, N_QUARTILES) / N_QUARTILES
+    edges = np.unique(np.quantile(there, shares, method="inverted_cdf"))
+    bounds = [-np.inf, *edges[edges < there.max()].tolist(), np.inf]
+    return [(values > low) & (values <= high) for low, high in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class Variable(ABC):
+    """A feature with what the model knows of it in the whole population.
+
+    Its log-density is linear in a few statistics of a value: ``n_statistics`` of them, zeros
+    where the value is missing. So a row of statistics times ``natural`` (the natural parameters of
+    an exponential family) is added to the row's log-density, and their sums over rows, weighted by
+    posteriors, are all that an M-step needs. A cluster has ``n_parameters`` parameters.
+    ``influence`` multiplies the log-density, and so the statistics.
+    """
+
+    feature: Feature
+    influence: float
+
+    @classmethod
+    @abstractmethod
+    def learn(cls, feature: Feature, values: Floats, weights: Floats | None, total: float) -> Self:
+        """Return the variable of values as people write them, (n,), NaN where one is missing."""
+
+    @classmethod
+    @abstractmethod
+    def from_facts(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
+        """Return the variable that had these ``facts``; `ValueError` for what are none."""
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """How many parameters a cluster has."""
+
+    @property
+    @abstractmethod
+    def n_statistics(self) -> int:
+        """How many statistics a value has."""
+
+    @property
+    def n_free(self) -> int:
+        """How many of the parameters are free."""
+        return self.n_parameters
+
+    @property
+    @abstractmethod
+    def facts(self) -> tuple[float, ...]:
+        """What is known of the whole population, as plain numbers: its hash is the column's."""
+
+    @property
+    @abstractmethod
+    def population(self) -> Floats:
+        """The parameters of the whole population, (width,)."""
+
+    @abstractmethod
+    def prepare(self, values: Floats) -> Floats:
+        """Return values as the model sees them, (n,), from those that people write."""
+
+    @abstractmethod
+    def natural(self, parameters: Floats) -> Floats:
+        """Return the log-density's table, (height, k), of parameters (k, width)."""
+
+    @abstractmethod
+    def fit(self, sums: Floats) -> Floats:
+        """Return the most likely parameters, (k, width), of statistics summed, (height, k)."""
+
+    @abstractmethod
+    def prior_statistics(self, strength: float, weight: float) -> Floats:
+        """Return the prior as statistics of records that are not there, (height,).
+
+        They are like the whole population, and as many as make the parameters of clusters
+        scatter around it with variance 1 / strength, on the scale of log-odds.
+        """
+
+    @abstractmethod
+    def log_marginal(self, sums: Floats, pseudo: Floats) -> Floats:
+        """Return log ∫ P(values | parameters) dP(parameters) of each column of ``sums``, (k,)."""
+
+    @abstractmethod
+    def angles(self, parameters: Floats) -> Floats:
+        """Return parameters on a scale on which their variance is about even, (k, width)."""
+
+    @abstractmethod
+    def from_angles(self, angles: Floats) -> Floats:
+        """Return the valid parameters nearest to a place on that scale."""
+
+    @abstractmethod
+    def shift(self, parameters: Floats, noise: Floats) -> Floats:
+        """Return parameters moved by noise of the size of log-odds, (k, width)."""
+
+    @abstractmethod
+    def expectation(self, parameters: Floats) -> Floats:
+        """Return the mean of the statistics in each cluster, (height, k)."""
+
+    @abstractmethod
+    def contrast_variance(self, parameters: Floats, contrast: Floats) -> Floats:
+        """Return the variance, in each of k clusters, of T·contrast, (k, l), for (height, k, l)."""
+
+    @abstractmethod
+    def draw(self, parameters: Floats, rng: np.random.Generator, n: int) -> Floats:
+        """Draw n values, as people write them, from one cluster with parameters (width,)."""
+
+    @abstractmethod
+    def find_problem(self, parameters: Floats) -> str | None:
+        """Return what is wrong with parameters, or None."""
+
+    @abstractmethod
+    def describe(self, parameters: Floats) -> dict[str, Floats]:
+        """Return parameters in people's units, by name, each with a row a cluster."""
+
+    @abstractmethod
+    def binarise(self, values: Floats) -> list[Any]:
+        """Return 0/1 columns that stand for the prepared values where a start is sought."""
+
+    @property
+    def n_values(self) -> int | None:
+        """How many different values there can be, 0 and up; None where they are not counted."""
+        return None
+
+    def cells(self, count: int) -> Floats:
+        """Return the statistics of the first values, (count, height), where they are counted."""
+        raise TypeError(f"the values of {self.feature.name!r} are not counted")
+
+    @property
+    def key(self) -> np.uint64:
+        """A hash of what the feature is like, to six digits, and not of its name or place."""
+        facts = " ".join(f"{fact:.6g}" for fact in self.facts)
+        content = f"{self.feature.kind} {self.feature.transform} {facts}".encode()
+        return np.uint64(int.from_bytes(blake2b(content, digest_size=8).digest(), "little"))
+
+    def n_observed(self, sums: Floats) -> Floats:
+        """Return how many records of each cluster have a value, (k,)."""
+        return np.asarray(sums[0] / self.influence)
+
+
+def drop_missing(values: Floats, weights: Floats | None) -> tuple[Floats, Floats | None]:
+    """Return the values that are there, and their weights."""
+    there = ~np.isnan(values)
+    return values[there], None if weights is None else weights[there]

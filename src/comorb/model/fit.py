@@ -1,0 +1,221 @@
+"""MixtureFit: the fit of a mixture to blocks of rows, with nothing around it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import replace
+from numbers import Real
+from typing import Literal, Self
+
+import numpy as np
+
+from comorb.errors import ComorbWarning, InputError
+from comorb.model.agglomeration import short_run_em
+from comorb.model.arrays import Floats
+from comorb.model.blocks import Blocks
+from comorb.model.diagnostics import collapse_warning
+from comorb.model.em import EMResult, Expected, Stop, Stopping, em, fine_tolerance
+from comorb.model.emissions.base import Variable
+from comorb.model.mixture import Mixture
+from comorb.model.moments import prevalence
+from comorb.model.prior import FIRST_STRENGTH, Prior, learn_strength
+from comorb.model.select_k import Choice, choose, finalise
+from comorb.model.start import Candidate, best_start, max_clusters, paper_start
+
+
+class MixtureFit:
+    """Clusters of rows in blocks; see `comorb.BernoulliMixture` for what is asked and found."""
+
+    variables_: tuple[Variable, ...]
+    _convergence_warning: type[Warning] = (
+        UserWarning  # what is warned with where EM did not converge
+    )
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] = "auto",
+        *,
+        init: Literal["best", "asvtd"] | Mixture = "best",
+        tol: float | None = None,
+        stop: Stop = "likelihood",
+        max_iter: int = 1000,
+        smoothing: float | Literal["auto"] = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.tol = tol
+        self.stop = stop
+        self.max_iter = max_iter
+        self.smoothing = smoothing
+        self.verbose = verbose
+
+    def fit_blocks(
+        self,
+        blocks: Blocks,
+        executor: Executor | None = None,
+        watch: Callable[[int, float], None] | None = None,
+    ) -> Self:
+        """Learn the clusters of rows that need not be in memory, nor on this machine.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            The rows, such as those of a cohort file (:func:`comorb.engines.open_blocks`).
+        executor : Executor, optional
+            Who maps the blocks, in place of ``n_jobs``; the answer does not depend on it.
+        watch : callable, optional
+            Hears of every pass of EM: its number and the objective per record.
+
+        Returns
+        -------
+        MixtureFit
+            The same.
+        """
+        self.n_features_in_ = blocks.n_columns + len(blocks.variables)
+        self._check_parameters(blocks)
+        first = prevalence(blocks, executor)
+        if self.n_components != "auto":
+            result = self._fit_k(blocks, self.n_components, first, executor, watch)
+        else:
+            choice = choose(blocks, None, executor)
+            result = self._fit_k(blocks, choice.best, first, executor, watch)
+            found = finalise(choice, result.model, blocks, executor)
+            while choice.best > 1 and not found.row.offered:
+                choice = choice.without_best()
+                result = self._fit_k(blocks, choice.best, first, executor, watch)
+                found = finalise(choice, result.model, blocks, executor)
+            self.choice_: Choice = found
+            self.tree_ = found.tree
+        self._set_results(result)
+        if warned := collapse_warning(self.mixture_, blocks.weight):
+            warnings.warn(warned, ComorbWarning, stacklevel=3)
+        return self
+
+    def _fit_k(
+        self,
+        blocks: Blocks,
+        k: int,
+        first: Floats,
+        executor: Executor | None,
+        watch: Callable[[int, float], None] | None,
+    ) -> EMResult:
+        """Return where EM arrives with k clusters, in their order."""
+        start = self._start(blocks, k, first, executor)
+        self.smoothing_ = start.strength if self.smoothing == "auto" else float(self.smoothing)
+        prior = self._prior(first, blocks.weight, blocks)
+        result = self._em(blocks, start.model, prior, executor, watch)
+        order = result.model.order()
+        expected = replace(result.expected, sums=result.expected.sums[:, order])
+        return replace(result, model=result.model.at(order), expected=expected)
+
+    def _prior(self, first: Floats, weight: float, blocks: Blocks) -> Prior | None:
+        if self.smoothing_ > 0:
+            return Prior.around(first, self.smoothing_, weight, blocks.variables)
+        return None
+
+    def _em(
+        self,
+        blocks: Blocks,
+        start: Mixture,
+        prior: Prior | None,
+        executor: Executor | None,
+        watch: Callable[[int, float], None] | None = None,
+        earlier: Expected | None = None,
+    ) -> EMResult:
+        tol = self.tol
+        if tol is None and prior is None and self.stop == "likelihood":
+            tol = fine_tolerance(blocks.weight)
+        stopping = Stopping(self.stop, tol, self.max_iter)
+        watch = watch or (_print_step if self.verbose else None)
+        result = em(blocks, start, prior, stopping, executor, watch, earlier)
+        if self.verbose:
+            sys.stderr.write("\n")
+        if not result.converged and self.max_iter > 0:
+            warnings.warn(
+                f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
+                self._convergence_warning,
+                stacklevel=4,
+            )
+        return result
+
+    def _set_results(self, result: EMResult) -> None:
+        """Take over where EM arrived."""
+        model, self._expected = result.model, result.expected
+        self.weights_ = model.weights
+        self.means_ = model.means
+        self.variables_, self.traits_ = model.variables, model.parameters
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.log_likelihood_ = result.log_likelihood
+        self.history_ = np.array(result.history)
+
+    @property
+    def mixture_(self) -> Mixture:
+        """The fitted clusters, ω and M, as `profile` and a model file take them."""
+        return Mixture(self.weights_, self.means_, self.variables_, self.traits_)
+
+    def _start(self, blocks: Blocks, k: int, first: Floats, executor: Executor | None) -> Candidate:
+        strength = None if self.smoothing == "auto" else self.smoothing
+        if self.init == "best":
+            return best_start(blocks, k, first, strength, executor)
+        if isinstance(self.init, Mixture):
+            model = self.init
+        else:
+            model = paper_start(blocks, k, first, executor)
+        if strength is None:
+            around = Prior.around(first, FIRST_STRENGTH, blocks.weight, blocks.variables)
+            sums = short_run_em(blocks, model, around, executor).expected.sums
+            strength = learn_strength(sums, first, blocks.weight, blocks.variables)
+        return Candidate(model, strength, np.nan)
+
+    def _check_parameters(self, blocks: Blocks) -> None:
+        n, d, k = int(blocks.records), blocks.n_columns, self.n_components
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+        most = min(n, max_clusters(blocks))
+        if k != "auto" and not (whole and 1 <= k <= most):
+            raise InputError(
+                "expected the number of clusters, n_components, to be 'auto' or a whole number "
+                f"from 1 to {most}, for {n} rows and {d + len(blocks.variables)} columns, got {k!r}"
+            )
+        number = isinstance(self.smoothing, Real)
+        if self.smoothing != "auto" and not (number and self.smoothing >= 0):
+            raise InputError(
+                f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
+            )
+        if isinstance(self.init, Mixture):
+            wrong = self.init.variables != blocks.variables
+            if k == "auto" or self.init.means.shape != (k, d) or wrong:
+                raise InputError(
+                    f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
+                    f"give n_components and a mixture of as many clusters"
+                )
+        elif self.init not in ("best", "asvtd"):
+            raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
+
+
+def apply_influence(blocks: Blocks, influence: Mapping[str, float]) -> Blocks:
+    """Return blocks whose features, and codes, say more or less about clusters."""
+    names = {variable.feature.name for variable in blocks.variables}
+    for name, value in influence.items():
+        if name not in names:
+            raise InputError(
+                f"expected the influence of a feature, got {name!r}; there are "
+                f"{', '.join(sorted(names))}"
+            )
+        if not (isinstance(value, Real) and 0 < value < np.inf):
+            raise InputError(f"expected the influence of {name!r} to be above 0, got {value!r}")
+    variables = tuple(
+        replace(variable, influence=float(influence.get(variable.feature.name, 1.0)))
+        for variable in blocks.variables
+    )
+    return replace(blocks, variables=variables)
+
+
+def _print_step(step: int, objective: float) -> None:
+    """Print how far EM is, in one line that is written over, in a terminal as in a notebook."""
+    sys.stderr.write(f"\rpass {step}: {objective:.6f} a record")
+    sys.stderr.flush()

@@ -1,1 +1,0 @@
-"""Relating: what follows from a cluster and what leads to it, corrected for uncertain labels."""

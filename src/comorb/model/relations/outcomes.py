@@ -1,0 +1,416 @@
+"""Outcomes of clusters, corrected for uncertain membership: BCH weights and maximum likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.model.arrays import Floats
+from comorb.model.blocks import snap_to_grid
+from comorb.model.relations.classification import (
+    CONFIG,
+    Bounds,
+    Classification,
+    OutcomeSums,
+    Pairwise,
+    Part,
+    Test,
+    Z,
+    overall,
+    pairwise,
+    sum_outcome,
+)
+from comorb.model.tabular import Tabular
+
+# EM for means on a scale of −1 to 1: it ends where a step moves them by less than a reader sees, or
+# after so many steps; a standard deviation stays above what squares in float64 resolve.
+MAX_STEPS, MIN_STEP, MIN_DEVIATION = 2000, 1e-10, 1e-6
+
+Fold = Callable[[Callable[[Part], Any]], Any]  # the sum of a statistic over all records
+
+
+@dataclass(frozen=True, eq=False)
+class NormalSums:
+    """Of numbers with a normal distribution in each cluster: an EM step's sums, or I and J."""
+
+    table: Floats
+
+    def __add__(self, other: Self) -> NormalSums:
+        return NormalSums(self.table + other.table)
+
+
+def normal_means(
+    column: int, matrix: Floats, sizes: Floats, bounds: Bounds, fold: Fold
+) -> tuple[Floats, Floats]:
+    """Return the mean of a number in each cluster (k, 1) and their sandwich covariance.
+
+    max Σ w log Σ_t π_t D_ts φ(y; m_t, σ_t²), the shares π of the first step and D fixed (Vermunt
+    2010), by EM from the overall mean and spread of the records taken for each cluster. One pass
+    over the records a step, each O(n·k).
+    """
+    k = sizes.size
+    chances = (sizes / sizes.sum())[:, None] * matrix
+    sure = np.eye(k)
+    sums = fold(partial(_normal_step, column, sure, np.zeros(k), np.ones(k), bounds)).table
+    means, spreads = _moments(sums)
+    for _ in range(MAX_STEPS):
+        sums = fold(partial(_normal_step, column, chances, means, spreads, bounds)).table
+        before = means
+        means, spreads = _moments(sums)
+        if np.abs(means - before).max() < MIN_STEP:
+            break
+    found = fold(partial(_normal_information, column, chances, means, spreads, bounds)).table
+    inverse = np.linalg.pinv(found[0], hermitian=True)
+    covariance = (inverse @ found[1] @ inverse)[:k, :k]
+    scale = bounds.scale[column]
+    return (means * scale + bounds.centre[column])[:, None], covariance * scale**2
+
+
+def _moments(sums: Floats) -> tuple[Floats, Floats]:
+    mass = np.maximum(sums[0], 1e-300)
+    means = sums[1] / mass
+    return means, np.sqrt(np.maximum(sums[2] / mass - means**2, MIN_DEVIATION**2))
+
+
+def _known_values(column: int, bounds: Bounds, part: Part) -> tuple[Floats, Any, Floats]:
+    known = np.isfinite(part.columns[:, column])
+    own = (part.columns[known, column] - bounds.centre[column]) / bounds.scale[column]
+    return own, part.labels[known], part.weights[known]
+
+
+def _membership(values: Floats, labels: Any, chances: Floats, means: Floats, s: Floats) -> Floats:
+    """Return P(t | y, s) (n, k) by normal distributions."""
+    far = (values[:, None] - means) / s
+    with np.errstate(divide="ignore"):
+        logs = np.log(chances)[:, labels].T - far**2 / 2 - np.log(s)
+    logs -= logs.max(axis=1, keepdims=True)
+    dense = np.exp(logs)
+    return np.asarray(dense / dense.sum(axis=1, keepdims=True))
+
+
+def _normal_step(
+    column: int, chances: Floats, means: Floats, s: Floats, bounds: Bounds, part: Part
+) -> NormalSums:
+    """Return Σ w·u, Σ w·u·y and Σ w·u·y² for each cluster, (3, k)."""
+    values, labels, weights = _known_values(column, bounds, part)
+    mass = weights[:, None] * _membership(values, labels, chances, means, s)
+    terms = (mass, mass * values[:, None], mass * values[:, None] ** 2)
+    return NormalSums(np.array([snap_to_grid(term, bounds.total).sum(axis=0) for term in terms]))
+
+
+def _normal_information(
+    column: int, chances: Floats, means: Floats, s: Floats, bounds: Bounds, part: Part
+) -> NormalSums:
+    """Return I and J of the means and log-spreads, (2, 2k, 2k)."""
+    values, labels, weights = _known_values(column, bounds, part)
+    u = _membership(values, labels, chances, means, s)
+    k = means.size
+    far = (values[:, None] - means) / s
+    own = np.concatenate([far / s, far**2 - 1], axis=1)  # the score of each cluster's density
+    u2 = np.concatenate([u, u], axis=1)
+    scores = u2 * own
+    most = (2 / s.min()) ** 2 * max(1.0, 1 / s.min()) ** 2 + 4
+    found = np.zeros((2, 2 * k, 2 * k))
+    for a in range(2 * k):
+        for b in range(2 * k):
+            both = scores[:, a] * scores[:, b]
+            curve = both.copy()
+            if a % k == b % k:
+                curve -= u[:, a % k] * own[:, a] * own[:, b]
+                curve += u[:, a % k] * _curvature(a < k, b < k, far[:, a % k], s[a % k])
+            found[0, a, b] = snap_to_grid(weights * curve, bounds.total * most).sum()
+            found[1, a, b] = snap_to_grid(
+                weights**2 * both, bounds.total * bounds.largest * most
+            ).sum()
+    return NormalSums(found)
+
+
+def _curvature(mean: bool, other: bool, far: Floats, s: float) -> Floats:
+    """Return minus the second derivative of a normal log-density by its mean or log-spread."""
+    if mean and other:
+        return np.full_like(far, 1 / s**2)
+    return np.asarray(2 * far / s) if mean or other else np.asarray(2 * far**2)
+
+
+def category_shares(sums: OutcomeSums, matrix: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """Return the share of each category in each cluster (k, v) and their sandwich covariance.
+
+    max Σ_sv n_sv log Σ_t π_t D_ts ρ_tv by EM on the table of counts; no pass over the records.
+    """
+    counts, squares = sums.first[:, 1:], np.einsum("svv->sv", sums.second[:, 1:, 1:])
+    k, v = counts.shape
+    chances = (sizes / sizes.sum())[:, None] * matrix  # (t, s)
+    shares = np.tile((counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * v), (k, 1))
+    belonging = np.zeros((k, k, v))
+    for _ in range(MAX_STEPS):
+        belonging = chances[:, :, None] * shares[:, None, :]
+        belonging /= np.maximum(belonging.sum(axis=0), 1e-300)
+        mass = (belonging * counts).sum(axis=1)
+        before, shares = shares, mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
+        if np.abs(shares - before).max() < MIN_STEP:
+            break
+    return shares, _category_covariance(belonging, shares, counts, squares)
+
+
+def _category_covariance(u: Floats, shares: Floats, counts: Floats, squares: Floats) -> Floats:
+    """Return the covariance of shares (kv, kv), from that of their logits: I⁻¹ J I⁻¹."""
+    k, v = shares.shape
+    information, scores = np.zeros((k * v, k * v)), np.zeros((k * v, k * v))
+    own = np.eye(v)[None] - shares[:, None, :]  # (t, v, v'): the score of each logit
+    for s in range(k):
+        for value in range(v):
+            score = (u[:, s, value, None] * own[:, value]).ravel()
+            outer = np.outer(score, score)
+            scores += squares[s, value] * outer
+            curve = outer
+            for t in range(k):
+                at = slice(t * v, t * v + v)
+                spread = np.diag(shares[t]) - np.outer(shares[t], shares[t])
+                extra = spread - np.outer(own[t, value], own[t, value])
+                curve[at, at] += u[t, s, value] * extra
+            information += counts[s, value] * curve
+    inverse = np.linalg.pinv(information, hermitian=True)
+    slope = np.zeros((k * v, k * v))
+    for t in range(k):
+        at = slice(t * v, t * v + v)
+        slope[at, at] = np.diag(shares[t]) - np.outer(shares[t], shares[t])
+    return np.asarray(slope @ inverse @ scores @ inverse @ slope)
+
+
+Method = Literal["bch", "ml", "naive"]
+METHODS = ("bch", "ml", "naive")
+SHARE_ROUNDING = 1e-9  # how far outside 0 to 1 a share may be by rounding
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeRelation(Tabular):
+    """An outcome in each cluster: means of a number (k,), or shares of categories (k, v).
+
+    Attributes
+    ----------
+    means, errors : ndarray
+        Corrected estimates, and their standard errors.
+    naive, naive_errors : ndarray
+        The same over the records whose most probable cluster it is, not corrected.
+    low, high : ndarray
+        The ends of 95% intervals, of shares between 0 and 1.
+    overall : Test
+        Whether the clusters differ at all.
+    pairwise : tuple of Pairwise
+        Whether two clusters differ, for each pair.
+    effective : ndarray of shape (k,)
+        How many records with a certain cluster the estimate of each is worth.
+    values : tuple
+        The categories; none for a number.
+    method : str
+        "bch", "ml" or "naive".
+    notes : tuple of str
+        What a reader should know, such as why another method was taken.
+    covariance : ndarray
+        Of the means, cluster by cluster.
+    """
+
+    means: Floats
+    errors: Floats
+    naive: Floats
+    naive_errors: Floats
+    overall: Test
+    pairwise: tuple[Pairwise, ...]
+    effective: Floats
+    method: str
+    values: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    covariance: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    @property
+    def low(self) -> Floats:
+        """The lower end of each 95% interval."""
+        ends = self.means - Z * self.errors
+        return np.maximum(ends, 0) if self.values else ends
+
+    @property
+    def high(self) -> Floats:
+        """The upper end of each 95% interval."""
+        ends = self.means + Z * self.errors
+        return np.minimum(ends, 1) if self.values else ends
+
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each cluster and category, by columns."""
+        k = len(self.means)
+        values = self.values or ("mean",)
+        plain: dict[str, Any] = {
+            "cluster": np.repeat(np.arange(1, k + 1), len(values)).tolist(),
+            "value": list(values) * k,
+        }
+        columns = ("means", "errors", "low", "high", "naive", "naive_errors")
+        names = ("estimate", "error", "low", "high", "naive", "naive_error")
+        figures = {
+            name: np.ravel(getattr(self, column)).tolist()
+            for name, column in zip(names, columns, strict=True)
+        }
+        return plain | figures
+
+
+@dataclass(frozen=True)
+class OutcomeColumn:
+    """An outcome: its column, its categories (none for a number) and its name, for messages."""
+
+    column: int
+    values: tuple[str, ...] = ()
+    name: str = "the outcome"
+
+
+def relate(
+    outcome: OutcomeColumn,
+    method: Method,
+    classification: Classification,
+    bounds: Bounds,
+    fold: Fold,
+) -> OutcomeRelation:
+    """Return an outcome in each cluster, from sums over all records; O(n·(k + m²)).
+
+    Refuses an outcome without values or variation, and a cluster of which too few records tell.
+    """
+    check_outcome(outcome, method, bounds)
+    sums: OutcomeSums = fold(partial(sum_outcome, outcome.column, len(outcome.values), bounds))
+    return relate_sums(outcome, method, classification, bounds, sums, fold)
+
+
+def check_outcome(outcome: OutcomeColumn, method: Method, bounds: Bounds) -> None:
+    """Refuse an outcome without values or variation, and a method that there is not."""
+    if method not in METHODS:
+        raise InputError(f"expected a method out of {', '.join(METHODS)}, got {method!r}")
+    column = outcome.column
+    if not bounds.known[column]:
+        raise InputError(
+            f"{outcome.name} is missing in all records; give values of it, or leave it out"
+        )
+    if bounds.low[column] == bounds.high[column]:
+        raise InputError(
+            f"{outcome.name} has the same value in all records that have one, so that clusters "
+            "can't differ in it; leave it out"
+        )
+
+
+def relate_sums(
+    outcome: OutcomeColumn,
+    method: Method,
+    classification: Classification,
+    bounds: Bounds,
+    sums: OutcomeSums,
+    fold: Fold,
+) -> OutcomeRelation:
+    """Return the same from the sums, where those are made already."""
+    k = classification.k
+    naive = weighted_means(sums, np.eye(k), outcome)
+    notes: tuple[str, ...] = ()
+    effective = naive.effective
+    if method == "naive" or k == 1:
+        means, covariance = naive.means, naive.covariance
+    else:
+        why: str | None = "the clusters can hardly be told apart"
+        if classification.condition <= CONFIG.max_condition:
+            bch = weighted_means(sums, classification.inverse, outcome)
+            effective, means, covariance = bch.effective, bch.means, bch.covariance
+            why, notes = bch.failed, bch.notes
+        if why and method == "bch":
+            notes = (f"{outcome.name} is estimated by maximum likelihood, as {why}",)
+            method = "ml"
+        if method == "ml":
+            matrix, sizes = classification.matrix, classification.sizes
+            if outcome.values:
+                means, covariance = category_shares(sums, matrix, sizes)
+            else:
+                scaled, covariance = normal_means(outcome.column, matrix, sizes, bounds, fold)
+                means = (scaled - bounds.centre[outcome.column]) / bounds.scale[outcome.column]
+                covariance = covariance / bounds.scale[outcome.column] ** 2
+    scale = 1.0 if outcome.values else bounds.scale[outcome.column]
+    shift = 0.0 if outcome.values else bounds.centre[outcome.column]
+    drop = slice(None) if outcome.values else 0
+    errors = _standard_errors(covariance).reshape(means.shape)
+    many = k > 1
+    return OutcomeRelation(
+        (means * scale + shift)[:, drop],
+        (errors * scale)[:, drop],
+        (naive.means * scale + shift)[:, drop],
+        (_standard_errors(naive.covariance).reshape(means.shape) * scale)[:, drop],
+        overall(means, covariance) if many else Test(0.0, 0, 1.0),
+        pairwise(means, covariance) if many else (),
+        effective,
+        method,
+        outcome.values,
+        notes,
+        covariance * scale**2,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Means (k, m) by weights for each assigned cluster, their covariance, and why they fail."""
+
+    means: Floats
+    covariance: Floats
+    effective: Floats
+    failed: str | None
+    notes: tuple[str, ...] = ()
+
+
+def weighted_means(sums: OutcomeSums, weights: Floats, outcome: OutcomeColumn) -> Means:
+    """Return Σ_s B_st Σ w·y / Σ_s B_st Σ w for each cluster t, and the sandwich of it.
+
+    The influence of a record on m_t is B_st·w·(y − m_t) / A_t, so that the covariance of two means
+    needs no more than Σ w²·(1, y)(1, y)ᵀ of the records taken for each s. B = D⁻¹ is BCH, B = I
+    is naive.
+    """
+    k, m = sums.squares.shape
+    mass = weights.T @ sums.first  # (t, 1 + m)
+    square = (weights**2).T @ sums.second[:, 0, 0]
+    effective = np.where(mass[:, 0] > 0, mass[:, 0] ** 2 / np.maximum(square, 1e-300), 0.0)
+    few = int(np.argmin(effective))
+    if effective[few] < CONFIG.min_effective:
+        raise InputError(
+            f"cluster {few + 1} has {effective[few]:.1f} effective records with a value of "
+            f"{outcome.name}, and {CONFIG.min_effective:g} are needed; ask for fewer clusters, or "
+            "leave it out"
+        )
+    means = mass[:, 1:] / mass[:, :1]
+    covariance = np.zeros((k, m, k, m))
+    for t in range(k):
+        for u in range(k):
+            both = np.einsum("s,sab->ab", weights[:, t] * weights[:, u], sums.second)
+            left = np.hstack([-means[t][:, None], np.eye(m)])
+            right = np.hstack([-means[u][:, None], np.eye(m)])
+            covariance[t, :, u] = left @ both @ right.T / (mass[t, 0] * mass[u, 0])
+    failed: str | None = None
+    notes: tuple[str, ...] = ()
+    if outcome.values and ((means < -SHARE_ROUNDING) | (means > 1 + SHARE_ROUNDING)).any():
+        failed = "its BCH weights give a share below 0 or above 1"
+    spread = weights.T @ sums.squares / mass[:, :1] - means**2
+    if not outcome.values and (spread <= 0).any():
+        notes = (
+            f"the BCH weights of {outcome.name} give a negative variance in cluster "
+            f"{int(np.argmin(spread)) + 1}: its mean stands, but is of a few large values; look "
+            'at method "ml" where it is about normal in each cluster',
+        )
+    return Means(means, covariance.reshape(k * m, k * m), effective, failed, notes)
+
+
+def _standard_errors(covariance: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0)))
+
+
+def categories_of(values: Sequence[str]) -> tuple[str, ...]:
+    """Return distinct values in the order of a table: numbers by size, then words."""
+
+    def place(value: str) -> tuple[float, str]:
+        try:
+            return float(value), ""
+        except ValueError:
+            return float("inf"), value
+
+    return tuple(sorted(set(values), key=place))

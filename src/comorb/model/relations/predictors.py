@@ -1,0 +1,555 @@
+"""Predictors of membership, and regressions within clusters, corrected for uncertain membership."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.model.arrays import Floats, Mask
+from comorb.model.blocks import snap_to_grid
+from comorb.model.relations.classification import (
+    CONFIG,
+    Bounds,
+    Classification,
+    Part,
+    Test,
+    Z,
+    overall,
+    wald,
+)
+from comorb.model.relations.outcomes import Fold
+from comorb.model.tabular import Tabular
+
+# Newton steps end at a gain in nats a record that is near float64's rounding, and take about ten;
+# a step is halved where it loses, and none is longer than ``MAX_MOVE`` on the scale of log-odds.
+MAX_STEPS, MIN_GAIN, MAX_HALVINGS, MAX_MOVE = 60, 1e-11, 30, 4.0
+# A log-odds across half of what a predictor spans. Beyond it the odds are 1 to 160,000: the
+# predictor separates clusters, and the estimate has no bound (Albert and Anderson 1984).
+SEPARATION = 12.0
+MIN_EIGENVALUE = 1e-10  # of predictors' correlations: below, one is computed from others
+
+
+@dataclass(frozen=True, eq=False)
+class PredictorRelation(Tabular):
+    """A multinomial regression of the cluster on covariates.
+
+    Attributes
+    ----------
+    coefficients, errors : ndarray of shape (k − 1, 1 + p)
+        Log-odds against the reference, the intercept first, and their standard errors.
+    clusters : tuple of int
+        The place of the cluster that each row is of.
+    reference : int
+        The place of the cluster that the others are held against.
+    odds_ratios, low, high : ndarray of shape (k − 1, 1 + p)
+        exp of the coefficients, and the ends of their 95% intervals.
+    naive : ndarray of shape (k − 1, 1 + p)
+        The coefficients by the most probable clusters, not corrected.
+    tests : tuple of Test
+        For each predictor, whether it tells clusters apart at all.
+    marginal : ndarray of shape (p, 2, k)
+        The mean probability of each cluster, were the predictor of all records one standard
+        deviation below (or 0, of two values) and above its mean (or 1).
+    records : float
+        How many have all predictors.
+    """
+
+    coefficients: Floats
+    errors: Floats
+    naive: Floats
+    clusters: tuple[int, ...]
+    reference: int
+    names: tuple[str, ...]
+    tests: tuple[Test, ...]
+    marginal: Floats
+    points: Floats  # (p, 2): the two values of each predictor that ``marginal`` is at
+    records: float
+    covariance: Floats = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def odds_ratios(self) -> Floats:
+        """How many times the odds are higher, one unit further."""
+        return np.exp(self.coefficients)
+
+    @property
+    def low(self) -> Floats:
+        """The lower end of each odds ratio's 95% interval."""
+        return np.asarray(np.exp(self.coefficients - Z * self.errors))
+
+    @property
+    def high(self) -> Floats:
+        """The upper end of each odds ratio's 95% interval."""
+        return np.asarray(np.exp(self.coefficients + Z * self.errors))
+
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each cluster and predictor, by columns."""
+        width = len(self.names) + 1
+        columns = {
+            "cluster": np.repeat(np.array(self.clusters) + 1, width).tolist(),
+            "reference": [self.reference + 1] * (len(self.clusters) * width),
+            "predictor": ["intercept", *self.names] * len(self.clusters),
+        }
+        parts = ("coefficients", "errors", "odds_ratios", "low", "high", "naive")
+        names = ("coefficient", "error", "odds_ratio", "low", "high", "naive")
+        figures = {
+            name: getattr(self, part).ravel().tolist()
+            for name, part in zip(names, parts, strict=True)
+        }
+        return columns | figures
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Log-likelihood, gradient (k, q), −Hessian and Σ gradient², (kq, kq), over some records."""
+
+    likelihood: float
+    gradient: Floats
+    curvature: Floats
+    outer: Floats
+
+    def __add__(self, other: Self) -> Step:
+        return Step(
+            self.likelihood + other.likelihood,
+            self.gradient + other.gradient,
+            self.curvature + other.curvature,
+            self.outer + other.outer,
+        )
+
+
+@dataclass(frozen=True)
+class Design:
+    """The columns that are predictors, with their names."""
+
+    columns: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+def fit_predictors(
+    design: Design,
+    classification: Classification,
+    bounds: Bounds,
+    fold: Fold,
+    reference: int | None = None,
+) -> PredictorRelation:
+    """Return the regression of the true cluster on predictors (Vermunt 2010; R3STEP).
+
+    max Σ w log Σ_t π_t(z) D_ts with π the softmax of z·β, by Newton steps on additive gradients
+    and Hessians, predictors between −1 and 1; the errors are the sandwich's. A pass over the
+    records a step, O(n·k²·q²).
+    """
+    k = classification.k
+    if k < 2:
+        raise InputError("expected two clusters or more, of which predictors could tell one")
+    base = int(np.argmax(classification.sizes)) if reference is None else reference
+    if not 0 <= base < k:
+        raise InputError(f"expected the reference to be a cluster from 0 to {k - 1}, got {base}")
+    _check(design, bounds, fold)
+    found = _maximise(design, classification.matrix, base, bounds, fold)
+    plain = _maximise(design, np.eye(k), base, bounds, fold)
+    return _result(design, found, plain, base, bounds, fold)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Coefficients (k, q) on predictors between −1 and 1, with 0 for the reference."""
+
+    beta: Floats
+    covariance: Floats  # ((k − 1)q, (k − 1)q)
+    free: tuple[int, ...]
+
+
+def _check(design: Design, bounds: Bounds, fold: Fold) -> None:
+    for column, name in zip(design.columns, design.names, strict=True):
+        if not bounds.known[column]:
+            raise InputError(f"the predictor {name} is missing in all records; leave it out")
+        if bounds.low[column] == bounds.high[column]:
+            raise InputError(
+                f"the predictor {name} has the same value in all records that have one; leave it "
+                "out"
+            )
+    spread = fold(partial(_spread, design, bounds)).table
+    q = len(design.columns)
+    if spread[0, 0] < CONFIG.min_effective:
+        raise InputError(
+            f"{spread[0, 0]:,.0f} records have all predictors ({', '.join(design.names)}), and "
+            f"{CONFIG.min_effective:g} are needed; leave out the one that is mostly missing"
+        )
+    means = spread[0, 1:] / spread[0, 0]
+    spread = spread[1:, 1:] / spread[0, 0] - np.outer(means, means)
+    roots = np.sqrt(np.maximum(np.diag(spread), 1e-300))
+    values, vectors = np.linalg.eigh(spread / np.outer(roots, roots))
+    if q and values[0] < MIN_EIGENVALUE:
+        most = [design.names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
+        raise InputError(
+            f"the predictors {', '.join(most)} can be computed from each other; leave one out"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Σ w·zzᵀ, (1 + p, 1 + p)."""
+
+    table: Floats
+
+    def __add__(self, other: Self) -> Spread:
+        return Spread(self.table + other.table)
+
+
+def _spread(design: Design, bounds: Bounds, part: Part) -> Spread:
+    z, known = _design(design, bounds, part.columns)
+    weights = part.weights[known]
+    q = z.shape[1]
+    table = np.zeros((q, q))
+    for a in range(q):
+        table[a] = snap_to_grid(weights[:, None] * z[:, a, None] * z, bounds.total).sum(axis=0)
+    return Spread(table)
+
+
+def _design(design: Design, bounds: Bounds, columns: Floats) -> tuple[Floats, Mask]:
+    """Return 1 and the predictors of the records that have all, and which those are."""
+    own = list(design.columns)
+    z = bounds.scaled(columns)[:, own]
+    known = np.asarray(np.isfinite(z).all(axis=1))
+    return np.column_stack([np.ones(known.sum()), z[known]]), known
+
+
+def _maximise(design: Design, matrix: Floats, base: int, bounds: Bounds, fold: Fold) -> Fit:
+    k, q = matrix.shape[0], len(design.columns) + 1
+    free = [t for t in range(k) if t != base]
+    places = np.array([t * q + c for t in free for c in range(q)])
+    beta = np.zeros((k, q))
+    here: Step = fold(partial(_step, design, matrix, beta, bounds))
+    for _ in range(MAX_STEPS):
+        curvature = here.curvature[np.ix_(places, places)]
+        if np.linalg.eigvalsh(curvature)[0] <= 0:
+            curvature = curvature + np.eye(places.size) * (
+                1e-6 * bounds.total - 2 * min(np.linalg.eigvalsh(curvature)[0], 0.0)
+            )
+        move = np.zeros(k * q)
+        move[places] = np.linalg.solve(curvature, here.gradient.ravel()[places])
+        length = min(1.0, MAX_MOVE / max(float(np.abs(move).max()), 1e-300))
+        there, target = here, beta
+        for _ in range(MAX_HALVINGS):
+            target = beta + length * move.reshape(k, q)
+            there = fold(partial(_step, design, matrix, target, bounds))
+            if there.likelihood >= here.likelihood:
+                break
+            length /= 2
+        else:
+            break
+        gained = there.likelihood - here.likelihood
+        beta, here = target, there
+        _refuse_separation(design, beta, base)
+        if gained < MIN_GAIN * bounds.total:
+            break
+    inverse = np.linalg.pinv(here.curvature[np.ix_(places, places)], hermitian=True)
+    covariance = inverse @ here.outer[np.ix_(places, places)] @ inverse
+    return Fit(beta, covariance, tuple(free))
+
+
+def _refuse_separation(design: Design, beta: Floats, base: int) -> None:
+    far = np.abs(beta[:, 1:])
+    if far.size and far.max() > SEPARATION:
+        t, column = np.unravel_index(int(far.argmax()), far.shape)
+        raise InputError(
+            f"the predictor {design.names[int(column)]} separates cluster {int(t) + 1} from "
+            f"cluster {base + 1} perfectly, so that its odds ratio has no bound; leave it out, or "
+            "make its values coarser"
+        )
+
+
+def _step(design: Design, matrix: Floats, beta: Floats, bounds: Bounds, part: Part) -> Step:
+    """Return one Newton step's sums.
+
+    u_t ∝ π_t D_ts; gradient (u − π) ⊗ z; −Hessian [(diag π − ππᵀ) − (diag u − uuᵀ)] ⊗ zzᵀ.
+    """
+    z, known = _design(design, bounds, part.columns)
+    weights, labels = part.weights[known], part.labels[known]
+    logs = linear_predictor(z, beta)
+    logs -= logs.max(axis=1, keepdims=True)
+    pi = np.exp(logs)
+    pi /= pi.sum(axis=1, keepdims=True)
+    joint = np.maximum(pi * matrix[:, labels].T, 1e-300)
+    density = joint.sum(axis=1)
+    u = joint / density[:, None]
+    k, q = beta.shape
+    error = u - pi
+    bound, squared = bounds.total, bounds.total * bounds.largest
+    gradient = np.zeros((k, q))
+    curvature, outer = np.zeros((k, q, k, q)), np.zeros((k, q, k, q))
+    pairs = [(c, d, z[:, c] * z[:, d]) for c in range(q) for d in range(c, q)]
+    for a in range(k):
+        gradient[a] = snap_to_grid(weights[:, None] * error[:, a, None] * z, bound).sum(axis=0)
+        for b in range(a, k):
+            bend = u[:, a] * u[:, b] - pi[:, a] * pi[:, b]
+            if a == b:
+                bend += pi[:, a] - u[:, a]
+            for table, factor, most in (
+                (curvature, weights * bend, bound),
+                (outer, weights**2 * error[:, a] * error[:, b], squared),
+            ):
+                for c, d, both in pairs:
+                    value = snap_to_grid(factor * both, most).sum()
+                    table[a, c, b, d] = table[a, d, b, c] = value
+                    table[b, c, a, d] = table[b, d, a, c] = value
+    likelihood = float(snap_to_grid(weights * np.log(density), bound * 1024).sum())
+    shape = (k * q, k * q)
+    return Step(likelihood, gradient, curvature.reshape(shape), outer.reshape(shape))
+
+
+def _result(
+    design: Design, found: Fit, plain: Fit, base: int, bounds: Bounds, fold: Fold
+) -> PredictorRelation:
+    own = list(design.columns)
+    back = unscaling_matrix(bounds.centre[own], bounds.scale[own])
+    q = len(own) + 1
+    free = list(found.free)
+    whole = np.kron(np.eye(len(free)), back)
+    covariance = whole @ found.covariance @ whole.T
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(len(free), q)
+    coefficients = found.beta[free] @ back.T
+    records = fold(partial(_spread, design, bounds)).table
+    points = _points(records, bounds, own)
+    margins = fold(partial(_margins, design, found.beta, points, bounds)).table
+    left = bounds.total - float(records[0, 0])
+    notes = (f"{left:,.0f} records without all predictors are left out",) if left > 0.5 else ()
+    return PredictorRelation(
+        coefficients,
+        errors,
+        plain.beta[free] @ back.T,
+        tuple(free),
+        base,
+        design.names,
+        _tests(coefficients, covariance),
+        margins / records[0, 0],
+        points * bounds.scale[own][:, None] + bounds.centre[own][:, None],
+        float(records[0, 0]),
+        covariance,
+        notes,
+    )
+
+
+def _tests(coefficients: Floats, covariance: Floats) -> tuple[Test, ...]:
+    """Return for each predictor whether it tells clusters apart at all."""
+    rows, q = coefficients.shape
+    tests = []
+    for column in range(1, q):
+        places = [row * q + column for row in range(rows)]
+        tests.append(wald(coefficients[:, column], covariance[np.ix_(places, places)]))
+    return tuple(tests)
+
+
+def with_covariance(found: PredictorRelation, covariance: Floats) -> PredictorRelation:
+    """Return a regression with another covariance of its coefficients, and what follows of it."""
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(found.coefficients.shape)
+    tests = _tests(found.coefficients, covariance)
+    return replace(found, covariance=covariance, errors=errors, tests=tests)
+
+
+def _points(spread: Floats, bounds: Bounds, own: Sequence[int]) -> Floats:
+    """Return the two scaled values of each predictor that marginal probabilities are at."""
+    means = spread[0, 1:] / spread[0, 0]
+    roots = np.sqrt(np.maximum(np.diag(spread)[1:] / spread[0, 0] - means**2, 0))
+    binary = np.abs(np.diag(spread)[1:] / spread[0, 0] - 1) < 1e-9  # all at −1 or 1
+    low = np.where(binary, -1.0, np.maximum(means - roots, -1))
+    high = np.where(binary, 1.0, np.minimum(means + roots, 1))
+    return np.column_stack([low, high])
+
+
+def _margins(design: Design, beta: Floats, points: Floats, bounds: Bounds, part: Part) -> Spread:
+    z, known = _design(design, bounds, part.columns)
+    weights = part.weights[known]
+    table = np.zeros((*points.shape, beta.shape[0]))
+    for column, pair in enumerate(points):
+        for at, value in enumerate(pair):
+            moved = z.copy()
+            moved[:, column + 1] = value
+            logs = linear_predictor(moved, beta)
+            dense = np.exp(logs - logs.max(axis=1, keepdims=True))
+            share = dense / dense.sum(axis=1, keepdims=True)
+            table[column, at] = snap_to_grid(weights[:, None] * share, bounds.total).sum(axis=0)
+    return Spread(table)
+
+
+def linear_predictor(z: Floats, beta: Floats) -> Floats:
+    """Return z·βᵀ, (n, k), with the same bits for a row whatever rows are beside it."""
+    terms = (z[:, c, None] * beta[:, c] for c in range(z.shape[1]))
+    return np.asarray(sum(terms, np.zeros((z.shape[0], beta.shape[0]))))
+
+
+def unscaling_matrix(centre: Floats, scale: Floats) -> Any:
+    """Return the matrix that takes coefficients on scaled columns to those on the columns."""
+    q = centre.size + 1
+    back = np.zeros((q, q))
+    back[0, 0] = 1.0
+    back[0, 1:] = -centre / scale
+    back[np.arange(1, q), np.arange(1, q)] = 1 / scale
+    return back
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionRelation(Tabular):
+    """A linear regression within each cluster.
+
+    Attributes
+    ----------
+    coefficients, errors : ndarray of shape (k, 1 + p)
+        The intercept first, and standard errors (sandwich).
+    naive : ndarray of shape (k, 1 + p)
+        The coefficients over the records taken for each cluster, not corrected.
+    tests : tuple of Test
+        For the intercept and each covariate, whether clusters differ in it.
+    """
+
+    coefficients: Floats
+    errors: Floats
+    naive: Floats
+    names: tuple[str, ...]
+    tests: tuple[Test, ...]
+    covariance: Floats = field(repr=False)
+
+    @property
+    def low(self) -> Floats:
+        """The lower end of each 95% interval."""
+        return self.coefficients - Z * self.errors
+
+    @property
+    def high(self) -> Floats:
+        """The upper end of each 95% interval."""
+        return self.coefficients + Z * self.errors
+
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each cluster and covariate, by columns."""
+        k, width = self.coefficients.shape
+        columns = {
+            "cluster": np.repeat(np.arange(1, k + 1), width).tolist(),
+            "covariate": ["intercept", *self.names] * k,
+        }
+        parts = ("coefficients", "errors", "low", "high", "naive")
+        names = ("coefficient", "error", "low", "high", "naive")
+        figures = {
+            name: np.ravel(getattr(self, part)).tolist()
+            for name, part in zip(names, parts, strict=True)
+        }
+        return columns | figures
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Sums of products over the records taken for each cluster, (k, …)."""
+
+    table: Floats
+
+    def __add__(self, other: Self) -> Products:
+        return Products(self.table + other.table)
+
+
+def fit_regression(
+    column: int, design: Design, classification: Classification, bounds: Bounds, fold: Fold
+) -> RegressionRelation:
+    """Return the regression of a column on others in each cluster.
+
+    (Σ B_st w·zzᵀ)⁻¹ Σ B_st w·zy with B = D⁻¹, and the sandwich over records: two passes.
+    """
+    k = classification.k
+    own = list(design.columns)
+    constant = [
+        name
+        for place, name in zip(own, design.names, strict=True)
+        if not bounds.high[place] > bounds.low[place]
+    ]
+    if constant:
+        raise InputError(f"{constant[0]} has the same value in all records; leave it out")
+    products = fold(partial(_products, column, design, bounds)).table
+    inverse = classification.inverse
+    breads, beta = _solve(products, inverse)
+    _, naive = _solve(products, np.eye(k))
+    largest = float((1 + np.abs(beta).sum(axis=1)).max())
+    meat = fold(partial(_meat, column, design, beta, largest, bounds)).table
+    q = len(own) + 1
+    scale, centre = bounds.scale[column], bounds.centre[column]
+    back = unscaling_matrix(bounds.centre[own], bounds.scale[own])
+    covariance = np.zeros((k, q, k, q))
+    for t in range(k):
+        for u in range(k):
+            inner = np.einsum("s,sab->ab", inverse[:, t] * inverse[:, u], meat[:, t, u])
+            covariance[t, :, u] = back @ breads[t] @ inner @ breads[u].T @ back.T * scale**2
+    shift = np.zeros(q)
+    shift[0] = centre
+    coefficients = beta @ back.T * scale + shift
+    flat = covariance.reshape(k * q, k * q)
+    errors = np.sqrt(np.maximum(np.diag(flat), 0)).reshape(k, q)
+    tests = tuple(
+        overall(coefficients[:, [c]], covariance[:, c, :, c]) if k > 1 else Test(0.0, 0, 1.0)
+        for c in range(q)
+    )
+    return RegressionRelation(
+        coefficients, errors, naive @ back.T * scale + shift, design.names, tests, flat
+    )
+
+
+def _solve(products: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the inverse of each cluster's zzᵀ (k, q, q), and its coefficients (k, q)."""
+    sums = np.einsum("st,sab->tab", weights, products)
+    q = sums.shape[1] - 1
+    breads, beta = [], []
+    for t, table in enumerate(sums):
+        if (
+            table[0, 0] < CONFIG.min_effective + q
+            or np.linalg.eigvalsh(table[:q, :q])[0] <= 1e-9 * table[0, 0]
+        ):
+            raise InputError(
+                f"cluster {t + 1} has too few records, or the covariates don't vary in it, for a "
+                "regression of its own; ask for fewer clusters or covariates"
+            )
+        breads.append(np.linalg.inv(table[:q, :q]))
+        beta.append(breads[-1] @ table[:q, q])
+    return np.array(breads), np.array(beta)
+
+
+def _columns(column: int, design: Design, bounds: Bounds, part: Part) -> tuple[Floats, Part]:
+    """Return 1, the covariates and the outcome of the records that have all, and those."""
+    scaled = bounds.scaled(part.columns)[:, [*design.columns, column]]
+    known = np.isfinite(scaled).all(axis=1)
+    kept = Part(part.labels[known], part.posterior[known], part.weights[known], part.columns[known])
+    return np.column_stack([np.ones(known.sum()), scaled[known]]), kept
+
+
+def _products(column: int, design: Design, bounds: Bounds, part: Part) -> Products:
+    z, kept = _columns(column, design, bounds, part)
+    k, width = part.posterior.shape[1], z.shape[1]
+    table = np.zeros((k, width, width))
+    for a in range(width):
+        for b in range(a, width):
+            terms = snap_to_grid(kept.weights * z[:, a] * z[:, b], bounds.total)
+            for label in range(k):
+                value = terms[kept.labels == label].sum()
+                table[label, a, b] = table[label, b, a] = value
+    return Products(table)
+
+
+def _meat(
+    column: int, design: Design, beta: Floats, largest: float, bounds: Bounds, part: Part
+) -> Products:
+    """Return Σ w²·e_t·e_u·zzᵀ over the records taken for each s, (s, t, u, q, q)."""
+    z, kept = _columns(column, design, bounds, part)
+    k, q = beta.shape
+    errors = z[:, -1:] - linear_predictor(z[:, :-1], beta)
+    table = np.zeros((k, k, k, q, q))
+    bound = bounds.total * bounds.largest * largest**2
+    for t in range(k):
+        for u in range(t, k):
+            factor = kept.weights**2 * errors[:, t] * errors[:, u]
+            for a in range(q):
+                for b in range(a, q):
+                    terms = snap_to_grid(factor * z[:, a] * z[:, b], bound)
+                    sums = np.array([terms[kept.labels == s].sum() for s in range(k)])
+                    for i, j in {(a, b), (b, a)}:
+                        table[:, t, u, i, j] = table[:, u, t, i, j] = sums
+    return Products(table)

@@ -1,0 +1,288 @@
+"""The public functions: posteriors and what is known beside in, relations out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.model.arrays import Floats
+from comorb.model.blocks import MAX_WEIGHT, MIN_WEIGHT, single_threaded
+from comorb.model.relations import outcomes, predictors, survival
+from comorb.model.relations.classification import (
+    Bounds,
+    Classification,
+    FirstStep,
+    Part,
+    bounds_of,
+    classify,
+    indicators,
+    outcome_influence,
+    overall,
+    pairwise,
+    predictor_influence,
+)
+from comorb.model.relations.outcomes import Method, OutcomeColumn, OutcomeRelation, categories_of
+from comorb.model.relations.predictors import Design, PredictorRelation, RegressionRelation
+from comorb.model.relations.survival import SurvivalRelation
+
+T = TypeVar("T")
+
+
+@single_threaded
+def relate_outcome(
+    posterior: Any,
+    y: Any,
+    *,
+    method: Method = "bch",
+    sample_weight: Any = None,
+    first_step: FirstStep | None = None,
+) -> OutcomeRelation:
+    """Relate an outcome to clusters, corrected for uncertain membership.
+
+    Parameters
+    ----------
+    posterior : array of shape (n, k)
+        The probability of each cluster for each record.
+    y : array of shape (n,)
+        Numbers, or texts and truth values, which become categories. NaN and None are missing.
+    method : {"bch", "ml", "naive"}, default="bch"
+        BCH weights from the classification matrix; maximum likelihood with the classification
+        errors fixed, of numbers that are about normal in each cluster; or none, the means of the
+        records taken for each cluster. Where BCH weights fail, because clusters can hardly be
+        told apart or a share leaves 0 to 1, maximum likelihood is taken and ``notes`` says why.
+    sample_weight : array of shape (n,), optional
+        How many records each row stands for.
+    first_step : FirstStep, optional
+        What `comorb.first_step` returns for the model and the records that it was fitted to: errors
+        by BCH weights then count that the model was estimated, too.
+
+    Returns
+    -------
+    OutcomeRelation
+        Means or shares with errors and intervals, naive ones beside them, Wald tests.
+
+    Examples
+    --------
+    >>> posterior = np.repeat([[0.9, 0.1], [0.2, 0.8]], 50, axis=0)
+    >>> y = np.tile([1.0, 2.0, 3.0, 4.0, 5.0], 20) + np.repeat([0, 2], 50)
+    >>> relate_outcome(posterior, y).means.round(2).tolist()
+    [2.71, 5.57]
+    """
+    column, values = _outcome_column(y)
+    part = _make_part(posterior, column[:, None], sample_weight)
+    classification, bounds = _first_sums(part, first_step)
+    outcome = OutcomeColumn(0, values)
+    found = outcomes.relate(outcome, method, classification, bounds, _fold_alone(part))
+    if first_step is None or found.method != "bch":
+        return found
+    y = column[:, None]
+    if values:
+        y = np.where(np.isfinite(y), indicators(0, len(values), bounds, part.columns), np.nan)
+    means = found.means.reshape(len(found.means), -1)
+    influence = outcome_influence(y, means, classification.matrix, part, first_step.influence)
+    covariance = influence.T @ influence
+    return replace(
+        found,
+        covariance=covariance,
+        errors=np.sqrt(np.diag(covariance)).reshape(found.means.shape),
+        overall=overall(means, covariance),
+        pairwise=pairwise(means, covariance),
+    )
+
+
+@single_threaded
+def relate_predictors(
+    posterior: Any,
+    Z: Any,  # noqa: N803 - as the literature has it
+    *,
+    reference: int | None = None,
+    sample_weight: Any = None,
+    names: Sequence[str] | None = None,
+    first_step: FirstStep | None = None,
+) -> PredictorRelation:
+    """Regress the cluster on covariates by three-step maximum likelihood.
+
+    Parameters
+    ----------
+    posterior : array of shape (n, k)
+        The probability of each cluster for each record.
+    Z : array or frame of shape (n, p)
+        Numbers; records with a missing one are left out.
+    reference : int, optional
+        The place of the cluster that others are held against; the largest when left out.
+    sample_weight : array of shape (n,), optional
+        How many records each row stands for.
+    names : sequence of str, optional
+        What the predictors are called; a frame's columns when left out.
+    first_step : FirstStep, optional
+        As in `relate_outcome`.
+
+    Returns
+    -------
+    PredictorRelation
+        Coefficients and errors (k − 1, 1 + p), odds ratios with intervals, marginal probabilities.
+    """
+    columns, own = _numbers(Z)
+    part = _make_part(posterior, columns, sample_weight)
+    classification, bounds = _first_sums(part, first_step)
+    design = Design(tuple(range(columns.shape[1])), tuple(names or own))
+    found = predictors.fit_predictors(design, classification, bounds, _fold_alone(part), reference)
+    if first_step is None:
+        return found
+    beta = np.zeros((classification.k, columns.shape[1] + 1))
+    beta[list(found.clusters)] = found.coefficients
+    z = np.column_stack([np.ones(len(columns)), columns])
+    influence = predictor_influence(z, beta, classification.matrix, part, first_step.influence)
+    return predictors.with_covariance(found, influence.T @ influence)
+
+
+@single_threaded
+def relate_regression(
+    posterior: Any,
+    y: Any,
+    Z: Any,  # noqa: N803 - as the literature has it
+    *,
+    sample_weight: Any = None,
+    names: Sequence[str] | None = None,
+) -> RegressionRelation:
+    """Regress an outcome on covariates within each cluster, with BCH weights.
+
+    Parameters
+    ----------
+    posterior : array of shape (n, k)
+        The probability of each cluster for each record.
+    y : array of shape (n,)
+        Numbers.
+    Z : array or frame of shape (n, p)
+        Numbers; records with a missing one are left out.
+    sample_weight : array of shape (n,), optional
+        How many records each row stands for.
+    names : sequence of str, optional
+        What the covariates are called; a frame's columns when left out.
+
+    Returns
+    -------
+    RegressionRelation
+        Coefficients and errors (k, 1 + p), the intercept first, and naive ones beside them.
+    """
+    columns, own = _numbers(Z)
+    values, _ = _numbers(y)
+    part = _make_part(posterior, np.hstack([columns, values[:, :1]]), sample_weight)
+    classification, bounds = _first_sums(part)
+    p = columns.shape[1]
+    design = Design(tuple(range(p)), tuple(names or own))
+    return predictors.fit_regression(p, design, classification, bounds, _fold_alone(part))
+
+
+@single_threaded
+def relate_survival(
+    posterior: Any, time: Any, event: Any, *, sample_weight: Any = None
+) -> SurvivalRelation:
+    """Return a Kaplan–Meier curve for each cluster, with BCH weights.
+
+    Parameters
+    ----------
+    posterior : array of shape (n, k)
+        The probability of each cluster for each record.
+    time : array of shape (n,)
+        How long each record was watched, not negative.
+    event : array of shape (n,)
+        Whether it ended with the event (1) or without (0).
+    sample_weight : array of shape (n,), optional
+        How many records each row stands for.
+
+    Returns
+    -------
+    SurvivalRelation
+        The times of events and each cluster's curve with errors, naive ones beside them.
+    """
+    columns = np.hstack([_numbers(time)[0], _numbers(event)[0]])
+    part = _make_part(posterior, columns, sample_weight)
+    if np.nanmin(columns[:, 0], initial=0.0) < 0:
+        raise InputError("expected times that are not negative; drop the records that have others")
+    if not np.isin(columns[np.isfinite(columns[:, 1]), 1], (0.0, 1.0)).all():
+        raise InputError("expected events of 0 and 1; write 1 for records that had the event")
+    classification, bounds = _first_sums(part)
+    found = survival.sum_times(0, 1, bounds.total, bounds.largest, part)
+    return survival.curves(found, classification)
+
+
+def _fold_alone(part: Part) -> Callable[[Callable[[Part], T]], T]:
+    return lambda statistic: statistic(part)
+
+
+def _first_sums(part: Part, first_step: FirstStep | None = None) -> tuple[Classification, Bounds]:
+    total = float(part.weights.sum())
+    bounds = bounds_of(total, part)
+    if first_step is not None and first_step.influence.shape[:2] != part.posterior.shape:
+        raise InputError(
+            f"expected the first step of {len(part.labels)} records and "
+            f"{part.posterior.shape[1]} clusters, got one of {first_step.influence.shape[:2]}; "
+            "give the records that the model was fitted to"
+        )
+    return classify(total, part), bounds
+
+
+def _make_part(posterior: Any, columns: Floats, sample_weight: Any) -> Part:
+    own = np.asarray(posterior, dtype=np.float64)
+    if own.ndim != 2 or not len(own) or not np.isfinite(own).all():
+        raise InputError(
+            f"expected posteriors of shape (records, clusters), all finite, got an array of shape "
+            f"{own.shape}; give what predict_proba returns"
+        )
+    if (own < 0).any() or np.abs(own.sum(axis=1) - 1).max() > 1e-6:
+        raise InputError(
+            "expected posteriors that are not negative and add up to 1 for each record; give what "
+            "predict_proba returns"
+        )
+    if len(columns) != len(own):
+        raise InputError(
+            f"expected a value for each of the {len(own)} records, got {len(columns)}; give both "
+            "in the same order"
+        )
+    weights = np.ones(len(own))
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+        if weights.shape != (len(own),) or not np.isfinite(weights).all() or (weights < 0).any():
+            raise InputError(
+                f"expected a weight that is not negative for each of the {len(own)} records"
+            )
+        if not MIN_WEIGHT <= float(weights.sum()) <= MAX_WEIGHT:
+            raise InputError(
+                f"expected sample weights that add up to {MIN_WEIGHT:g} to "
+                f"{MAX_WEIGHT:g}, got other ones; divide them all by the same number"
+            )
+    return Part(own.argmax(axis=1), own, weights, columns)
+
+
+def _outcome_column(y: Any) -> tuple[Floats, tuple[str, ...]]:
+    """Return an outcome as numbers, or as places of its categories, and those."""
+    plain = np.asarray(y)
+    if plain.ndim != 1:
+        raise InputError(f"expected one outcome for each record, got an array of {plain.shape}")
+    if plain.dtype.kind in "fiu":
+        return np.where(np.isfinite(plain), plain, np.nan).astype(np.float64), ()
+    texts = [None if one is None or one != one else str(one) for one in plain.tolist()]
+    values = categories_of([text for text in texts if text is not None])
+    place = {value: float(at) for at, value in enumerate(values)}
+    return np.array([np.nan if text is None else place[text] for text in texts]), values
+
+
+def _numbers(given: Any) -> tuple[Floats, tuple[str, ...]]:
+    """Return numbers in columns, and the names of those."""
+    try:
+        plain = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            "expected numbers, got texts; make 0 and 1 of each category but one"
+        ) from None
+    columns = plain[:, None] if plain.ndim == 1 else plain
+    if columns.ndim != 2:
+        raise InputError(f"expected numbers in rows and columns, got an array of {plain.shape}")
+    names = getattr(given, "columns", None)
+    own = [f"z{place + 1}" for place in range(columns.shape[1])] if names is None else names
+    return np.where(np.isfinite(columns), columns, np.nan), tuple(map(str, own))

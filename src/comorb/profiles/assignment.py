@@ -1,0 +1,133 @@
+"""Which cluster each record belongs to, and how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.model.arrays import Floats, Ints, Keys
+from comorb.model.blocks import Rows, map_blocks, workers
+from comorb.model.diagnostics import temper
+from comorb.model.mixture import Mixture
+from comorb.records.cohort import Cohort
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """The cluster of each record, in the order of the cohort."""
+
+    labels: Ints  # the most probable cluster
+    top: Floats  # its probability, tempered like the next two
+    margin: Floats  # by how much that exceeds the second highest
+    entropy: Floats  # −Σ p log p / log k: 0 for a sure record, 1 for one that could be anywhere
+    soft: Floats  # (k,): the summed, weighted probabilities of each cluster
+    table: Floats  # (k, k): the tempered ones of each cluster (down) over the records of each label
+    second: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # the next most probable
+    keys: Keys | None = None  # of the records, where they were made; see `record_keys`
+
+    def subsample(self, step: int, first: int = 0) -> Assignment:
+        """Return the assignment of each ``step``-th record; ``soft`` shrinks in proportion."""
+        chosen = slice(first, None, step)
+        return Assignment(
+            self.labels[chosen],
+            self.top[chosen],
+            self.margin[chosen],
+            self.entropy[chosen],
+            self.soft / step,
+            self.table / step,
+            self.second[chosen],
+            None if self.keys is None else self.keys[chosen],
+        )
+
+
+def assign(
+    model: Mixture,
+    cohort: Cohort,
+    n_jobs: int = -1,
+    groups: Sequence[int] | None = None,
+    temperature: float = 1.0,
+) -> Assignment:
+    """Assign each record of a cohort to its most probable cluster; weights count in ``soft`` alone.
+
+    ``groups`` has the group of each cluster of the model, when several count as one: a group is as
+    probable as all of its clusters together, and labels are the places of the groups in ascending
+    order. At a ``temperature`` below 1 probabilities are tempered; labels and ``soft`` stay.
+    """
+    check_codes(model, cohort)
+    group_matrix = (
+        None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
+    )
+    with workers(n_jobs) as executor:
+        parts = list(
+            map_blocks(
+                partial(assign_rows, model, group_matrix, temperature),
+                cohort.blocks(model.variables),
+                executor,
+            )
+        )
+    k = model.n_components if group_matrix is None else group_matrix.shape[1]
+    nothing = np.empty((0, k))
+    return (
+        concatenate_assignments(parts)
+        if parts
+        else _assign_posterior(nothing, nothing, np.empty(0))
+    )
+
+
+def check_codes(model: Mixture, cohort: Cohort) -> None:
+    """Refuse a model over other codes than those of a cohort."""
+    if model.n_columns != len(cohort.codes):
+        raise InputError("assign.codes", n=len(cohort.codes), came=model.n_columns)
+
+
+def assign_rows(
+    model: Mixture, group_matrix: Floats | None, temperature: float, rows: Rows
+) -> Assignment:
+    """Assign the rows of a block; ``group_matrix`` (k, groups) marks clusters that count as one."""
+    posterior = model.posterior(rows)[0]
+    whole = np.eye(model.n_components) if group_matrix is None else group_matrix
+    return _assign_posterior(
+        posterior @ whole, temper(posterior, temperature) @ whole, rows.weights
+    )
+
+
+def concatenate_assignments(parts: Sequence[Assignment]) -> Assignment:
+    """Return the assignment of the rows of several blocks, in their order."""
+    keys = [part.keys for part in parts if part.keys is not None]
+    return Assignment(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.top for part in parts]),
+        np.concatenate([part.margin for part in parts]),
+        np.concatenate([part.entropy for part in parts]),
+        np.sum([part.soft for part in parts], axis=0),
+        np.sum([part.table for part in parts], axis=0),
+        np.concatenate([part.second for part in parts]),
+        np.concatenate(keys) if keys else None,
+    )
+
+
+def _assign_posterior(posterior: Floats, tempered_posterior: Floats, weights: Floats) -> Assignment:
+    """Return labels and sums by the model's probabilities, and confidence by the tempered ones."""
+    n, k = posterior.shape
+    labels = posterior.argmax(axis=1)
+    top = tempered_posterior[np.arange(n), labels]
+    second = np.partition(tempered_posterior, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
+    others = tempered_posterior.copy()
+    others[np.arange(n), labels] = -1 if k > 1 else 0
+    entropy = -np.sum(tempered_posterior * np.log(np.maximum(tempered_posterior, 1e-300)), axis=1)
+    mass = weights if weights.size else np.ones(n)
+    table = (tempered_posterior * mass[:, None]).T @ np.equal.outer(labels, np.arange(k))
+    margin = np.maximum(top - second, 0)
+    return Assignment(
+        labels,
+        top,
+        margin,
+        entropy / max(np.log(k), 1e-300),
+        posterior.T @ mass,
+        table,
+        others.argmax(axis=1),
+    )

@@ -1,0 +1,462 @@
+"""Build: a model and the cohort it was fitted on, counted, checked and described as a `Profile`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from scipy.sparse import csr_array
+
+from comorb import __version__
+from comorb.errors import InputError
+from comorb.model.arrays import Floats, Ints, Keys
+from comorb.model.blocks import Blocks, workers
+from comorb.model.diagnostics import balance, intervals, lengths, residuals, temperature
+from comorb.model.fit import MixtureFit
+from comorb.model.mixture import Mixture
+from comorb.model.moments import DENSE_COLUMNS, moments
+from comorb.profiles import contents
+from comorb.profiles.assignment import Assignment, assign, check_codes
+from comorb.profiles.burden import Burden, BurdenSums
+from comorb.profiles.contents import (
+    Caveats,
+    Cluster,
+    CodeColumns,
+    CodeTable,
+    Outcome,
+    Pair,
+    Provenance,
+    round_stability,
+)
+from comorb.profiles.indicators import (
+    Indicators,
+    default_outcomes,
+    feature_profiles,
+    summarise_features,
+)
+from comorb.profiles.intervals import effective_size, round_nine_digits
+from comorb.profiles.labels import label
+from comorb.profiles.noise import count_cells, record_keys
+from comorb.profiles.outcomes import classification_of, classification_rows, summarise
+from comorb.profiles.profile import Profile
+from comorb.profiles.rules import learn_rules
+from comorb.profiles.slices import (
+    By,
+    Slices,
+    coarsen,
+    date_ends,
+    default_cuts,
+    default_slices,
+    slice_records,
+)
+from comorb.profiles.uncertain import count_uncertain
+from comorb.records.cohort import Cohort
+
+MAX_PAIRS, MIN_RESIDUAL_Z = (
+    8,
+    5.0,
+)  # pairs of codes that are told at most, and the least residual of each
+N_RESIDUALS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCheck:
+    """What a model leaves unexplained, and how well its means are known."""
+
+    caveats: Caveats
+    low: Floats  # (k, d): the ends of the 95% interval of each mean
+    high: Floats
+    lengths: Floats  # (k,): the mean number of codes in a record of each cluster
+    of_length: Floats  # (k,): how much of what sets the cluster apart is that number
+    influence: tuple[float, ...] = ()  # the share of each feature in what sets clusters apart
+
+
+def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> ModelCheck:
+    """Return what is to be said with the clusters of some records; a few passes over them.
+
+    Pairs are told in records, by weight where there are weights; where there are more than 4,096
+    codes, none are looked for. Intervals are for Kish's effective number of records.
+    """
+    found = lengths(model, blocks, executor)
+    low, high = intervals(model, blocks, executor=executor, records=found.records)
+    worst, share = [], blocks.n_rows / blocks.weight
+    if 0 < blocks.n_columns <= DENSE_COLUMNS:
+        worst = residuals(model, moments(blocks, executor), N_RESIDUALS)
+    pairs = [
+        Pair(one.first, one.second, round(one.observed * share), round(one.expected * share, 1))
+        for one in worst
+        if one.z >= MIN_RESIDUAL_Z
+    ]
+    caveats = Caveats(
+        temperature=round(temperature(model, blocks, executor), 6),
+        length=round(found.overall, 3) if blocks.n_columns else None,
+        explained_by_length=round(found.explained, 6) if blocks.n_columns else None,
+        pairs=tuple(pairs[:MAX_PAIRS]),
+    )
+    influence = balance(model, blocks, executor)[1] if model.variables else ()
+    return ModelCheck(caveats, low, high, found.means, found.of_profile, influence)
+
+
+SLICE_COLUMNS = ("age", "sex", "site", "date")
+_LABEL, _RECORDS, _KEY = "comorb.label", "comorb.records", "comorb.key"
+
+
+class RecordAccumulator:
+    """The burden and the slices of clusters, from records that come block by block.
+
+    Where it is ``narrow``, records that are sliced alike are one row, so that what is gathered on
+    several machines stays small; weighted ones are kept each.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        secret: bytes | None,
+        wanted: Sequence[str] | None = None,
+        columns: Sequence[str] = SLICE_COLUMNS,
+        narrow: bool = False,
+    ) -> None:
+        self.k, self.secret, self.wanted, self.columns = k, secret, wanted, columns
+        self.narrow = narrow
+        self.sums: BurdenSums | None = None
+        self._ends: tuple[Any, Any] | None = None
+        self._tables: list[pa.Table] = []
+        self._weights: list[Floats] = []
+
+    def add(self, part: Cohort, labels: Ints, keys: Keys | None = None) -> BurdenSums:
+        """Add the records of a block, and the cluster of each; return what was added up so far.
+
+        ``keys`` are theirs, where they are known already.
+        """
+        table = part.covariates
+        if self.sums is None:
+            self.sums = BurdenSums(table.schema, self.k, part.patient, self.wanted)
+        if keys is None and self.secret is not None:
+            keys = record_keys(part, self.secret)
+        self.sums.add(table, labels, part.weights, keys)
+        rows = table.select([name for name in self.columns if name in table.column_names])
+        alike = self.narrow and part.weights is None
+        if alike:
+            if "date" in rows.column_names and pa.types.is_temporal(rows["date"].type):
+                self._ends = _join_ends(self._ends, date_ends(rows["date"]))
+            rows = coarsen(rows)
+        told = {_LABEL: pa.array(labels.astype(np.int32))}
+        if keys is not None:
+            told[_KEY] = pa.array(keys)
+        if alike:
+            told[_RECORDS] = pa.array(np.ones(labels.size, np.int64))
+        rows = pa.table(_encode_texts(rows) | told)
+        self._tables.append(_collapse_rows([rows]) if alike else rows)
+        if part.weights is not None:
+            self._weights.append(part.weights)
+        return self.sums
+
+    def __iadd__(self, other: Self) -> Self:
+        if other.sums is not None and self.sums is not None:
+            self.sums += other.sums
+        self.sums = self.sums or other.sums
+        self._ends = _join_ends(self._ends, other._ends)
+        self._weights += other._weights
+        self._tables += other._tables
+        if self.narrow and not self._weights and self._tables:
+            self._tables = [_collapse_rows(self._tables)]
+        return self
+
+    def burden(self, notes: Sequence[str]) -> Burden | None:
+        """Return what clusters use; ``notes`` are those of the records' ledger."""
+        return None if self.sums is None else self.sums.result(notes, self.secret)
+
+    def slices(self, bys: Sequence[By] | None = None) -> tuple[Slices, ...]:
+        """Return the shares of clusters within slices; by default of those that can be made."""
+        if not self._tables:
+            return ()
+        every = pa.concat_tables(self._tables).unify_dictionaries()
+        own = [name for name in (_LABEL, _RECORDS, _KEY) if name in every.column_names]
+        table, told = every.drop_columns(own), every.select(own)
+        labels = told[_LABEL].to_numpy().astype(np.int64)
+        records = told[_RECORDS].to_numpy() if _RECORDS in own else None
+        wanted = bys
+        if wanted is None:
+            wanted = default_cuts(table, default_slices(table, self._ends), records)
+        weights = np.concatenate(self._weights) if self._weights else None
+        keys = told[_KEY].to_numpy() if _KEY in own else None
+        some: dict[str, Any] = {"weights": weights, "keys": keys, "records": records}
+        return tuple(slice_records(table, labels, self.k, by, **some) for by in wanted)
+
+
+def _join_ends(one: tuple[Any, Any] | None, two: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
+    """Return the first and the last of two pairs of dates."""
+    known = [ends for ends in (one, two) if ends is not None and ends[0] is not None]
+    if not known:
+        return one or two
+    return min(first for first, _ in known), max(last for _, last in known)
+
+
+def _collapse_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return rows that are the same once, with how many they are and the sum of their keys."""
+    table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    added = [name for name in (_RECORDS, _KEY) if name in table.column_names]
+    names = [name for name in table.column_names if name not in added]
+    made = table.group_by(names).aggregate([(name, "sum") for name in added])
+    made = made.rename_columns([name.removesuffix("_sum") for name in made.column_names])
+    return made.select(table.column_names).cast(table.schema)
+
+
+def accumulate_records(
+    cohort: Cohort, labels: Ints, k: int, secret: bytes | None, wanted: Sequence[str] | None = None
+) -> RecordAccumulator:
+    """Return what is told of all records of a cohort in memory."""
+    accumulator = RecordAccumulator(k, secret, wanted)
+    accumulator.add(cohort, labels)
+    return accumulator
+
+
+def _encode_texts(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of a table, with each different text once."""
+    return {
+        name: table[name].dictionary_encode()
+        if pa.types.is_string(table[name].type)
+        else table[name]
+        for name in table.column_names
+    }
+
+
+def profile(  # noqa: PLR0913 - what goes with the data is given by name
+    model: Mixture | MixtureFit,
+    cohort: Cohort,
+    *,
+    title: str = "",
+    reason: str = "",
+    command: str = "",
+    stability: Sequence[float] | None = None,
+    outcomes: Sequence[str] | None = None,
+    assigned: Assignment | None = None,
+    numbers: Sequence[int] | None = None,
+    check: ModelCheck | None = None,
+    secret: bytes | None = None,
+    accumulator: RecordAccumulator | None = None,
+) -> Profile:
+    """Profile the clusters of a cohort.
+
+    Parameters
+    ----------
+    model, cohort : Mixture or fitted estimator, Cohort
+        The fitted clusters, over the codes of the records in their order, and the records.
+    title, reason, command : str, optional
+        What the data are, why this number of clusters, and what was run.
+    stability, numbers : sequence of float, sequence of int, optional
+        How well each cluster comes out again, from 0 to 1, and its number, by default from 1 on.
+    outcomes, assigned : sequence of str, Assignment, optional
+        The covariates to sum up, by default all; clusters that aren't the most probable ones.
+    check, secret, accumulator : Check, bytes, RecordAccumulator, optional
+        What `check_model` returned for more records than these, what the keys of records are made
+        with (`own_secret()`), without which the profile can't be protected, and burden and slices
+        of more records.
+
+    Returns
+    -------
+    Profile
+        Sizes, prevalence, names, confidence, outcomes, burden, slices, rules and the heat-map.
+
+    Examples
+    --------
+    >>> from comorb import BernoulliMixture
+    >>> from comorb.records.datasets import heart_failure
+    >>> profile(BernoulliMixture(5).fit(heart_failure()), heart_failure()).k
+    5
+    """
+    model = _mixture(model, cohort)
+    weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
+    check = check or _check_cohort(model, cohort)
+    assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
+    labels, k = assigned.labels, model.n_components
+    keys = _keys_of_records(cohort, assigned, secret)
+    source = _provenance(cohort, weights, title, reason, command)
+    table, counted = _code_table(model, cohort, labels, weights, source, check, keys)
+    accumulator = accumulator or accumulate_records(counted, labels, k, secret, outcomes)
+    return Profile(
+        **vars(table),
+        clusters=_clusters(assigned, weights, numbers, table, check, stability),
+        weights=round_nine_digits(model.weights),
+        outcomes=_summarise_outcomes(cohort, assigned, weights, outcomes, keys),
+        **_describe_clusters(table, counted, assigned, keys, check.caveats, accumulator),
+    )
+
+
+def _describe_clusters(
+    table: CodeTable,
+    cohort: Cohort,
+    assigned: Assignment,
+    keys: Keys | None,
+    caveats: Caveats,
+    accumulator: RecordAccumulator,
+) -> dict[str, Any]:
+    """Return what is shown of the clusters beside their codes and outcomes."""
+    k, columns = table.prevalence.shape[0], table.common(contents.HEATMAP_COLUMNS)
+    return {
+        "burden": accumulator.burden(cohort.ledger.notes),
+        "slices": accumulator.slices(),
+        "heatmap": contents.count_heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k),
+        "caveats": replace(caveats, classification=classification_rows(assigned.table)),
+        "cells": None
+        if keys is None
+        else count_cells(cohort, assigned.labels, k, keys, caveats.pairs),
+        "rules": learn_rules(cohort, assigned, k, keys),
+        "uncertain": count_uncertain(assigned, k, keys),
+    }
+
+
+def _mixture(model: Mixture | MixtureFit, cohort: Cohort) -> Mixture:
+    """Return the mixture itself, over the codes of a cohort; what is neither is refused."""
+    found = getattr(model, "mixture_", model)
+    if not isinstance(found, Mixture) or not isinstance(cohort, Cohort):
+        raise InputError(
+            "profile.arguments", type=type(model).__name__, type2=type(cohort).__name__
+        )
+    check_codes(found, cohort)
+    return found
+
+
+def _keys_of_records(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
+    """Return the keys of the records, None where the profile isn't to be protected."""
+    if secret is None:
+        return None
+    return record_keys(cohort, secret) if assigned.keys is None else assigned.keys
+
+
+def _summarise_outcomes(
+    cohort: Cohort,
+    assigned: Assignment,
+    weights: Floats,
+    outcomes: Sequence[str] | None,
+    keys: Keys | None,
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of each cluster, corrected."""
+    wanted, taken = default_outcomes(cohort, outcomes), classification_of(assigned.table)
+    labels, k = assigned.labels, assigned.soft.size
+    return summarise(cohort.covariates, labels, k, weights, wanted, keys, taken)
+
+
+def _check_cohort(model: Mixture, cohort: Cohort) -> ModelCheck:
+    with workers(-1) as executor:
+        return check_model(model, cohort.blocks(model.variables), executor)
+
+
+def _code_table(
+    model: Mixture,
+    cohort: Cohort,
+    labels: Ints,
+    weights: Floats,
+    source: Provenance,
+    check: ModelCheck,
+    keys: Keys | None,
+) -> tuple[CodeTable, Cohort]:
+    """Return the columns of a profile, and the cohort with a column for each of them."""
+    columns: CodeColumns = _code_columns(model, cohort, labels, weights, check)
+    if cohort.features is None:
+        return CodeTable(**vars(columns), source=source), cohort
+    k, d = columns.counts.shape
+    indicators = Indicators.of(cohort.features, weights)
+    summaries = summarise_features(cohort.features, labels, k, weights, keys)
+    features = feature_profiles(indicators, model, check.influence, d, summaries)
+    columns += indicators.code_columns(labels, weights, k)
+    table = CodeTable(**vars(columns), source=source, features=features)
+    return table, indicators.append_to(cohort)
+
+
+def _code_columns(
+    model: Mixture, cohort: Cohort, labels: Ints, weights: Floats, check: ModelCheck
+) -> CodeColumns:
+    """Return the codes with their labels, counts, shares, intervals and means of the model."""
+    k = model.n_components
+    counts = _positive_counts(cohort, labels, np.ones(len(cohort)), k)
+    sums = counts if cohort.weights is None else _positive_counts(cohort, labels, weights, k)
+    mass = np.bincount(labels, weights, k)
+    prevalence = round_nine_digits(sums / np.maximum(mass, 1e-300)[:, None])
+    return CodeColumns(
+        codes=cohort.codes,
+        names=cohort.names,
+        labels=tuple(
+            label(code, name, cohort.system)
+            for code, name in zip(cohort.codes, cohort.names, strict=True)
+        ),
+        counts=counts,
+        prevalence=prevalence,
+        totals=counts.sum(axis=0),
+        overall=round_nine_digits(sums.sum(axis=0) / weights.sum()),
+        low=round_nine_digits(np.minimum(check.low, prevalence)),
+        high=round_nine_digits(np.maximum(check.high, prevalence)),
+        means=round_nine_digits(model.means),
+        expected=round_nine_digits(model.weights @ model.means),
+    )
+
+
+def _positive_counts(cohort: Cohort, labels: Ints, weights: Floats, k: int) -> Floats:
+    """Return the weight of the records with each code in each cluster, (k, d)."""
+    members = csr_array((weights, (labels, np.arange(weights.size))), shape=(k, weights.size))
+    return np.asarray((members @ cohort.matrix).toarray())
+
+
+def _clusters(
+    assigned: Assignment,
+    weights: Floats,
+    numbers: Sequence[int] | None,
+    table: CodeTable,
+    check: ModelCheck,
+    stability: Sequence[float] | None,
+) -> tuple[Cluster, ...]:
+    """Return the clusters with their sizes, confidence, codes a record and stability."""
+    total, n, k = float(weights.sum()), weights.size, len(assigned.soft)
+    numbers = numbers or range(1, k + 1)
+    names = table.names_of(numbers)
+    again = [None] * k if stability is None else round_stability(stability, k)
+    measured = []
+    for place, (number, soft) in enumerate(zip(numbers, assigned.soft, strict=True)):
+        rows = np.flatnonzero(assigned.labels == place)
+        w = weights[rows]
+        top, margin, entropy = (
+            round(float(np.average(values[rows], weights=w)), 6) if w.any() else None
+            for values in (assigned.top, assigned.margin, assigned.entropy)
+        )
+        cluster = Cluster(
+            number=number,
+            name=names[place],
+            size=rows.size,
+            share=round(float(w.sum()) / total, 9),
+            soft_size=round(n * float(soft) / total, 3),
+            soft_share=round(float(soft) / total, 9),
+            effective=round(effective_size(w), 3),
+            top=top,
+            margin=margin,
+            entropy=entropy,
+            stability=again[place],
+            length=round(float(check.lengths[place]), 3),
+            of_length=round(float(check.of_length[place]), 6),
+        )
+        measured.append(cluster)
+    return tuple(measured)
+
+
+def _provenance(
+    cohort: Cohort, weights: Floats, title: str, reason: str, command: str
+) -> Provenance:
+    """Return what was clustered, with the fingerprint of its codes and weights."""
+    return Provenance(
+        title=title or "Records",
+        records=len(cohort),
+        features=len(cohort.codes),
+        weight=None if cohort.weights is None else float(weights.sum()),
+        effective=round(effective_size(weights), 3),
+        system=cohort.system,
+        level=cohort.level,
+        lines=cohort.ledger.lines,
+        notes=cohort.ledger.notes,
+        reason=reason,
+        command=command,
+        version=__version__,
+        digest=cohort.digest(),
+    )

@@ -1,0 +1,216 @@
+"""Why a record is where it is: what its codes and features say for and against each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from comorb.errors import InputError
+from comorb.messages import Message
+from comorb.model.arrays import Floats
+from comorb.model.emissions import KINDS
+from comorb.model.emissions.base import Feature, Variable
+from comorb.model.emissions.category import Category
+from comorb.model.features import parameter_slices
+from comorb.model.mixture import EDGE, Mixture
+from comorb.profiles.contents import FeatureModel, FeatureProfile
+from comorb.records.values import same_sexes, yes_no
+
+if TYPE_CHECKING:
+    from comorb.profiles.profile import Profile
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The posterior of one record, taken apart.
+
+    log P(Y = j | x) is, up to a constant, ``base[j]`` + Σ ``contributions[:, j]``; so the
+    difference of two columns is what a code adds to the log-odds of one cluster against
+    another, compared with the same record without the code.
+    """
+
+    codes: tuple[str, ...]  # those that the model knows, and then values such as age=82
+    unknown: tuple[str, ...]  # those that it doesn't, which say nothing
+    posterior: Floats  # (k,)
+    base: Floats  # (k,): log-probabilities for a record without codes; the highest is 0
+    contributions: Floats  # (codes, k): positive where likelier than in the mixture as a whole
+
+    def against(self, cluster: int, other: int) -> Floats:
+        """Return what each code adds to the log-odds of one cluster against another."""
+        return np.asarray(self.contributions[:, cluster] - self.contributions[:, other])
+
+
+def explain(
+    model: Mixture,
+    codes: Sequence[str],
+    given: Sequence[str],
+    values: Mapping[str, tuple[int, float]] = MappingProxyType({}),
+) -> Explanation:
+    """Explain the posterior of a record that has the codes ``given``; repeated ones count once.
+
+    ``codes`` are those of the model's columns. A code i contributes logit μᵢⱼ − logit Σₕ μᵢₕ ωₕ,
+    and a value x of a feature log pⱼ(x) − log Σₕ pₕ(x) ωₕ: ``values`` has the feature's place in
+    the model and its value, as the model sees it, by how it is called. O(k·d).
+    """
+    place = {code: column for column, code in enumerate(codes)}
+    listed = list(dict.fromkeys(given))
+    known = [code for code in listed if code in place]
+    base, logits = model.tables()
+    overall = np.clip(model.weights @ model.means, EDGE, 1 - EDGE)
+    columns = [place[code] for code in known]
+    mixed = np.log(overall) - np.log1p(-overall)
+    of_codes = logits[columns] - mixed[columns, None]
+    of_features = [_feature_contribution(model, at, value) for at, value in values.values()]
+    contributions = np.vstack([of_codes, *of_features])
+    total = base + contributions.sum(axis=0)
+    posterior = np.exp(total - total.max())
+    unknown = tuple(code for code in listed if code not in place)
+    return Explanation(
+        (*known, *values),
+        unknown,
+        posterior / posterior.sum(),
+        base - base.max(),
+        contributions,
+    )
+
+
+def _feature_contribution(model: Mixture, at: int, value: float) -> Floats:
+    """Return what a value says for each cluster, (k,)."""
+    variable, own = list(parameter_slices(model.variables))[at]
+    if variable.n_values is None:
+        statistics = np.array([1.0, value, value**2])
+    else:
+        statistics = variable.cells(int(value) + 1)[-1]
+        if variable.feature.levels:
+            statistics = np.eye(variable.n_statistics)[int(value)]
+    logs = statistics @ variable.natural(model.parameters[:, own])
+    top = logs.max()
+    overall = top + np.log(model.weights @ np.exp(logs - top))
+    return np.asarray(variable.influence * (logs - overall))
+
+
+def feature_models(model: Mixture) -> tuple[FeatureModel, ...]:
+    """Return what a profile keeps of the features of a model."""
+    return tuple(
+        FeatureModel(
+            variable.feature, variable.influence, variable.facts, model.parameters[:, own].copy()
+        )
+        for variable, own in parameter_slices(model.variables)
+    )
+
+
+def variable_of(kept: FeatureModel) -> Variable:
+    """Return the feature as the model sees it."""
+    return KINDS[kept.feature.kind].from_facts(kept.feature, kept.tempered, kept.facts)
+
+
+def model_from_profile(profile: Profile) -> Mixture:
+    """Return the mixture that a full profile describes."""
+    kept = [one.model for one in profile.features if one.model is not None]
+    parameters = [one.parameters for one in kept]
+    return Mixture(
+        profile.weights / profile.weights.sum(),
+        profile.means[:, : profile.n_codes],
+        tuple(map(variable_of, kept)),
+        np.hstack([np.empty((profile.k, 0)), *parameters]),
+    )
+
+
+def model_from_counts(shown: Profile) -> Mixture:
+    """Return the mixture that the counts of a protected profile give.
+
+    A count that is not told stands in the middle of what it may be, a cluster of which nothing is
+    told has the shares of all records. A feature is a category, of its levels or its parts.
+    """
+    sizes = np.array([float(cluster.size or 0) for cluster in shown.clusters])[:, None]
+    middle = np.minimum((shown.min_cell - 1) / 2, sizes / 2)
+    overall = np.where(np.isnan(shown.totals), middle.max(), shown.totals) / shown.source.records
+    counts = np.where(np.isnan(shown.counts), middle, shown.counts)
+    means = np.where(sizes > 0, (counts + 0.5) / (sizes + 1), overall)
+    weights = np.nan_to_num(shown.weights, nan=1 / shown.source.records)
+    parts = [_shares_of_parts(one, means) for one in shown.features]
+    return Mixture(
+        weights / weights.sum(),
+        np.clip(means[:, : shown.n_codes], 0, 1),
+        tuple(
+            Category(
+                Feature(one.name, "category", tuple(map(str, range(part.shape[1])))),
+                1.0,
+                tuple((weights / weights.sum() @ part).tolist()),
+            )
+            for one, part in zip(shown.features, parts, strict=True)
+        ),
+        np.hstack([np.empty((shown.k, 0)), *parts]),
+    )
+
+
+def _shares_of_parts(one: FeatureProfile, means: Floats) -> Floats:
+    """Return the shares of the signs of a feature with sum 1, (k, parts)."""
+    shares = np.clip(means[:, list(one.columns)], 1e-9, 1)
+    if one.kind == "binary":
+        shares = np.hstack([np.clip(1 - shares, 1e-9, 1), shares])
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def parse_values(
+    profile: Profile, given: Sequence[str]
+) -> tuple[dict[str, tuple[int, float]], list[str]]:
+    """Return the features among what is given, such as 'age=82', and the codes.
+
+    A feature has its place and its value as the model of the profile sees it; one with a level
+    that isn't known stays among the codes, which are then unknown too.
+    """
+    names = {one.name.lower(): place for place, one in enumerate(profile.features)}
+    values: dict[str, tuple[int, float]] = {}
+    codes = []
+    for text in given:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        at = names.get(name.lower()) if sign else None
+        found = None if at is None else _parse_value(profile, at, value)
+        if at is None or found is None:
+            codes.append(text)
+        else:
+            values = {key: one for key, one in values.items() if one[0] != at}
+            values[f"{profile.features[at].name}={value}"] = (at, found)
+    return values, codes
+
+
+def _parse_value(profile: Profile, at: int, text: str) -> float | None:
+    """Return a value as the model sees it; None for a level that it doesn't know."""
+    one = profile.features[at]
+    if one.kind in ("category", "binary"):
+        levels = _feature_levels(profile, one)
+        return _find_level(one.name, text, levels)
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number) or (one.kind == "count" and (number < 0 or number % 1)):
+        wanted = "a whole number of 0 or more" if one.kind == "count" else Message("noun.number")
+        raise InputError("explain.value", wanted=wanted, name=one.name, text=text)
+    if profile.min_cell or one.model is None:
+        return float(np.searchsorted(one.edges, number))
+    return float(variable_of(one.model).prepare(np.array([number]))[0])
+
+
+def _feature_levels(profile: Profile, one: FeatureProfile) -> list[str]:
+    """Return the levels of a feature, told by the codes of its signs."""
+    said = [profile.codes[place].removeprefix(f"{one.name}=") for place in one.columns]
+    return ["no", *said] if one.kind == "binary" else said
+
+
+def _find_level(name: str, text: str, levels: Sequence[str]) -> float | None:
+    plain = [level.lower() for level in levels]
+    if text.lower() in plain:
+        return float(plain.index(text.lower()))
+    alike = same_sexes(levels, [text]) if name == "sex" else []
+    if len(alike) == 1:
+        return float(levels.index(alike[0]))
+    answer = yes_no(text)
+    if levels[-1] == "yes" and len(levels) == 2 and answer is not None:
+        return float(answer)
+    return None

@@ -1,0 +1,292 @@
+"""A map of one's own: from codes, or how they begin, to the groups that are the features."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from comorb.errors import RecordsError
+from comorb.messages import Message, pack, unpack
+from comorb.records.codes.system import CodingSystem
+from comorb.records.codes.systems import coding_system, system_by_edition
+from comorb.records.codes.tables import expand_span
+from comorb.records.values import is_missing
+
+_DELIMITERS = ",;\t|"
+_WILDCARD = re.compile(r"(?P<head>.*?)[*%]+")
+_PLACEHOLDER = re.compile(r"\.?X*[-.]*$")
+_CODE_NAMES = re.compile(
+    r"((icd|source|concept|diagnosis|dx|diag|snomed|read|icpc|atc|from)[ _-]?)*"
+    r"((9|10|11|2)[ _-]?(cm|who)?[ _-]?)?(codes?|prefix(es)?|values?)?"
+)
+_SYSTEM_NAMES = re.compile(
+    r"((icd|code|coding)[ _-]?)?(system|version|vocabulary|edition|flag)([ _-]?id)?"
+)
+_GROUP_NAMES = re.compile(
+    r"(group|phe_?code|category|condition|class|cluster|cohort|target|to|ltc|disease|ccsr?|domain)"
+    r"([ _-]?(id|code|number|nr|no|category))?"
+)
+_NAME_NAMES = re.compile(
+    r"((group|phe_?code|category|condition|class|ccsr?([ _-]category)?)[ _-]?)?"
+    r"(name|title|label|text|description|desc|string|phenotype)"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a map: a code or how codes begin, its group, and of which system it is.
+
+    ``open`` says that the line ends in an asterisk: it counts beside lines that are nearer.
+    """
+
+    code: str
+    group: str
+    system: str = ""
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class CodeMap:
+    """From codes to groups, many to many.
+
+    Attributes
+    ----------
+    file, digest : str
+        The file that it was read from, and a hash of what that held.
+    lines : tuple of Line
+        A code stands for itself and for all that begin with it and have no nearer line.
+    names : tuple of (group, name)
+        The names of the groups that have one.
+    notes : tuple of str
+        What the ledger says of the file itself.
+    """
+
+    file: str
+    digest: str
+    lines: tuple[Line, ...]
+    names: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return Path(self.file).name
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The name of each group, which is the group itself where the file has none."""
+        return {line.group: line.group for line in self.lines} | dict(self.names)
+
+    def index(self, system: CodingSystem) -> MapIndex:
+        """Return the lines as they apply to the codes of a system."""
+        near: dict[str, list[str]] = {}
+        wide: dict[str, list[str]] = {}
+        for line in self.lines:
+            if _applies_to(line.system, system):
+                for code in _spell_code(line.code, system):
+                    (wide if line.open else near).setdefault(code, []).append(line.group)
+        return MapIndex(near, wide, system.fit is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the map as plain lists and dictionaries, for JSON: it is whole in there."""
+        lines = [[x.code, x.group, x.system, x.open] for x in self.lines]
+        plain = {"file": self.file, "digest": self.digest, "lines": lines}
+        return plain | {"names": [list(pair) for pair in self.names], "notes": pack(self.notes)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> CodeMap:
+        """Return the map that ``to_dict`` made plain."""
+        lines = tuple(Line(*line) for line in plain["lines"])
+        names = tuple((group, name) for group, name in plain["names"])
+        return cls(plain["file"], plain["digest"], lines, names, tuple(unpack(plain["notes"])))
+
+
+@dataclass(frozen=True)
+class MapIndex:
+    """The lines of a map by code: ``near`` ones, of which the longest counts, and open ones."""
+
+    near: Mapping[str, Sequence[str]]
+    wide: Mapping[str, Sequence[str]]
+    known: bool
+
+    def groups(self, code: str) -> tuple[str, ...]:
+        """Return the groups of a code, in the order of their names; none when it has no line."""
+        nearest = next(iter(self._matching_prefixes(code)), "")
+        found = [*self.near.get(nearest, ())]
+        for head in _prefixes_in(code, self.wide):
+            found += self.wide[head]
+        return tuple(sorted(set(found)))
+
+    def exact(self, raw: str) -> tuple[str, ...]:
+        """Return the groups of a text that is no code of the system, but stands in the map."""
+        text = raw.strip().upper().replace(".", "")
+        return tuple(sorted(set(self.near.get(text, ()))))
+
+    def is_covered(self, code: str) -> bool:
+        """Tell whether a line that isn't the nearest one has other groups for a code."""
+        nearest, *others = [*self._matching_prefixes(code), ""]
+        groups = set(self.near.get(nearest, ()))
+        return any(not set(self.near[one]) <= groups for one in others if one)
+
+    def _matching_prefixes(self, code: str) -> list[str]:
+        """Return the lines of a code from the nearest on; a bare number begins no other code."""
+        if not self.known and code.isdecimal():
+            return [code] if code in self.near else []
+        return _prefixes_in(code, self.near)
+
+
+def read_map(path: str | Path) -> CodeMap:
+    """Read a map from a file of text with columns for code, group and perhaps name and system.
+
+    Parameters
+    ----------
+    path : path
+        Comma, semicolon, tab or bar between the columns. With a header, the columns are in any
+        order and have names such as code, group, name, system; without one they are code, group
+        and name.
+
+    Returns
+    -------
+    CodeMap
+        The map, whole.
+
+    Raises
+    ------
+    RecordsError
+        When the file can't be read whole.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise RecordsError("map.unreadable", path=path, reason=error.strerror) from None
+    rows = _parse_rows(path, content)
+    places = _find_columns(path, rows[0])
+    body = rows[1:] if places.pop("header") else rows
+    lines: list[Line] = []
+    names: dict[str, str] = {}
+    skipped = 0
+    first = len(rows) - len(body) + 1
+    for number, row in enumerate(body, first):
+        cells = {role: row[place].strip() for role, place in places.items()}
+        if is_missing(cells["code"]) or is_missing(cells["group"]):
+            skipped += 1
+            continue
+        lines += _parse_lines(path, number, cells)
+        name = cells.get("name", "")
+        if name and names.setdefault(cells["group"], name) != name:
+            raise RecordsError("map.other_name", file=path.name, line=number)
+    if not lines:
+        raise RecordsError("map.no_line", file=path.name)
+    note = Message("note.map_lines", n=skipped, file=path.name)
+    return CodeMap(
+        str(path),
+        sha256(content).hexdigest()[:16],
+        tuple(dict.fromkeys(lines)),
+        tuple(names.items()),
+        (note,) if skipped else (),
+    )
+
+
+def open_map(given: CodeMap | str | Path | None) -> CodeMap | None:
+    """Return a map that was given as it is or as a file."""
+    return read_map(given) if isinstance(given, (str, Path)) else given
+
+
+def _parse_rows(path: Path, content: bytes) -> list[list[str]]:
+    """Return the rows of the file, all of them as long as the first."""
+    if b"\0" in content:
+        raise RecordsError("map.no_text", file=path.name)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    lines = [line for line in text.splitlines() if line.strip()]
+    counts = Counter(mark for mark in _DELIMITERS for line in lines[:1] if mark in line)
+    mark = max(counts, key=lambda one: lines[0].count(one), default="")
+    rows = list(csv.reader(lines, delimiter=mark, quotechar=_detect_quote(lines))) if mark else [[]]
+    if len(rows[0]) < 2:
+        raise RecordsError("map.two_columns", file=path.name)
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            raise RecordsError(
+                "map.columns",
+                file=path.name,
+                line=number,
+                expected=len(rows[0]),
+                came=len(row),
+                mark=mark,
+            )
+    return rows
+
+
+def _detect_quote(lines: Sequence[str]) -> str:
+    """Return what stands around texts: in some published maps it is the apostrophe."""
+    return "'" if all(line.startswith("'") for line in lines) else '"'
+
+
+def _find_columns(path: Path, first: Sequence[str]) -> dict[str, int]:
+    """Return the column of each role, and whether the first row is a header."""
+    plain = [re.sub(r"[^a-z0-9_ -]", "", cell.strip().lower()) for cell in first]
+    roles = {
+        "code": _CODE_NAMES,
+        "system": _SYSTEM_NAMES,
+        "group": _GROUP_NAMES,
+        "name": _NAME_NAMES,
+    }
+    places: dict[str, int] = {}
+    for role, pattern in roles.items():
+        free = [i for i in range(len(plain)) if i not in places.values() and plain[i]]
+        named = [i for i in free if pattern.fullmatch(plain[i])]
+        if len(named) == 1 or (named and role in ("system", "name")):
+            places[role] = named[0]
+    if {"code", "group"} <= set(places):
+        return {**places, "header": 1}
+    if len(first) > 3:
+        raise RecordsError("map.which_columns", file=path.name, n=len(first))
+    return dict(zip(("code", "group", "name"), range(len(first)), strict=False)) | {"header": 0}
+
+
+def _parse_lines(path: Path, number: int, cells: Mapping[str, str]) -> list[Line]:
+    """Return the lines that a row is: one, or one for each code of a span such as I20-I25."""
+    said = cells.get("system", "")
+    system = system_by_edition(said) if said else ""
+    if system is None:
+        raise RecordsError("map.system", file=path.name, line=number)
+    text = cells["code"]
+    wide = _WILDCARD.fullmatch(text)
+    code = wide["head"] if wide else text
+    ends = code.replace(".", "").replace(" ", "").replace("–", "-").upper()
+    codes = expand_span(ends) if "-" in ends.rstrip("-") else [code]
+    if not codes or not all(codes):
+        raise RecordsError("map.no_code", file=path.name, line=number)
+    return [Line(one, cells["group"], system, wide is not None) for one in codes]
+
+
+def _applies_to(said: str, system: CodingSystem) -> bool:
+    """Tell whether a line of a coding system speaks of another, which may be of its family."""
+    family = coding_system(said).family if said else ""
+    return said in ("", system.key) or bool(family and family == system.family)
+
+
+def _spell_code(code: str, system: CodingSystem) -> Iterable[str]:
+    """Return how a system writes the code of a line; zeros lost from a dotted one are put back."""
+    if system.fit is None:
+        return (code,)
+    normal = system.normalise(code)
+    if normal.state == "ok" or (normal.code and "." in code):
+        return (normal.code,)
+    text = _PLACEHOLDER.sub("", code.upper())
+    return (text.replace(".", "").replace(" ", ""),)
+
+
+def _prefixes_in(code: str, table: Mapping[str, object]) -> list[str]:
+    """Return how a code begins, from the longest on, where a table has it."""
+    return [code[:n] for n in range(len(code), 0, -1) if code[:n] in table]

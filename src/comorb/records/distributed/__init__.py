@@ -1,0 +1,1 @@
+"""Records read by the workers of an engine."""

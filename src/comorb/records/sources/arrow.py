@@ -1,0 +1,229 @@
+"""Arrow files, streams and data frames, checked and copied into DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from comorb.errors import RecordsError
+from comorb.messages import Message
+from comorb.records.sources.duck import OpenedSource, SourceTable, run_safely
+from comorb.records.sources.files import check_expanded, check_rows
+from comorb.records.sources.native import Answer, run_isolated
+from comorb.records.sources.parquet import open_parquet
+from comorb.records.sources.text_files import check_unique_columns
+
+
+def copy_reader(source: OpenedSource, label: str, reader: pa.RecordBatchReader) -> SourceTable:
+    """Copy what a reader of batches gives into a table."""
+    names = source.connection.sql("SELECT count(*) FROM duckdb_tables()").fetchall()[0][0]
+    name = f"copy_{names}"
+    refused: list[RecordsError] = []
+    within = pa.RecordBatchReader.from_batches(
+        reader.schema, _limit_batches(label, reader, refused)
+    )
+    source.connection.register("incoming", within)
+    try:
+        source.rows(SourceTable(label, name, {}), f"CREATE TEMP TABLE {name} AS FROM incoming")
+    finally:
+        source.connection.unregister("incoming")
+    if refused:
+        raise refused[0]
+    return source.view(label, f"SELECT * FROM {name}", text=True)
+
+
+def _limit_batches(
+    label: str, reader: pa.RecordBatchReader, refused: list[RecordsError]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches while they are within the limits; DuckDB would lose the words of a refusal."""
+    rows = size = 0
+    for batch in reader:
+        rows, size = rows + len(batch), size + batch.nbytes
+        try:
+            check_rows(label, rows)
+            check_expanded(label, size)
+        except RecordsError as error:
+            refused.append(error)
+            return
+        yield batch
+
+
+def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
+    """Open a table in memory, a polars LazyFrame, an Arrow dataset or a reader of batches."""
+    home, kind = type(frame).__module__.partition(".")[0], type(frame).__name__
+    if home == "pyspark":
+        raise RecordsError("source.of_spark")
+    if home == "dask":
+        raise RecordsError("source.of_dask")
+    if home == "pandas":
+        return register_table(source, source.label, _from_pandas(source.label, frame))
+    if home == "polars" and kind == "LazyFrame":
+        return _from_lazy(source, frame)
+    if home == "pyarrow" and hasattr(frame, "scanner"):
+        check_unique_columns(source.label, frame.schema.names)
+        _refuse_types(source.label, frame.schema)
+        return _register(source, source.label, frame)
+    if isinstance(frame, pa.Table):
+        return register_table(source, source.label, frame)
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise RecordsError("source.kind", kind=kind)
+    reader = _open_stream(source.label, frame)
+    check_unique_columns(source.label, reader.schema.names)
+    _refuse_types(source.label, reader.schema)
+    if home == "polars":
+        return register_table(source, source.label, run_safely(source.label, reader.read_all))
+    return copy_reader(source, source.label, reader)
+
+
+def frame_rows(label: str, frame: Any) -> pa.Table:
+    """Return a pandas frame, or an Arrow table, as a table that DuckDB takes over."""
+    table = frame if isinstance(frame, pa.Table) else _from_pandas(label, frame)
+    check_unique_columns(label, table.column_names)
+    _refuse_types(label, table.schema)
+    return table
+
+
+def register_table(source: OpenedSource, label: str, table: pa.Table) -> SourceTable:
+    """Let DuckDB read an Arrow table, without copying it."""
+    if not table.num_columns:
+        raise RecordsError("source.no_columns", label=label)
+    check_unique_columns(label, table.column_names)
+    _refuse_types(label, table.schema)
+    return _register(source, label, table)
+
+
+def _refuse_types(label: str, schema: pa.Schema) -> None:
+    """Refuse types that DuckDB doesn't take over, or that end its process."""
+    for column in schema:
+        kinds = [column.type]
+        for kind in kinds:
+            if _is_foreign(kind):
+                raise RecordsError(
+                    "source.column_type", label=label, column=column.name, type=column.type
+                )
+            kinds += [kind.field(place).type for place in range(kind.num_fields)]
+            kinds += [kind.value_type] if pa.types.is_dictionary(kind) else []
+
+
+def _is_foreign(kind: pa.DataType) -> bool:
+    empty = pa.types.is_fixed_size_list(kind) and not kind.list_size
+    return bool(empty or pa.types.is_float16(kind) or pa.types.is_decimal256(kind))
+
+
+def _open_stream(label: str, frame: Any) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(frame)
+    except pa.ArrowException:
+        pass
+    raise RecordsError("source.no_arrow_type", label=label)
+
+
+def _register(source: OpenedSource, label: str, data: Any) -> SourceTable:
+    name = f"arrow_{len(source.opened)}"
+    run_safely(label, lambda: source.connection.register(name, data))
+    return source.view(label, f"SELECT * FROM {name}")
+
+
+def _from_lazy(source: OpenedSource, frame: Any) -> SourceTable:
+    """Let polars write its answer to a Parquet file, in a stream, and read that."""
+    file = source.copies() / "lazy.parquet"
+    _run_polars(source.label, lambda: frame.sink_parquet(file))
+    return open_parquet(source, source.label, [Path(file)])
+
+
+def _run_polars(label: str, action: Callable[[], Any]) -> None:
+    """Run an action of polars; whatever it raises becomes one sentence without a row in it."""
+    try:
+        action()
+    except Exception as error:
+        kind = type(error).__name__
+        message = Message("source.no_collect", label=label, kind=kind)
+    else:
+        return
+    raise RecordsError(message)
+
+
+def _from_pandas(label: str, frame: Any) -> pa.Table:
+    """Convert column by column, mixed ones (428 beside 'V58') as text."""
+    if not hasattr(frame, "columns"):
+        raise RecordsError("source.kind", kind=type(frame).__name__)
+    check_unique_columns(label, [str(name) for name in frame.columns])
+    columns = {}
+    for name in frame.columns:
+        try:
+            columns[str(name)] = _from_series(frame[name])
+            str(name).encode()
+        except UnicodeEncodeError:
+            message = Message("source.no_unicode", label=label, name=name)
+            raise RecordsError(message) from None
+    return pa.table(columns)
+
+
+def _from_series(values: Any) -> pa.Array:
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        gone = values.isna()
+        texts = [None if no else str(value) for value, no in zip(values, gone, strict=True)]
+        return pa.array(texts, pa.string())
+
+
+_END_MARK = b"\xff\xff\xff\xff\0\0\0\0"
+
+
+def open_arrow(source: OpenedSource, file: Path) -> SourceTable:
+    """Open an Arrow file or stream; it stays on the disk until it is read."""
+    answer = run_isolated(check_arrow, _refusal(file.name), str(file))
+    source.note(Message("note.no_checksums", file=file.name))
+    if not answer["closed"]:
+        source.note(Message("note.no_end_mark", file=file.name))
+    return run_safely(file.name, lambda: register_table(source, file.name, _read_table(file)))
+
+
+def check_arrow(file: str) -> Answer:
+    """Read a file batch by batch, check every value, and say whether its end is marked."""
+    try:
+        with pa.memory_map(file) as mapped:
+            is_file = _is_file(mapped)
+            name, rows, size = Path(file).name, 0, 0
+            for batch in _read_batches(mapped):
+                rows, size = rows + len(batch), size + batch.nbytes
+                check_rows(name, rows)
+                check_expanded(name, size)
+                batch.validate(full=True)
+            if not is_file and mapped.size() > mapped.tell():
+                return {"refusal": _refusal(Path(file).name)}
+            mapped.seek(max(0, mapped.size() - len(_END_MARK)))
+            return {"closed": is_file or mapped.read() == _END_MARK}
+    except RecordsError as error:
+        return {"refusal": error.message}
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, IndexError):
+        return {"refusal": _refusal(Path(file).name)}
+
+
+def _refusal(name: str) -> str:
+    return Message("source.damaged_arrow", name=name)
+
+
+def _is_file(mapped: Any) -> bool:
+    start = mapped.read(6)
+    mapped.seek(0)
+    return bool(start == b"ARROW1")
+
+
+def _read_batches(mapped: Any) -> Iterator[pa.RecordBatch]:
+    if not _is_file(mapped):
+        yield from pa.ipc.open_stream(mapped)
+        return
+    reader = pa.ipc.open_file(mapped)
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)
+
+
+def _read_table(file: Path) -> pa.Table:
+    with pa.memory_map(str(file)) as mapped:
+        reader = pa.ipc.open_file(mapped) if _is_file(mapped) else pa.ipc.open_stream(mapped)
+        return reader.read_all()

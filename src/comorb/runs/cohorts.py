@@ -1,0 +1,237 @@
+"""Cohorts for runs: in memory or in a file larger than memory, their codes aligned to a model's."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from comorb.errors import RecordsError, StorageError
+from comorb.model.arrays import Indices, Ints
+from comorb.model.blocks import Blocks, Rows, map_reduce
+from comorb.model.emissions.base import Variable
+from comorb.records.auxiliary import main_and_beside
+from comorb.records.cohort import Cohort
+from comorb.records.cohort_file import CohortFile, load_cohort
+from comorb.records.distributed.read import distribute_cohort
+from comorb.records.ledger import Ledger
+from comorb.records.sources.files import temporary_folder
+from comorb.records.sources.folders import expand_glob, is_glob
+from comorb.records.spec import CohortSpec
+from comorb.records.stream import write_cohort
+from comorb.remote import Place, Remote, matching, place_of, removed
+from comorb.runs.progress import Progress, Reporter, ignore_progress
+from comorb.storage import write_text
+
+COHORT, CHECKPOINTS, SIGNATURES = "cohort.parquet", "journal", "records.json"
+
+
+class AnyCohort(Protocol):
+    """What a run asks of a cohort, be it a `Cohort` in memory or a `CohortFile`."""
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The code of each feature."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each code means."""
+
+    @property
+    def system(self) -> str:
+        """The coding system."""
+
+    @property
+    def level(self) -> str:
+        """The level at which codes are features."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What became of every input row."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The codes that were left out on purpose."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features beside the codes."""
+
+    @property
+    def path(self) -> Place | None:
+        """The file of the cohort; one in memory has none."""
+
+    def __len__(self) -> int: ...
+
+    def load(self) -> Cohort:
+        """Return the cohort in memory."""
+
+    def counts(self) -> Ints:
+        """Return how many records have each code."""
+
+    def schema(self) -> pa.Schema:
+        """Return the covariates and their types."""
+
+    def covariate(self, name: str) -> Iterator[pa.ChunkedArray]:
+        """Yield the values of a covariate, in parts."""
+
+    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
+        """Return the rows in blocks, their features as the variables of a model see them."""
+
+    def ids_of(self, block: int, start: int, size: int) -> pa.Array:
+        """Return the ids of the rows of a block, which begins with the row ``start``."""
+
+    def part(self, block: int, start: int, size: int) -> Cohort:
+        """Return the records of a block, which begins with the row ``start``."""
+
+    def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
+        """Return records that describe the cohort, and the step between them."""
+
+    def digest(self) -> str:
+        """Return a hash of the records' codes and weights."""
+
+
+@contextmanager
+def open_cohort(
+    records: Any,
+    preparation: CohortSpec | None = None,
+    *,
+    memory: str | None = None,
+    executor: Executor | None = None,
+    folder: Place | None = None,
+    report: Reporter = ignore_progress,
+) -> Iterator[AnyCohort]:
+    """Yield the cohort that records become; with ``memory`` it is in a file.
+
+    With an ``executor`` its workers read the records and write it. What is written is kept in
+    ``folder``, and found again, or else in a temporary place. A cohort file is taken as it stands
+    when the preparation has no rules.
+    """
+    preparation = preparation or CohortSpec()
+    if isinstance(records, Cohort):
+        yield preparation.apply(records)
+        return
+    report(Progress("reading", "Reading the records"))
+    main, beside = main_and_beside(records)
+    if beside and (isinstance(main, Cohort) or is_cohort_file(main)):
+        raise RecordsError("run.cohort_read")
+    stands, inside = is_cohort_file(records), not (memory or executor)
+    if stands and preparation == CohortSpec():
+        yield load_cohort(records) if inside else CohortFile.open(records)
+    elif inside:
+        yield preparation.apply(load_cohort(records)) if stands else preparation.cohort(records)
+    elif stands:
+        raise RecordsError("run.cohort_file_rules", file=Path(records).name)
+    else:
+        kept = temporary_folder() if folder is None else nullcontext(str(folder))
+        with kept as place:
+            path = place_of(place) / COHORT
+            if not is_cohort_file(path):
+                if executor is None and isinstance(path, Path):
+                    write_cohort(records, path, preparation, memory)
+                else:
+                    distribute_cohort(records, path, preparation, executor, memory)
+            yield CohortFile.open(path)
+
+
+def is_cohort_file(records: Any) -> bool:
+    """Tell whether records are given as the path of a cohort file."""
+    try:
+        return isinstance(records, str | Place) and bool(CohortFile.open(records))
+    except (StorageError, OSError, ValueError):
+        return False
+
+
+@contextmanager
+def checkpoint_folder(directory: Place, records: Any, preparation: CohortSpec) -> Iterator[Place]:
+    """Yield the hidden folder of a run, removed when the run ends well or has made nothing yet.
+
+    What lies there from other records, or from other rules, is removed at once.
+    """
+    folder = directory.with_name(f".{directory.name}.unfinished")
+    stamp = json.dumps([file_signatures(records), preparation.to_dict()], sort_keys=True)
+    note = folder / SIGNATURES
+    if not note.is_file() or note.read_text(encoding="utf-8") != stamp:
+        removed(folder)
+        folder.mkdir(parents=True)
+        write_text(stamp, note)
+    try:
+        yield folder
+    except BaseException:
+        with suppress(StorageError):  # a store that is lost is told by what it was asked for
+            begun = any((folder / name).exists() for name in (CHECKPOINTS, f"{COHORT}.draft"))
+            if not (begun or is_cohort_file(folder / COHORT)):
+                removed(folder)
+        raise
+    removed(folder)
+
+
+def file_signatures(records: Any) -> list[list[Any]]:
+    """Return the name, size and time of every file of a source; other sources by name alone.
+
+    Those of several sources come with their kinds. A frame is never the same again.
+    """
+    if isinstance(records, Mapping):
+        return [[kind, *stamp] for kind in records for stamp in file_signatures(records[kind])]
+    if isinstance(records, list | tuple):
+        return [stamp for one in records for stamp in file_signatures(one)]
+    if not isinstance(records, str | Place):
+        return [[type(records).__name__, secrets.token_hex(8)]]
+    if isinstance(place := place_of(records), Remote):
+        return [[one.uri, *(one.stamp() or ())] for one in matching(place)[1]]
+    path = place
+    if "://" in str(records):
+        return [[str(records)]]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+    else:
+        files = [path] if path.is_file() else expand_glob(path) if is_glob(path) else []
+    states = [(str(file), file.stat()) for file in files]
+    return [[name, state.st_size, state.st_mtime_ns] for name, state in states] or [[str(path)]]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A code that a model doesn't know, what it means and how many records have it."""
+
+    code: str
+    name: str
+    records: int
+
+
+def align(
+    cohort: AnyCohort,
+    codes: Sequence[str],
+    left_out: Collection[str] = (),
+    executor: Executor | None = None,
+) -> tuple[Indices, tuple[Unknown, ...]]:
+    """Return the model's column of each code of a cohort, or −1, and the codes it doesn't know.
+
+    The most common of these come first; those that the model has ``left_out`` on purpose aren't
+    among them. A model without codes has its features.
+    """
+    column = {code: place for place, code in enumerate(codes)}
+    place = np.array([column.get(code, -1) for code in cohort.codes], dtype=np.int32)
+    if not (place >= 0).any() and codes:
+        raise RecordsError(
+            "run.no_known_code", n=len(cohort.codes), system=cohort.system, level=cohort.level
+        )
+    strangers = [i for i in np.flatnonzero(place < 0) if cohort.codes[i] not in left_out]
+    if not strangers:
+        return place, ()
+    counts = map_reduce(partial(_count_positives, len(cohort.codes)), cohort.blocks(), executor)
+    unknown = [Unknown(cohort.codes[i], cohort.names[i], int(counts[i])) for i in strangers]
+    return place, tuple(sorted(unknown, key=lambda one: (-one.records, one.code)))
+
+
+def _count_positives(width: int, rows: Rows) -> Ints:
+    return np.bincount(rows.indices, minlength=width)
