@@ -466,7 +466,7 @@ class CohortSpec(Spec):
         """What codes become."""
         from comorb.records.codes.vocabulary import Coding
 
-        return Coding.of(self.level, self.code_map, self.chronic, self.scores)
+        return Coding(self.level, self.code_map, self.chronic, self.scores)
 
     def read(self, source: Any, memory: str | None = None) -> Cohort:
         """Read every record of a source, whatever the rules."""

@@ -133,6 +133,10 @@ class CodingSystem:
         """Return 2 for a canonical code that is listed, 1 for a heading of such, else 0."""
         return 2 if code in self.listed() else int(code in self.groups())
 
+    def standing_of(self, raw: str) -> int:
+        """Return the `standing` of a code as written."""
+        return self.standing(self.normalise(raw).code)
+
     def name(self, code: str) -> str:
         """Return the title of a canonical code, category, group or chapter.
 
