@@ -48,11 +48,11 @@ from comorb.records.layouts.names import resolve_name
 if TYPE_CHECKING:
     from comorb.model.arrays import Ints, Mask
     from comorb.model.emissions.base import Feature
-    from comorb.records.auxiliary import Beside
+    from comorb.records.auxiliary import AuxiliaryTable
     from comorb.records.codes.code_map import CodeMap
     from comorb.records.codes.vocabulary import Coding
     from comorb.records.cohort import Cohort, Interval, Period
-    from comorb.records.features import AnyAsked
+    from comorb.records.features import AnyFeature
     from comorb.records.layouts.plan import ColumnRole, Plan
     from comorb.records.sources.duck import OpenedSource
 
@@ -67,17 +67,15 @@ READING = ("source", "weights", "record", "coding", "features")
 
 
 class CodeMapForm(Form):
-    """A map from codes to groups: the file that it was read from, or whole in JSON."""
+    """A map from codes to groups: its file in words, whole in JSON."""
 
-    def read(self, text: Any) -> Any:
-        """Return the map of a file."""
-        return self.accept(text)
-
-    def accept(self, value: Any) -> Any:
+    def accept(self, text: Any) -> Any:
         """Return the map of a file, or the map."""
         from comorb.records.codes.code_map import open_map
 
-        return open_map(value)
+        return open_map(text)
+
+    read = accept
 
     def words(self, rule: Rule, value: Any) -> list[str]:
         """Return the option and the file."""
@@ -95,53 +93,51 @@ class CodeMapForm(Form):
 
 
 class Features(Texts):
-    """Covariates that become features: as words, or as a fitted model has them."""
+    """Covariates that become features: as words, or as in a fitted model."""
 
-    def read(self, text: Any) -> Any:
-        """Return what is asked for."""
-        return self.accept(text)
+    def accept(self, text: Any) -> Any:
+        """Return the features of a mapping, or of words."""
+        from comorb.records.features import parse_features
 
-    def accept(self, value: Any) -> Any:
-        """Return what a mapping or words ask for."""
-        from comorb.records.features import as_asked
+        return parse_features(text)
 
-        return as_asked(value)
+    read = accept
 
     def words(self, rule: Rule, value: Any) -> list[str]:
         """Return the option before the word of each feature."""
-        from comorb.records.features import written
+        from comorb.records.features import write_feature
 
-        return super().words(rule, tuple(map(written, value)))
+        return super().words(rule, tuple(map(write_feature, value)))
 
     def plain(self, value: Any) -> Any:
-        """Return what is known of each feature."""
-        known = (asdict(one).items() for one in value)
-        return [{key: own for key, own in items if own is not None} for items in known]
+        """Return each feature without what is None."""
+        fields = (asdict(one).items() for one in value)
+        return [{key: own for key, own in items if own is not None} for items in fields]
 
     def restore(self, plain: Any) -> Any:
-        """Return what is asked for, in a word or not, or a feature of a model, which has levels."""
+        """Return features from words and specifications, and those of a model, with levels."""
         from comorb.model.emissions.base import Feature
-        from comorb.records.features import Asked
+        from comorb.records.features import FeatureSpec
 
         return tuple(
-            Asked.parse(one)
+            FeatureSpec.parse(one)
             if isinstance(one, str)
             else Feature(**one | {"levels": tuple(one["levels"])})
             if "levels" in one
-            else Asked(**one)
+            else FeatureSpec(**one)
             for one in plain
         )
 
 
 class LayoutForm(Form):
-    """The layout of the records: ``--weights`` is its own option, the others it shares."""
+    """The layout of the records: ``--weights`` is its own option, the others are shared."""
 
     def shown(self, default: Any) -> Any:
         """Return what the command line has for a default."""
         return None
 
     def parse(self, rule: Rule, given: Given) -> Any:
-        """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
+        """Return the layout of ``--layout``, ``--column`` and ``--weights``."""
         named = {"kind": given.get("--layout"), "weight": given.get("--weights")}
         roles = _roles(given.get("--column")).get("", {})
         return Layout(**roles | {name: value for name, value in named.items() if value})
@@ -157,7 +153,7 @@ class LayoutForm(Form):
         return value if isinstance(value, Layout) else Layout(kind=value)
 
     def plain(self, value: Any) -> Any:
-        """Return what is known of a layout."""
+        """Return the fields of a layout that have a value."""
         return {key: own for key, own in asdict(value).items() if own}
 
     def restore(self, plain: Any) -> Any:
@@ -166,7 +162,7 @@ class LayoutForm(Form):
 
 
 class Layouts(LayoutForm):
-    """The layouts of sources beside the records, by their kinds."""
+    """The layouts of auxiliary tables, by their kinds."""
 
     def options(self, rule: Rule) -> list[Option]:
         """Return the two options that all layouts share."""
@@ -179,7 +175,7 @@ class Layouts(LayoutForm):
         return [kind, Option(("--column",), "ROLE=NAME", text, list[str] | None, part=rule.part)]
 
     def parse(self, rule: Rule, given: Given) -> Any:
-        """Return what ``--column KIND.ROLE=NAME`` says."""
+        """Return the layouts of ``--column KIND.ROLE=NAME``."""
         roles = _roles(given.get("--column"))
         return tuple((kind, Layout(**own)) for kind, own in roles.items() if kind)
 
@@ -193,7 +189,7 @@ class Layouts(LayoutForm):
         return tuple(dict(value).items())
 
     def plain(self, value: Any) -> Any:
-        """Return what is known of each layout."""
+        """Return the fields of each layout."""
         return {kind: LayoutForm.plain(self, own) for kind, own in value}
 
     def restore(self, plain: Any) -> Any:
@@ -223,34 +219,27 @@ def _roles(columns: Sequence[str] | None) -> dict[str, dict[str, Any]]:
 
 
 def _columns(layout: Layout) -> list[str]:
-    """Return the columns that a layout names, by their roles, and what it says of its texts."""
+    """Return the columns of a layout by their roles, as the command line takes them."""
     columns = {"codes": listed(layout.codes or ()), "separator": layout.separator}
     columns |= {"yes": layout.yes}
     columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
-    columns |= {role: _counting(layout, role) for role in EVENT_ROLES}
-    pairs = [
-        *columns.items(),
-        *((role, name) for role in LIST_ROLES for name in getattr(layout, role)),
-    ]
-    return [f"{role}={name}" for role, name in pairs if name]
-
-
-def _counting(layout: Layout, event: str) -> str | None:
-    """Return the column of an event and the values that count, as the command line takes them."""
-    name, values = getattr(layout, event), getattr(layout, f"{event}_values")
-    return f"{name}:{listed(values)}" if name and (values or ":" in name) else name
+    for role in EVENT_ROLES:
+        name, values = getattr(layout, role), getattr(layout, f"{role}_values")
+        columns[role] = f"{name}:{listed(values)}" if name and (values or ":" in name) else name
+    lists = [(role, name) for role in LIST_ROLES for name in getattr(layout, role)]
+    return [f"{role}={name}" for role, name in (*columns.items(), *lists) if name]
 
 
 def _any_of(names: Sequence[str]) -> str:
     return " or".join(", ".join(names).rsplit(",", 1))
 
 
-OF_DATA: Given = {"saved": False, "web": False}  # said once for the data, not in each cohort
+OF_DATA: Given = {"saved": False, "web": False}  # fixed for the data, not for each cohort
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A cohort and what its source was understood to be."""
+    """A cohort and how its source was read."""
 
     cohort: Cohort
     source: str
@@ -264,18 +253,18 @@ class Reading:
 class CohortSpec(Spec):
     """How records are read, which of them are kept, and which codes are left out.
 
-    Read as by `read_records`; kept are the records with any of the codes ``having``, with none of
-    ``without``, within the bounds of `Cohort.where`, and with ``at_least`` so many distinct codes:
-    by default 3 (the paper's rule), and none where a table has a column for each item. With 0,
-    records without a code are read, too. Then ``drop_codes`` go, and those of fewer than
+    Records are read as by `read_records`. Those stay that have any of the codes ``having``, none
+    of ``without``, values within the bounds of `Cohort.where`, and ``at_least`` so many distinct
+    codes: by default 3 (the paper's rule), and none where a table has a column for each item. With
+    0, records without a code are read, too. Then ``drop_codes`` go, and those of fewer than
     ``drop_rare`` records. ``code_map`` is the map itself, not its file, so that a model has it.
 
     ``kinds`` are tables of the records' source that are read together, such as 'diagnosis' and
-    'drug'; ``layouts`` are those of sources that are read beside the records, by their kinds. A
-    ``system`` such as 'icd9cm drug:atc' is that of the records, and of a kind beside them.
+    'drug'; ``layouts`` are those of auxiliary tables, by their kinds. A ``system`` such as
+    'icd9cm drug:atc' is that of the records, and of another kind.
 
-    ``features`` are covariates that the model learns from beside the codes; a kind that isn't said
-    is recognised in the records that are kept. Those of a fitted model are taken as they are.
+    ``features`` are covariates that the model learns from besides the codes; where no kind is
+    given, the records that are kept decide it. Those of a fitted model stay as they are.
     """
 
     having: tuple[str, ...] = declare(
@@ -296,10 +285,7 @@ class CohortSpec(Spec):
         (), Names(), "sex=F, sex=F,U", "--where sex=VALUE", bounds={"max_length": 20}
     )
     dates: Period | None = declare(
-        None,
-        Days(),
-        "dates=2010-01-01:2010-06-30",
-        "--where dates=FIRST:LAST (YYYY-MM-DD)",
+        None, Days(), "dates=2010-01-01:2010-06-30", "--where dates=FIRST:LAST (YYYY-MM-DD)"
     )
     at_least: int | None = declare(
         None,
@@ -389,7 +375,7 @@ class CohortSpec(Spec):
         harmless=True,
         bounds={"max_length": 10},
     )
-    features: tuple[AnyAsked, ...] = declare(
+    features: tuple[AnyFeature, ...] = declare(
         (),
         Features(),
         "A column beside the codes that the clusters are found by too: its kind is binary, "
@@ -445,7 +431,7 @@ class CohortSpec(Spec):
 
     @classmethod
     def of(cls, **given: Any) -> CohortSpec:
-        """Return the specification that the keywords of `read_records` ask for."""
+        """Return the specification of the keywords of `read_records`."""
         if isinstance(layout := given.get("layout"), Mapping):
             from comorb.records.auxiliary import MAIN
 
@@ -454,7 +440,7 @@ class CohortSpec(Spec):
         return super().of(**given)
 
     def words(self) -> list[str]:
-        """Return the words that ask the command line for this cohort.
+        """Return the words for this cohort on the command line.
 
         >>> CohortSpec(having=("428",), age=(65, None)).words()
         ['--having', '428', '--where', 'age=65:']
@@ -473,9 +459,9 @@ class CohortSpec(Spec):
         return self.open(source, memory).cohort
 
     def open(self, source: Any, memory: str | None = None, least: int | None = None) -> Reading:
-        """Read every record of a source, with what was understood of it.
+        """Read every record of a source, and return how it was read.
 
-        With ``least``, also with what each column is: values of so many patients are shown.
+        With ``least``, also the role of each column, with values of at least so many patients.
         """
         from comorb.records.cohort import Cohort
         from comorb.records.join import open_joining
@@ -483,7 +469,7 @@ class CohortSpec(Spec):
         from comorb.records.sources.open import open_source
 
         coding = self.coding
-        kind, records, besides = self.sources(source)
+        kind, records, auxiliary = self.sources(source)
         with open_source(records, memory) as opened:
             plan = self.plan(opened, kind, whole=True)
             encode = partial(plan.vocabulary, system=self.own_system, coding=coding)
@@ -494,8 +480,8 @@ class CohortSpec(Spec):
             cohort = plan.cohort(assembly, coding, Cohort)
             notes = (*plan.notes, *cohort.ledger.notes, *opened.notes, *plan.storage_notes(opened))
             cohort = replace(cohort, ledger=replace(cohort.ledger, notes=notes))
-            if besides:
-                with open_joining(records, opened, plan, besides, self.level, memory) as joining:
+            if auxiliary:
+                with open_joining(records, opened, plan, auxiliary, self.level, memory) as joining:
                     cohort = joining.join(cohort).drop_unused()
             roles: tuple[ColumnRole, ...] = ()
             stored = self.as_stored(plan)
@@ -505,7 +491,7 @@ class CohortSpec(Spec):
             return Reading(cohort, opened.label, plan.table.label, stored, plan.unit, roles)
 
     def as_stored(self, plan: Plan) -> Layout:
-        """Return the layout of a plan in columns of its source, without those that were made."""
+        """Return the layout of a plan in columns of its source, without derived ones."""
         given, read = self.layout, plan.layout
         stored = (plan.stored or plan.table).columns
         died, again = given.died or read.died, given.readmitted or read.readmitted
@@ -517,9 +503,9 @@ class CohortSpec(Spec):
         )
 
     def columns(self, source: Any, least: int | None = None) -> tuple[ColumnRole, ...]:
-        """Return what each column of a table is that no reader may understand.
+        """Return the role of each column of a table, even of one that no reader can read.
 
-        Nothing is returned of a table with fewer than ``least`` rows, 11 where none is said.
+        A table with fewer than ``least`` rows, by default 11, has none.
         """
         from comorb.records.layouts.plan import MIN_CELL, column_roles
         from comorb.records.layouts.readers import open_columns
@@ -534,14 +520,14 @@ class CohortSpec(Spec):
             layout = columns.layout("", columns.codes)
             return column_roles(opened, table, layout, least=least)
 
-    def sources(self, source: Any) -> tuple[str, Any, tuple[Beside, ...]]:
-        """Return the kind of the records, their own source, and what is read beside them."""
-        from comorb.records.auxiliary import arranged
+    def sources(self, source: Any) -> tuple[str, Any, tuple[AuxiliaryTable, ...]]:
+        """Return the kind of the records, their own source, and the auxiliary tables."""
+        from comorb.records.auxiliary import arrange_sources
 
-        return arranged(source, self.kinds, dict(self.layouts), self.system)
+        return arrange_sources(source, self.kinds, dict(self.layouts), self.system)
 
     def plan(self, opened: OpenedSource, kind: str, whole: bool = False) -> Plan:
-        """Find out how to read the records, which are of a kind, ``whole`` or in parts."""
+        """Return how to read the records, which are of a kind, ``whole`` or in parts."""
         from comorb.records.layouts.readers import plan_reading
 
         return plan_reading(
@@ -555,28 +541,28 @@ class CohortSpec(Spec):
         )
 
     def table_in(self, opened: OpenedSource, kind: str) -> str | None:
-        """Return the table of the records in a source, if one is said."""
-        from comorb.records.auxiliary import table_of
+        """Return the table of the records in a source, if it is known."""
+        from comorb.records.auxiliary import find_table
 
-        return table_of(opened, kind) if self.table is None and self.kinds else self.table
+        return find_table(opened, kind) if self.table is None and self.kinds else self.table
 
     @property
     def own_system(self) -> str | None:
-        """The coding system of the records' own codes, if it is said."""
+        """The coding system of the records' own codes, if it is given."""
         return systems_by_kind(self.system or "").get("")
 
     def check(self, cohort: Cohort) -> None:
         """Refuse rules that name a code or a column that none of all records has.
 
-        Asked of all records first, so that what is refused tells nothing of those that are kept.
+        All records are checked first, so that an error discloses nothing about those that stay.
         """
         cohort.check_codes(*self.having, *self.without, *self.drop_codes)
-        cohort.check_features(*(one.name for one in self.asked(cohort)))
+        cohort.check_features(*(one.name for one in self.feature_specs(cohort)))
         with suppress(EmptyCohortError):
             cohort.where(age=self.age, sex=self.sex or None, dates=self.dates)
 
     def select(self, cohort: Cohort) -> Cohort:
-        """Keep the records that the rules ask for, with all their codes."""
+        """Keep the records that meet the rules, with all their codes."""
         if self.having:
             cohort = cohort.having(*self.having)
         if self.without:
@@ -587,31 +573,31 @@ class CohortSpec(Spec):
 
     def drop(self, cohort: Cohort) -> Cohort:
         """Leave out the codes that the rules name, keep every record, and make the features."""
-        cohort = cohort.leave_out(*self.dropped(cohort, cohort.counts))
-        if not (cohort.codes or cohort.features or self.asked(cohort)):
+        cohort = cohort.leave_out(*self.drop_rules(cohort, cohort.counts))
+        if not (cohort.codes or cohort.features or self.feature_specs(cohort)):
             raise RecordsError("cohort.no_code_left")
-        return self.featured(cohort)
+        return self.add_features(cohort)
 
-    def dropped(self, cohort: Cohort, counts: Callable[[], Ints]) -> Iterator[tuple[str, Mask]]:
-        """Yield each rule that leaves out codes, as the ledger has it, and which they are.
+    def drop_rules(self, cohort: Cohort, counts: Callable[[], Ints]) -> Iterator[tuple[str, Mask]]:
+        """Yield each rule that leaves out codes of a cohort, with a mask of them.
 
-        The codes are those of a cohort, which so many records have as ``counts`` returns.
+        ``counts`` returns how many records have each code.
         """
         if self.drop_codes:
             yield cohort.rule_for_codes(self.drop_codes)
         if self.drop_rare > 1:
             yield cohort.rule_for_rare(self.drop_rare, counts())
 
-    def asked(self, cohort: Cohort) -> tuple[AnyAsked, ...]:
-        """Return the features to make of a cohort: those asked for, and items that need it."""
+    def feature_specs(self, cohort: Cohort) -> tuple[AnyFeature, ...]:
+        """Return the features to make of a cohort: those of the rules, and its items."""
         names = cohort.covariates.column_names
         own = [replace(one, name=resolve_name(one.name, names)) for one in self.features]
-        said = {one.name for one in own}
-        return (*own, *(one for one in cohort.asked if one.name not in said))
+        named = {one.name for one in own}
+        return (*own, *(one for one in cohort.items if one.name not in named))
 
-    def featured(self, cohort: Cohort) -> Cohort:
+    def add_features(self, cohort: Cohort) -> Cohort:
         """Make the features of a cohort."""
-        return cohort.with_features(*self.asked(cohort))
+        return cohort.with_features(*self.feature_specs(cohort))
 
     def apply(self, cohort: Cohort) -> Cohort:
         """Check, select, drop, and make the features."""
@@ -629,20 +615,19 @@ class CohortSpec(Spec):
         every: bool = False,
         features: Sequence[Feature] = (),
     ) -> CohortSpec:
-        """Return how to prepare new records for a model of this preparation.
+        """Return how to prepare new records for a model of this specification.
 
         They are in the model's coding systems, whatever they look like, unless its features are
         those of several; they need no weights and no scores and keep all their codes. ``reading``
-        says in which table and layout they are, when it isn't the same; ``every`` keeps also the
-        records that the rules would leave out; ``features`` are those of the model.
+        has their table and layout, when it isn't the same; ``every`` also keeps the records that
+        the rules would leave out; ``features`` are those of the model.
         """
         from comorb.records.auxiliary import COVARIATES as OF_COVARIATES
 
         same, chosen = reading or self, self
         if every:
-            usual = {rule.name: rule.default for rule in rules_of(type(self))}
-            rules = [rule.name for rule in rules_of(type(self)) if rule.part not in READING]
-            chosen = replace(self, **{name: usual[name] for name in rules} | {"at_least": 0})
+            rules = [rule for rule in rules_of(type(self)) if rule.part not in READING]
+            chosen = replace(self, **{rule.name: rule.default for rule in rules} | {"at_least": 0})
         layouts = tuple(one for one in self.layouts if features or one[0] not in OF_COVARIATES)
         systems = systems_by_kind(system)
         own = systems.pop("", "")

@@ -24,7 +24,7 @@ from comorb.records.distributed import read as spreading
 from comorb.records.distributed.read import distribute_cohort
 from comorb.records.sources.duck import add_rows
 from comorb.records.spec import CohortSpec
-from comorb.records.stream import read_portion
+from comorb.records.stream import read_partition
 
 RULES = CohortSpec(having=("585",), without=("250",), drop_codes=("428",), drop_rare=5)
 
@@ -39,15 +39,15 @@ def small_buckets(monkeypatch):
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch):
     """Count the tasks of each round of workers, and end one that goes round for ever."""
-    counts, map_items = [], spreading.map_items
+    counts, run_tasks = [], spreading.run_tasks
 
     def counted(work, items, executor):
         if getattr(work, "func", None) is spreading._try_partition:
             counts.append(len(items))
             assert len(counts) < 20, "the rounds don't end"
-        return map_items(work, items, executor)
+        return run_tasks(work, items, executor)
 
-    monkeypatch.setattr(spreading, "map_items", counted)
+    monkeypatch.setattr(spreading, "run_tasks", counted)
     return counts
 
 
@@ -232,9 +232,9 @@ def test_what_is_asked_while_rows_are_read_is_answered_by_all_parts(tmp_path, mo
         totals.append(
             source.query_whole(plan.table, f"SELECT count(*) FROM {plan.table.sql}", add_rows)
         )
-        return read_portion(source, plan, *more)
+        return read_partition(source, plan, *more)
 
-    monkeypatch.setattr(spreading, "read_portion", curious)
+    monkeypatch.setattr(spreading, "read_partition", curious)
     table = rare().select(["visit_id", "icd10_code", "ward"])
     same(save(table, tmp_path / "visits"), tmp_path / "c", CohortSpec())
     assert len(rounds) == 3
@@ -244,9 +244,9 @@ def test_what_is_asked_while_rows_are_read_is_answered_by_all_parts(tmp_path, mo
 def test_workers_that_never_agree_are_an_error(tmp_path, monkeypatch):
     def alone(source, *more):
         source.answer_whole(secrets.token_hex(), lambda: [(1,)], add_rows)
-        return read_portion(source, *more)
+        return read_partition(source, *more)
 
-    monkeypatch.setattr(spreading, "read_portion", alone)
+    monkeypatch.setattr(spreading, "read_partition", alone)
     with pytest.raises(EngineError, match=r"don't agree on how to read .* or read without an engi"):
         distribute_cohort(save(rare(), tmp_path / "visits"), tmp_path / "c", CohortSpec())
 
@@ -319,7 +319,7 @@ def test_small_files_are_read_together(tmp_path, monkeypatch):
         counts.append(len(items))
         return [work(item) for item in items]
 
-    monkeypatch.setattr(partitions, "map_items", counted)
+    monkeypatch.setattr(partitions, "run_tasks", counted)
     for most in (1, 600, 1 << 20):
         monkeypatch.setattr(partitions, "_TASK_ROWS", most)
         distribute_cohort(folder, tmp_path / str(most), CohortSpec())

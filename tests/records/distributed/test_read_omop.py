@@ -320,13 +320,13 @@ def test_visits_of_several_persons_are_refused(tmp_path):
 
 def test_only_what_is_needed_is_brought_together(tmp_path, monkeypatch):
     seen = []
-    write = partitions._write
+    write = partitions._write_files
 
     def spy(how, item):
         seen.append((item[1][0].file.parent.name, how.keys, how.columns))
         return write(how, item)
 
-    monkeypatch.setattr(partitions, "_write", spy)
+    monkeypatch.setattr(partitions, "_write_files", spy)
     tables = CDM | {"drug_exposure": CONCEPT}
     distribute_cohort(save(tables, tmp_path / "cdm", 1), tmp_path / "c", VISITS)
     assert seen == [

@@ -377,6 +377,9 @@ def build_vocabulary(
         texts = {key: which(features) for key, features in fits.items()}
         return np.array([raw in systems and raw[1] in texts[systems[raw]] for raw in counts], bool)
 
+    def left_out(reason: str) -> Mask:
+        return marked(lambda features: features.left_out.get(reason, ()))
+
     reasons = dict.fromkeys(reason for features in fits.values() for reason in features.left_out)
     return Vocabulary(
         codes,
@@ -388,10 +391,7 @@ def build_vocabulary(
         marked(lambda features: features.malformed),
         marked(lambda features: features.missing),
         (*notes, *ledger_notes(mentioned, systems, fits, coding)),
-        {
-            reason: marked(lambda features, reason=reason: features.left_out.get(reason, ()))
-            for reason in reasons
-        },
+        {reason: left_out(reason) for reason in reasons},
         conditions,
         count_undecided(mentioned, systems),
     )
