@@ -25,14 +25,7 @@ from comorb.model.blocks import AnyInts, Blocks, from_csr, move_columns
 from comorb.model.emissions.base import FeatureTable, Variable
 from comorb.model.features import PreparedFeatures, prepare_for
 from comorb.model.tabular import html_table, import_package
-from comorb.records.codes.search import (
-    everyday_words,
-    find_codes,
-    fold_text,
-    is_pattern,
-    normalise_code,
-    split_list,
-)
+from comorb.records.codes import search
 from comorb.records.codes.systems import systems_by_kind
 from comorb.records.features import (
     AnyFeature,
@@ -245,10 +238,8 @@ class Cohort:
     def matched(self, text: str) -> dict[str, tuple[str, ...]]:
         """Return the codes that each part of a text stands for, as in `having`; none may match."""
         whole = (*self.codes, *self.gone)
-        parts = [text] if self._like(text, whole).any() else split_list(text)
-        return {
-            part: tuple(whole[i] for i in np.flatnonzero(self._like(part, whole))) for part in parts
-        }
+        parts = [text] if self._find(text) else search.split_list(text)
+        return {part: tuple(whole[i] for i in self._find(part)) for part in parts}
 
     def drop_rare(self, min_records: int) -> Cohort:
         """Drop the codes that fewer than so many records have."""
@@ -362,41 +353,39 @@ class Cohort:
                 + ", ".join(type(code).__name__ for code in codes)
             )
         matching = np.zeros(len(self.codes), dtype=bool)
-        for text in codes:
-            for part, found in self.matched(text).items():
-                if not found:
-                    raise RecordsError(self._unknown(part))
-                matching |= np.isin(self.codes, found)
+        for part, found in (pair for text in codes for pair in self.matched(text).items()):
+            if not found:
+                raise RecordsError(self._unknown(part))
+            matching |= np.isin(self.codes, found)
         return matching
 
     def _unknown(self, text: str) -> str:
         """Return the error message for a text that stands for no code."""
         codes, names = (*self.codes, *self.gone), (*self.names, *("" for _ in self.gone))
-        words = zip(codes, everyday_words(codes, names, self.system), strict=True)
-        near = [code for code, own in words if fold_text(text) in own][:5]
+        words = zip(codes, search.everyday_words(codes, names, self.system), strict=True)
+        near = [code for code, own in words if search.fold_text(text) in own][:5]
         above = [code for code in codes if text.replace(".", "").upper().startswith(code)]
         near = near or list(dict.fromkeys([*above, *get_close_matches(text, codes, 3)]))[:3]
-        key = "cohort.no_code_like" if is_pattern(text) else "cohort.no_code"
+        key = "cohort.no_code_like" if search.is_pattern(text) else "cohort.no_code"
         parts = [Message(key, text=text, level=self.level, system=self.system)]
         parts += [Message("cohort.nearest", near=near)] if near else []
         return Message("text.sentences", parts=[*parts, Message("cohort.check_code")])
 
     def _name_codes(self, codes: tuple[str, ...]) -> list[str]:
         """Return codes for the ledger, patterns with how many codes they stand for."""
-        named = []
+        named: list[str] = []
         for part, found in (pair for text in codes for pair in self.matched(text).items()):
-            several = is_pattern(part) and normalise_code(part) not in map(normalise_code, found)
+            is_code = search.normalise_code(part) in map(search.normalise_code, found)
+            several = search.is_pattern(part) and not is_code
             named.append(Message("ledger.pattern", code=part, n=len(found)) if several else part)
         return named
 
-    def _like(self, text: str, among: tuple[str, ...]) -> Mask:
-        """Mark the codes that a text stands for."""
-        systems = systems_by_kind(self.system)
+    def _find(self, text: str) -> list[int]:
+        """Return the places of the codes that a text stands for, among all there are or were."""
+        systems, whole = systems_by_kind(self.system), (*self.codes, *self.gone)
         full = "full" in self.level.split("+")
-        own = [systems.get(one.partition(":")[0]) or systems.get("") for one in among]
-        marked = np.zeros(len(among), dtype=bool)
-        marked[find_codes(text, among, [full and system != "opaque" for system in own])] = True
-        return marked
+        own = (systems.get(one.partition(":")[0]) or systems.get("") for one in whole)
+        return search.find_codes(text, whole, [full and system != "opaque" for system in own])
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
         columns = self._matching(codes).astype(np.uint16)

@@ -34,17 +34,8 @@ from comorb.records.auxiliary import (
 from comorb.records.codes.systems import PROCEDURES
 from comorb.records.codes.vocabulary import Coding, Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort, as_matrix
+from comorb.records.layouts import covariates
 from comorb.records.layouts.assembly import Encode, make_encoder
-from comorb.records.layouts.covariates import (
-    cast_columns,
-    column_sql,
-    count_texts,
-    covariate_names,
-    has_unread_dates,
-    infer_meanings,
-    meaning_notes,
-    undated_error,
-)
 from comorb.records.layouts.events import read_events
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.long import find_system, read_code_names
@@ -218,20 +209,20 @@ class JoinedCovariates:
         table, layout = self.table, self.layout
         free = [name for name in table.columns if name not in (RECORD, *BIRTHS)]
         picks = [
-            f"{column_sql(name, table, layout)} AS {quote(shown)}"
-            for name, shown in covariate_names(free, layout).items()
+            f"{covariates.column_sql(name, table, layout)} AS {quote(shown)}"
+            for name, shown in covariates.covariate_names(free, layout).items()
         ]
         own = [quote(name) for name in table.columns if name not in free]
         rows = select_rows(self.source, table, keys, ", ".join([*own, *picks]))
         named = [name for name in rows.column_names if name not in (RECORD, *BIRTHS)]
         columns = {name: rows[name] for name in (RECORD, BIRTH_YEAR) if name in rows.column_names}
         if named:
-            read = cast_columns(rows.select(named), layout, self.meanings)
+            read = covariates.cast_columns(rows.select(named), layout, self.meanings)
             columns |= {name: read[name] for name in named}
         if BIRTH in rows.column_names:
             days = pa.table({"date": rows[BIRTH]})
             meanings = {"date": self.birth} if self.birth else {}
-            columns[BIRTH] = cast_columns(days, Layout(date="date"), meanings)["date"]
+            columns[BIRTH] = covariates.cast_columns(days, Layout(date="date"), meanings)["date"]
         whole = pa.table(columns)
         if "date" in named:
             whole = whole.take(pc.sort_indices(whole, [("date", "ascending")]))
@@ -260,12 +251,12 @@ def open_covariates(
     table, birth = _join_covariates(source, table, layout, found, patient)
     own = replace(layout, record=RECORD, patient=patient, weight=None)
     free = {name: type for name, type in table.columns.items() if name not in BIRTHS}
-    meanings = infer_meanings(source, replace(table, columns=free), own)
-    shown = covariate_names([name for name in free if name != RECORD], own).values()
+    meanings = covariates.infer_meanings(source, replace(table, columns=free), own)
+    shown = covariates.covariate_names([name for name in free if name != RECORD], own).values()
     names = {name: f"{kind}.{name}" if name in taken else name for name in shown}
-    notes = [*source.notes, *events.notes, *meaning_notes(meanings)]
+    notes = [*source.notes, *events.notes, *covariates.meaning_notes(meanings)]
     notes += birth.notes if birth else ()
-    notes += _check_repeated(source, table, kind, found, own, has_unread_dates(meanings))
+    notes += _check_repeated(source, table, kind, found, own, covariates.has_unread_dates(meanings))
     renamed = [(name, new) for name, new in names.items() if name != new]
     notes += [Message("note.renamed_column", name=name, new=new) for name, new in renamed]
     noted = (found.note(kind), *(Message("note.of_kind", kind=kind, note=note) for note in notes))
@@ -292,7 +283,7 @@ def _join_covariates(
     rows = keep_matching(source, table, found, picks)
     if rows.columns.get(BIRTH) != "VARCHAR":
         return rows, None
-    return rows, read_dates(count_texts(source, rows, BIRTH), births[0])
+    return rows, read_dates(covariates.count_texts(source, rows, BIRTH), births[0])
 
 
 def _check_repeated(
@@ -315,7 +306,7 @@ def _check_repeated(
     notes: list[str] = [Message("note.rows_twice", n=rows - different)] if rows > different else []
     if different > records:
         if without_dates:
-            raise undated_error(table.label, layout.date)
+            raise covariates.undated_error(table.label, layout.date)
         key = "note.first_by_date" if layout.date else "note.first_taken"
         notes.append(Message(key, n=different, patients=records))
     return notes
@@ -422,7 +413,7 @@ def open_joining(
     ``records`` is the source that was opened and planned; ``levels`` are those of the features.
     """
     keys = keys_of(opened, plan) if auxiliary else ()
-    taken = set(covariate_names(list(plan.table.columns), plan.layout).values())
+    taken = set(covariates.covariate_names(list(plan.table.columns), plan.layout).values())
     tables: list[JoinedCovariates] = []
     codes: list[JoinedCodes] = []
     seen: dict[tuple[str, str | None], str] = {}

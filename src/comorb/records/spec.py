@@ -13,22 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from comorb import fields
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.fields import (
-    Bounds,
-    Codes,
-    Days,
-    Flag,
     Form,
     Given,
-    Joined,
-    Names,
-    Number,
     Option,
     OptionError,
     Rule,
     Spec,
-    Texts,
     declare,
     listed,
     rules_of,
@@ -92,7 +85,7 @@ class CodeMapForm(Form):
         return CodeMap.from_dict(plain)
 
 
-class Features(Texts):
+class Features(fields.Texts):
     """Covariates that become features: as words, or as in a fitted model."""
 
     def accept(self, text: Any) -> Any:
@@ -111,8 +104,8 @@ class Features(Texts):
 
     def plain(self, value: Any) -> Any:
         """Return each feature without what is None."""
-        fields = (asdict(one).items() for one in value)
-        return [{key: own for key, own in items if own is not None} for items in fields]
+        values = (asdict(one).items() for one in value)
+        return [{key: own for key, own in items if own is not None} for items in values]
 
     def restore(self, plain: Any) -> Any:
         """Return features from words and specifications, and those of a model, with levels."""
@@ -269,27 +262,29 @@ class CohortSpec(Spec):
 
     having: tuple[str, ...] = declare(
         (),
-        Codes(),
+        fields.Codes(),
         "Keep the records with any of these codes: 428, V*, V01-V91, '402, 404', or @FILE with a "
         "set of codes. Repeatable.",
         "--having CODE",
     )
     without: tuple[str, ...] = declare(
         (),
-        Codes(),
+        fields.Codes(),
         "Keep the records with none of these, written as for --having. Repeatable.",
         "--without CODE",
     )
-    age: Interval | None = declare(None, Bounds(), "age=65:90, age=18:", "--where age=LOW:HIGH")
+    age: Interval | None = declare(
+        None, fields.Bounds(), "age=65:90, age=18:", "--where age=LOW:HIGH"
+    )
     sex: tuple[str, ...] = declare(
-        (), Names(), "sex=F, sex=F,U", "--where sex=VALUE", bounds={"max_length": 20}
+        (), fields.Names(), "sex=F, sex=F,U", "--where sex=VALUE", bounds={"max_length": 20}
     )
     dates: Period | None = declare(
-        None, Days(), "dates=2010-01-01:2010-06-30", "--where dates=FIRST:LAST (YYYY-MM-DD)"
+        None, fields.Days(), "dates=2010-01-01:2010-06-30", "--where dates=FIRST:LAST (YYYY-MM-DD)"
     )
     at_least: int | None = declare(
         None,
-        Number(optional=True),
+        fields.Number(optional=True),
         "Keep the records with N distinct codes or more: 3 when left out, and 0 where a table has "
         "a column for each item.",
         "--at-least N",
@@ -297,7 +292,7 @@ class CohortSpec(Spec):
     )
     drop_codes: tuple[str, ...] = declare(
         (),
-        Codes(),
+        fields.Codes(),
         "Leave out these codes, written as for --having. Repeatable.",
         "--drop-codes CODE",
         harmless=True,
@@ -305,7 +300,7 @@ class CohortSpec(Spec):
     )
     drop_rare: int = declare(
         0,
-        Number(),
+        fields.Number(),
         "Leave out the codes of fewer than N records.",
         "--drop-rare N",
         harmless=True,
@@ -313,7 +308,7 @@ class CohortSpec(Spec):
     )
     level: tuple[str, ...] = declare(
         ("category",),
-        Texts(),
+        fields.Texts(),
         "category, full, group, chapter, or common to ICD-9 and ICD-10. Repeatable.",
         "--level LEVEL",
         type="str or sequence of str",
@@ -357,7 +352,7 @@ class CohortSpec(Spec):
     )
     chronic: bool = declare(
         False,
-        Flag(),
+        fields.Flag(),
         "Leave out what isn't chronic.",
         "--chronic",
         type="bool",
@@ -366,7 +361,7 @@ class CohortSpec(Spec):
     )
     scores: tuple[str, ...] = declare(
         (),
-        Texts(),
+        fields.Texts(),
         f"{_any_of(list(SCORES))}, as a covariate. Repeatable.",
         "--score SCORE",
         type="str or sequence of str",
@@ -401,7 +396,7 @@ class CohortSpec(Spec):
     )
     kinds: tuple[str, ...] = declare(
         (),
-        Joined(),
+        fields.Joined(),
         "The tables of RECORDS to read together: diagnosis, drug, procedure, visit, patient.",
         "--kinds KIND,KIND",
         type="str or sequence of str",

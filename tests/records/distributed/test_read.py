@@ -17,6 +17,7 @@ from comorb.engines import open_blocks, open_engine
 from comorb.engines.block_files import MANIFEST, identity
 from comorb.errors import EngineError, RecordsError, StorageError
 from comorb.model.estimators import BernoulliMixture
+from comorb.records import stream
 from comorb.records.cohort_file import CohortFile, load_cohort
 from comorb.records.datasets import region
 from comorb.records.distributed import partitions, shuffle
@@ -234,7 +235,7 @@ def test_what_is_asked_while_rows_are_read_is_answered_by_all_parts(tmp_path, mo
         )
         return read_partition(source, plan, *more)
 
-    monkeypatch.setattr(spreading, "read_partition", curious)
+    monkeypatch.setattr(stream, "read_partition", curious)
     table = rare().select(["visit_id", "icd10_code", "ward"])
     same(save(table, tmp_path / "visits"), tmp_path / "c", CohortSpec())
     assert len(rounds) == 3
@@ -246,7 +247,7 @@ def test_workers_that_never_agree_are_an_error(tmp_path, monkeypatch):
         source.answer_whole(secrets.token_hex(), lambda: [(1,)], add_rows)
         return read_partition(source, *more)
 
-    monkeypatch.setattr(spreading, "read_partition", alone)
+    monkeypatch.setattr(stream, "read_partition", alone)
     with pytest.raises(EngineError, match=r"don't agree on how to read .* or read without an engi"):
         distribute_cohort(save(rare(), tmp_path / "visits"), tmp_path / "c", CohortSpec())
 

@@ -128,24 +128,10 @@ class MapIndex:
 
 
 def read_map(path: str | Path) -> CodeMap:
-    """Read a map from a file of text with columns for code, group and perhaps name and system.
+    """Read a map from a text file with columns for code, group and perhaps name and system.
 
-    Parameters
-    ----------
-    path : path
-        Comma, semicolon, tab or bar between the columns. With a header, the columns are in any
-        order and have names such as code, group, name, system; without one they are code, group
-        and name.
-
-    Returns
-    -------
-    CodeMap
-        The map, whole.
-
-    Raises
-    ------
-    RecordsError
-        When the file can't be read whole.
+    They are separated by comma, semicolon, tab or bar. With a header, they are in any order and
+    have names such as code, group, name, system; without one they are code, group and name.
     """
     path = Path(path)
     try:
@@ -180,7 +166,7 @@ def read_map(path: str | Path) -> CodeMap:
 
 
 def open_map(given: CodeMap | str | Path | None) -> CodeMap | None:
-    """Return a map that was given as it is or as a file."""
+    """Return a map, or that of a file."""
     return read_map(given) if isinstance(given, (str, Path)) else given
 
 
@@ -202,14 +188,8 @@ def _parse_rows(path: Path, content: bytes) -> list[list[str]]:
         raise RecordsError("map.two_columns", file=path.name)
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows[0]):
-            raise RecordsError(
-                "map.columns",
-                file=path.name,
-                line=number,
-                expected=len(rows[0]),
-                came=len(row),
-                mark=mark,
-            )
+            sizes = {"expected": len(rows[0]), "came": len(row)}
+            raise RecordsError("map.columns", file=path.name, line=number, **sizes, mark=mark)
     return rows
 
 

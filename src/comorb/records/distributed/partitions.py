@@ -26,24 +26,11 @@ from comorb.records.distributed.shuffle import (
     raise_first,
     run_tasks,
 )
+from comorb.records.sources import folders
 from comorb.records.sources.arrow import frame_rows
 from comorb.records.sources.databases import is_query
 from comorb.records.sources.duck import OpenedSource, SourceTable, quote, run_safely
 from comorb.records.sources.files import ending_of, read_signature, table_name, temporary_folder
-from comorb.records.sources.folders import (
-    STANDARD_TABLES,
-    TableFiles,
-    are_numbered,
-    are_paths,
-    combine_files,
-    find_data_files,
-    find_files,
-    find_listed_data,
-    find_tables,
-    is_glob,
-    standard_case,
-    standard_name,
-)
 from comorb.records.sources.kinds import detect_kind
 from comorb.records.sources.parquet import checksum_note, count_unsummed, open_parquet, read_schema
 from comorb.records.sources.text_files import open_text
@@ -166,7 +153,7 @@ def partition_store(label: str, files: Mapping[str, Remote]) -> PartitionedTable
                 spans[one] = 0, footer.num_rows
             if len(schemas) > 1:
                 return None
-        head = partition_files(label, TableFiles(label, kind, (root / first,), root))
+        head = partition_files(label, folders.TableFiles(label, kind, (root / first,), root))
     columns = head.parts[0].columns
     parts = tuple(
         FilePartition(Path(one), label, columns, None, spans[one], store.stamp(), store)
@@ -175,7 +162,7 @@ def partition_store(label: str, files: Mapping[str, Remote]) -> PartitionedTable
     return replace(head, parts=parts, files=0 if of_text else len(files))
 
 
-def partition_files(label: str, table: TableFiles) -> PartitionedTable:
+def partition_files(label: str, table: folders.TableFiles) -> PartitionedTable:
     """Return the files of a table, all text or all Parquet."""
     of_text = table.kind == "text"
     with open_connection(table.files) as (connection, folder):
@@ -312,7 +299,7 @@ def partition_source(
 ) -> PartitionedSource | None:
     """Return a source whose tables, or the one named, workers can read in parts; else None."""
     if isinstance(source, FrameTables):
-        frames = {standard_case(name): one for name, one in source.frames.items()}
+        frames = {folders.standard_case(name): one for name, one in source.frames.items()}
         if len(frames) < len(source.frames):
             raise RecordsError("source.frame_twice")
         opened = {
@@ -326,7 +313,7 @@ def partition_source(
         return _partition_spark_table(source, executor)
     if table is not None and is_query(table):
         return None
-    if are_paths(source):
+    if folders.are_paths(source):
         return _partition_list(source)
     if is_remote(source):
         return _partition_stored(place_of(source), table)
@@ -356,8 +343,8 @@ def _partition_spark_table(source: str, executor: Executor | None) -> Partitione
         raise EngineError("engine.spark_table", source=source)
     name = source.removeprefix("table:")
     schema, dot, own = name.rpartition(".")
-    names = {standard_case(own): name}
-    if standard_case(own) in STANDARD_TABLES:
+    names = {folders.standard_case(own): name}
+    if folders.standard_case(own) in folders.STANDARD_TABLES:
         others = {one: f"{schema}{dot}{one}" for one in _JOINED_TABLES if one not in names}
         names |= {one: full for one, full in others.items() if engine.has(full)}
 
@@ -374,10 +361,11 @@ def _partition_list(paths: Sequence[str | Place]) -> PartitionedSource | None:
     if all(remote):
         name = place_of(paths[0]).name
         label = Message("text.others", parts=name) if len(paths) > 1 else name
-        return PartitionedSource.of_one(label, partition_store(label, find_listed_data(paths)))
+        files = folders.find_listed_data(paths)
+        return PartitionedSource.of_one(label, partition_store(label, files))
     if any(remote):
         return None
-    several = combine_files([Path(str(one)) for one in paths])
+    several = folders.combine_files([Path(str(one)) for one in paths])
     return PartitionedSource(
         several.name, {several.name: partial(partition_files, several.name, several)}
     )
@@ -385,7 +373,7 @@ def _partition_list(paths: Sequence[str | Place]) -> PartitionedSource | None:
 
 def _partition_stored(place: Place, table: str | None) -> PartitionedSource | None:
     """Return files in a store as one table, or as several of a standard data model."""
-    files = find_data_files(place)
+    files = folders.find_data_files(place)
     tables: dict[tuple[str, str], dict[str, Remote]] = {}
     for name, file in files.items():
         tables.setdefault(_standard_table(name), {})[name] = file
@@ -406,36 +394,37 @@ def _partition_stored(place: Place, table: str | None) -> PartitionedSource | No
 
 def _standard_table(name: str) -> tuple[str, str]:
     """Return the standard table that a file in a store belongs to, and its folder."""
-    *folders, file = name.split("/")
-    for place, folder in enumerate(folders):
-        if standard_case(folder) in STANDARD_TABLES:
-            return standard_case(folder), "/".join(folders[: place + 1])
-    own = standard_name(file)
-    return (own, f"{'/'.join(folders)}/.") if own else ("", "")
+    *parents, file = name.split("/")
+    for place, folder in enumerate(parents):
+        if folders.standard_case(folder) in folders.STANDARD_TABLES:
+            return folders.standard_case(folder), "/".join(parents[: place + 1])
+    own = folders.standard_name(file)
+    return (own, f"{'/'.join(parents)}/.") if own else ("", "")
 
 
 def _partition_store_table(files: Mapping[str, Remote]) -> PartitionedTable:
     names = [Path(name) for name in files]
     spread = partition_store(names[0].name, files)
-    if spread is None or (not spread.files and len(names) > 1 and not are_numbered(names)):
+    if spread is None or (not spread.files and len(names) > 1 and not folders.are_numbered(names)):
         raise NotPartitionedError
     return spread
 
 
 def _partition_path(path: Path, table: str | None) -> PartitionedSource | None:
     """Return the tables of a file, a folder or a glob."""
-    files = find_files(path)
+    files = folders.find_files(path)
     of_text = len(files) > 1 and {detect_kind(file) for file in files} == {"text"}
-    if of_text and is_glob(path) and not table and not any(standard_name(f.name) for f in files):
-        one = TableFiles(path.stem, "text", tuple(files))
+    is_standard = any(folders.standard_name(file.name) for file in files)
+    if of_text and folders.is_glob(path) and not (table or is_standard):
+        one = folders.TableFiles(path.stem, "text", tuple(files))
         return PartitionedSource(path.name, {one.name: partial(partition_files, path.name, one)})
-    tables = find_tables(path, files)
+    tables = folders.find_tables(path, files)
     names = {one.name.lower() for one in tables if one.kind in _FILE_KINDS}
     wanted = {table.lower(), table_name(table).lower()} if table else names
     if not wanted & names or (len(names) < len(tables) and not table):
         return None
 
-    def open_table(one: TableFiles) -> PartitionedTable:
+    def open_table(one: folders.TableFiles) -> PartitionedTable:
         if one.kind not in _FILE_KINDS:
             raise NotPartitionedError
         whole = len(tables) == 1 and one.kind == "parquet"

@@ -21,6 +21,7 @@ from comorb.errors import EngineError, RecordsError, StorageError, not_installed
 from comorb.fields import take_options
 from comorb.model.arrays import Keys, Mask
 from comorb.model.emissions.base import Feature
+from comorb.records import stream
 from comorb.records.cohort_file import CohortFile, as_table, rows_in
 from comorb.records.distributed.partitions import (
     FrameTables,
@@ -46,16 +47,6 @@ from comorb.records.layouts.readers import open_columns, plan_table
 from comorb.records.ledger import Ledger
 from comorb.records.sources.files import temporary_folder
 from comorb.records.spec import READING, CohortSpec
-from comorb.records.stream import (
-    CohortSum,
-    Summary,
-    conform,
-    finish_rows,
-    plan_parts,
-    read_partition,
-    summarise,
-    write_cohort,
-)
 from comorb.remote import Place, opened, place_of, removed, written
 from comorb.storage import fingerprint_from, fingerprint_sums, write_whole
 
@@ -158,7 +149,7 @@ class _Attempt:
 
     found: FoundAnswers = field(default_factory=dict)
     begun: Ledger = field(default_factory=Ledger)
-    summary: Summary | None = None
+    summary: stream.Summary | None = None
     draft: str | None = None
     useless: RecordsError | None = None
     ids: ShuffledFile | None = None
@@ -220,11 +211,11 @@ def distribute_cohort(
 def _write_locally(source: Any, path: Place, spec: CohortSpec, memory: str | None) -> None:
     """Read records in this process, and write the cohort as a file."""
     if isinstance(path, Path):
-        write_cohort(source, path, spec, memory)
+        stream.write_cohort(source, path, spec, memory)
         return
     with temporary_folder() as folder:
         draft = Path(folder, path.name)
-        write_cohort(source, draft, spec, memory)
+        stream.write_cohort(source, draft, spec, memory)
         with draft.open("rb") as file:
             path.send(file)
 
@@ -256,9 +247,9 @@ def _try_partition(job: _Job, item: tuple[int, tuple[Partition, ...]]) -> _Attem
         part, begun = None, Ledger()
         try:
             read = job.spec.plan(source, job.kind)
-            plan, begun, encode = plan_parts(source, read, job.spec)
+            plan, begun, encode = stream.plan_parts(source, read, job.spec)
             if not source.found:
-                part = read_partition(source, plan, encode, job.spec.coding)
+                part = stream.read_partition(source, plan, encode, job.spec.coding)
         except RecordsError:
             if not source.found:
                 raise
@@ -269,7 +260,7 @@ def _try_partition(job: _Job, item: tuple[int, tuple[Partition, ...]]) -> _Attem
         cohort, useless = part
         selected = job.spec.select(cohort)
         table = as_table(selected)
-        summary = summarise(selected, table.schema, job.spec)
+        summary = stream.summarise(selected, table.schema, job.spec)
         draft = f"draft-{number:06d}-{secrets.token_hex(8)}.parquet"
         _write_table(table, place_of(job.folder) / draft)
         own = pa.table({"id": cohort.ids}).to_batches() if job.by_patient else []
@@ -322,7 +313,7 @@ def _write_parts(
     useless = [one.useless for one in read if one.useless is not None]
     if len(useless) == len(read) and useless:
         raise useless[0]
-    total, begun = CohortSum(spec), attempts[0].begun
+    total, begun = stream.CohortSum(spec), attempts[0].begun
     for one in read:
         assert one.summary is not None  # noqa: S101 - left out above
         total.add(replace(one.summary, ledger=one.summary.ledger + begun))
@@ -363,7 +354,8 @@ def _finish_part(
 ) -> _WrittenPart:
     number, draft = item
     with opened(place_of(draft)) as file:
-        table = finish_rows(conform(pq.ParquetFile(file).read(), schema), kept, features)
+        rows = stream.conform(pq.ParquetFile(file).read(), schema)
+    table = stream.finish_rows(rows, kept, features)
     name = f"part-{number:06d}-{secrets.token_hex(8)}.parquet"
     path = place_of(folder) / name
     if not len(table):

@@ -22,17 +22,9 @@ import pyarrow as pa
 from comorb.engines.partial_sums import map_items
 from comorb.errors import ComorbError, EngineError, RecordsError, StorageError
 from comorb.model.arrays import Ints
+from comorb.records.sources import duck
 from comorb.records.sources.arrow import register_table
-from comorb.records.sources.duck import (
-    Merge,
-    OpenedSource,
-    SourceTable,
-    connect,
-    integer_sql,
-    quote,
-    restrict_access,
-    take_first,
-)
+from comorb.records.sources.duck import Merge, OpenedSource, SourceTable
 from comorb.records.sources.files import temporary_folder
 from comorb.remote import Place, Remote, opened, place_of, written
 
@@ -81,7 +73,7 @@ class PartitionSource(OpenedSource):
     def numbered_sql(self, table: SourceTable, column: str) -> str:
         """Return the SQL of a table with the numbers that its rows have in the whole source."""
         return (
-            f"SELECT {_ROW_NUMBERS}.number AS {quote(column)}, own.* "
+            f"SELECT {_ROW_NUMBERS}.number AS {duck.quote(column)}, own.* "
             f"FROM {table.sql} AS own POSITIONAL JOIN {_ROW_NUMBERS}"
         )
 
@@ -129,9 +121,9 @@ def open_connection(
     files: Sequence[Path],
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
     """Open DuckDB on one thread, to read some files; yield it with its folder for copies."""
-    with temporary_folder() as spill, connect(spill, None, threads=1) as connection:
+    with temporary_folder() as spill, duck.connect(spill, None, threads=1) as connection:
         folder = Path(spill).resolve() / "copies"
-        restrict_access(connection, list(files), folder)
+        duck.restrict_access(connection, list(files), folder)
         yield connection, folder
 
 
@@ -168,7 +160,7 @@ def merge_answers(found: list[FoundAnswers]) -> dict[str, Any]:
 
 def head_answers(found: FoundAnswers) -> dict[str, Any]:
     """Return the answers that the first rows of a source give for all."""
-    return {key: answer for key, (answer, merge) in found.items() if merge is take_first}
+    return {key: answer for key, (answer, merge) in found.items() if merge is duck.take_first}
 
 
 MIN_SLOTS, MAX_SLOTS = 256, 4096
@@ -257,9 +249,9 @@ class Shuffle:
         """Return the slot of each row."""
         if not self.keys:
             return np.zeros(len(table), dtype=np.int64)
+        keys = [duck.quote(name) for name in self.keys]
         known = ", ".join(
-            f"CASE WHEN {quote(name)} IS NOT NULL THEN hash({integer_sql(quote(name))}) END"
-            for name in self.keys
+            f"CASE WHEN {key} IS NOT NULL THEN hash({duck.integer_sql(key)}) END" for key in keys
         )
         with duckdb.connect(":memory:", config={"threads": 1}) as connection:
             connection.register("rows", table.select(list(self.keys)))
