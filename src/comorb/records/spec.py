@@ -59,11 +59,10 @@ ROLES = (
 READING = ("source", "weights", "record", "coding", "features")
 
 
-class CodeMapForm(Form):
+class _CodeMapForm(Form):
     """A map from codes to groups: its file in words, whole in JSON."""
 
     def accept(self, text: Any) -> Any:
-        """Return the map of a file, or the map."""
         from comorb.records.codes.code_map import open_map
 
         return open_map(text)
@@ -71,25 +70,21 @@ class CodeMapForm(Form):
     read = accept
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the option and the file."""
         return [rule.flag, value.file]
 
     def plain(self, value: Any) -> Any:
-        """Return the whole map."""
         return value and value.to_dict()
 
     def restore(self, plain: Any) -> Any:
-        """Return the map that was plain."""
         from comorb.records.codes.code_map import CodeMap
 
         return CodeMap.from_dict(plain)
 
 
-class Features(fields.Texts):
+class _FeaturesForm(fields.Texts):
     """Covariates that become features: as words, or as in a fitted model."""
 
     def accept(self, text: Any) -> Any:
-        """Return the features of a mapping, or of words."""
         from comorb.records.features import parse_features
 
         return parse_features(text)
@@ -97,68 +92,58 @@ class Features(fields.Texts):
     read = accept
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the option before the word of each feature."""
         from comorb.records.features import write_feature
 
         return super().words(rule, tuple(map(write_feature, value)))
 
     def plain(self, value: Any) -> Any:
-        """Return each feature without what is None."""
         values = (asdict(one).items() for one in value)
         return [{key: own for key, own in items if own is not None} for items in values]
 
     def restore(self, plain: Any) -> Any:
-        """Return features from words and specifications, and those of a model, with levels."""
         from comorb.model.emissions.base import Feature
         from comorb.records.features import FeatureSpec
 
-        return tuple(
-            FeatureSpec.parse(one)
-            if isinstance(one, str)
-            else Feature(**one | {"levels": tuple(one["levels"])})
-            if "levels" in one
-            else FeatureSpec(**one)
-            for one in plain
-        )
+        def restore_one(one: Any) -> Any:
+            if isinstance(one, str):
+                return FeatureSpec.parse(one)
+            if "levels" in one:
+                return Feature(**one | {"levels": tuple(one["levels"])})
+            return FeatureSpec(**one)
+
+        return tuple(map(restore_one, plain))
 
 
-class LayoutForm(Form):
+class _LayoutForm(Form):
     """The layout of the records: ``--weights`` is its own option, the others are shared."""
 
     def shown(self, default: Any) -> Any:
-        """Return what the command line has for a default."""
         return None
 
     def parse(self, rule: Rule, given: Given) -> Any:
-        """Return the layout of ``--layout``, ``--column`` and ``--weights``."""
         named = {"kind": given.get("--layout"), "weight": given.get("--weights")}
         roles = _roles(given.get("--column")).get("", {})
         return Layout(**roles | {name: value for name, value in named.items() if value})
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the kind, the columns and the weights."""
         words = ["--layout", value.kind] if value.kind else []
         words += [word for column in _columns(value) for word in ("--column", column)]
         return [*words, rule.flag, value.weight] if value.weight else words
 
     def accept(self, value: Any) -> Any:
-        """Return a layout, or that of a kind."""
         return value if isinstance(value, Layout) else Layout(kind=value)
 
     def plain(self, value: Any) -> Any:
-        """Return the fields of a layout that have a value."""
         return {key: own for key, own in asdict(value).items() if own}
 
     def restore(self, plain: Any) -> Any:
-        """Return the layout that was plain."""
-        return Layout(**{key: super(LayoutForm, self).restore(own) for key, own in plain.items()})
+        return Layout(**{key: super(_LayoutForm, self).restore(own) for key, own in plain.items()})
 
 
-class Layouts(LayoutForm):
+class _LayoutsForm(_LayoutForm):
     """The layouts of auxiliary tables, by their kinds."""
 
     def options(self, rule: Rule) -> list[Option]:
-        """Return the two options that all layouts share."""
         kind = Option(rule.flags, rule.metavar, rule.help, part=rule.part)
         text = (
             f"Which column is what: {', '.join(ROLES)}; several codes by commas, or as dx1-dx9; "
@@ -168,26 +153,21 @@ class Layouts(LayoutForm):
         return [kind, Option(("--column",), "ROLE=NAME", text, list[str] | None, part=rule.part)]
 
     def parse(self, rule: Rule, given: Given) -> Any:
-        """Return the layouts of ``--column KIND.ROLE=NAME``."""
         roles = _roles(given.get("--column"))
         return tuple((kind, Layout(**own)) for kind, own in roles.items() if kind)
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the columns with their kinds."""
         columns = [f"{kind}.{column}" for kind, own in value for column in _columns(own)]
         return [word for column in columns for word in ("--column", column)]
 
     def accept(self, value: Any) -> Any:
-        """Return layouts by their kinds."""
         return tuple(dict(value).items())
 
     def plain(self, value: Any) -> Any:
-        """Return the fields of each layout."""
-        return {kind: LayoutForm.plain(self, own) for kind, own in value}
+        return {kind: _LayoutForm.plain(self, own) for kind, own in value}
 
     def restore(self, plain: Any) -> Any:
-        """Return the layouts that were plain."""
-        return tuple((kind, LayoutForm.restore(self, own)) for kind, own in plain.items())
+        return tuple((kind, _LayoutForm.restore(self, own)) for kind, own in plain.items())
 
 
 def _roles(columns: Sequence[str] | None) -> dict[str, dict[str, Any]]:
@@ -340,7 +320,7 @@ class CohortSpec(Spec):
     )
     code_map: CodeMap | None = declare(
         None,
-        CodeMapForm(),
+        _CodeMapForm(),
         "A CSV file with code (or how codes begin), group and name: the groups are then the "
         "features.",
         "--map FILE",
@@ -372,7 +352,7 @@ class CohortSpec(Spec):
     )
     features: tuple[AnyFeature, ...] = declare(
         (),
-        Features(),
+        _FeaturesForm(),
         "A column beside the codes that the clusters are found by too: its kind is binary, "
         "category, count or number (number:log, number:rank), recognised when left out. "
         "Repeatable.",
@@ -386,7 +366,7 @@ class CohortSpec(Spec):
     )
     layout: Layout = declare(
         Layout(),
-        LayoutForm(),
+        _LayoutForm(),
         "The column with the weight of a record.",
         "--weights NAME",
         type="Layout, str or mapping, optional",
@@ -417,7 +397,7 @@ class CohortSpec(Spec):
     )
     layouts: tuple[tuple[str, Layout], ...] = declare(
         (),
-        Layouts(),
+        _LayoutsForm(),
         "wide, long, delimited, binary, omop or fhir; recognised when left out.",
         "--layout KIND",
         part="source",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -190,45 +191,48 @@ def ledger_notes(
     coding: Coding,
 ) -> tuple[str, ...]:
     """Return notes on repaired, coarse, shared, mapped and scored codes."""
+    notes: list[str] = []
 
     def mentions(chosen: Callable[[str], Collection[str]]) -> int:
         texts = {key: chosen(key) for key in fits}
         return sum(count for raw, count in counts.items() if raw[1] in texts[systems[raw]])
 
-    notes: list[str] = []
-    if repaired := mentions(lambda key: fits[key].repaired):
-        notes.append(Message("note.repaired", n=repaired))
-    if mixed := mentions(lambda key: fits[key].mixed):
-        notes.append(Message("note.coarse", n=mixed))
+    def add_note(note: str, chosen: Callable[[str], Collection[str]], **values: Any) -> None:
+        if n := mentions(chosen):
+            notes.append(Message(note, n=n, **values))
+
+    def coarse(key: str, score: str) -> list[str]:
+        codes = fits[key].codes.items() if is_scored(key) else ()
+        return [raw for raw, code in codes if find_score(score).is_coarse(code, key)]
+
+    add_note("note.repaired", lambda key: fits[key].repaired)
+    add_note("note.coarse", lambda key: fits[key].mixed)
     if coding.chronic:
-        if doubtful := mentions(lambda key: fits[key].left_out.get(NOT_DETERMINED, ())):
-            notes.append(Message("note.chronic_unknown", n=doubtful))
-        if others := mentions(lambda key: () if coding_system(key).chronic else fits[key].codes):
-            notes.append(Message("note.no_indicator", n=others))
+        add_note("note.chronic_unknown", lambda key: fits[key].left_out.get(NOT_DETERMINED, ()))
+        add_note(
+            "note.no_indicator", lambda key: () if coding_system(key).chronic else fits[key].codes
+        )
     if coding.map is not None:
         notes += _map_notes(mentions, fits, coding.map)
     elif "common" in coding.levels:
         total = mentions(lambda key: fits[key].codes)
         own = mentions(lambda key: fits[key].unshared)
-        notes.append(
-            Message("note.shared_groups", percent=_percent(total - own, total), n=total, own=own)
-        )
-    return (*notes, *_score_notes(mentions, fits, coding))
+        percent = _percent(total - own, total)
+        notes.append(Message("note.shared_groups", percent=percent, n=total, own=own))
+    for score in coding.scores:
+        add_note("note.score_coarse", partial(coarse, score=score), score=score)
+    if coding.scores:
+        add_note("note.no_score", lambda key: () if is_scored(key) else fits[key].codes)
+    return tuple(notes)
 
 
 def _map_notes(mentions: Mentions, fits: Mapping[str, Features], code_map: CodeMap) -> list[str]:
     left = mentions(lambda key: fits[key].left_out.get(NOT_MAPPED, ()))
     total = left + mentions(lambda key: [raw for raw, some in fits[key].of.items() if some])
+    file = {"map": code_map.name, "digest": code_map.digest}
     notes: list[str] = [
         *code_map.notes,
-        Message(
-            "note.in_map",
-            percent=_percent(total - left, total),
-            n=total,
-            map=code_map.name,
-            digest=code_map.digest,
-            left=left,
-        ),
+        Message("note.in_map", percent=_percent(total - left, total), n=total, left=left, **file),
     ]
     if covered := mentions(lambda key: fits[key].covered):
         notes.append(Message("note.nearest_line", n=covered))
@@ -239,24 +243,6 @@ def _map_notes(mentions: Mentions, fits: Mapping[str, Features], code_map: CodeM
     )
     if several := sum(n > 1 for n in n_systems):
         notes.append(Message("note.lines_of_several", n=several, systems=sorted(present)))
-    return notes
-
-
-def _score_notes(mentions: Mentions, fits: Mapping[str, Features], coding: Coding) -> list[str]:
-    notes: list[str] = []
-    for one in coding.scores:
-        table = find_score(one)
-
-        def coarse(key: str, table: Any = table) -> list[str]:
-            codes = fits[key].codes.items() if is_scored(key) else ()
-            return [raw for raw, code in codes if table.is_coarse(code, key)]
-
-        if some := mentions(coarse):
-            notes.append(Message("note.score_coarse", n=some, score=one))
-    if coding.scores and (
-        others := mentions(lambda key: () if is_scored(key) else fits[key].codes)
-    ):
-        notes.append(Message("note.no_score", n=others))
     return notes
 
 

@@ -45,19 +45,17 @@ class CohortRecipe:
     clusters: tuple[ClusterRecipe, ...]
 
 
-def _recipe(plain: dict[str, Any]) -> CohortRecipe:
-    clusters = tuple(ClusterRecipe(**cluster) for cluster in plain["clusters"])
-    return CohortRecipe(plain["name"], plain["background"], clusters)
-
-
 _TABLES = tomllib.loads(
     resources.files("comorb.records.datasets").joinpath("recipes.toml").read_text(encoding="utf-8")
 )
-HEART_FAILURE, TERTIARY = _recipe(_TABLES["heart_failure"]), _recipe(_TABLES["tertiary"])
+HEART_FAILURE, TERTIARY = (
+    CohortRecipe(**table | {"clusters": tuple(ClusterRecipe(**one) for one in table["clusters"])})
+    for table in (_TABLES["heart_failure"], _TABLES["tertiary"])
+)
 
 
-FEWEST, MOST = 3, 10
-_TAIL = 2.5
+MIN_CODES, MAX_CODES = 3, 10  # of a record, as in the paper
+_TAIL = 2.5  # codes of a record that lead no cluster
 _BLOCK = 65_536
 
 
@@ -99,7 +97,7 @@ def region(n: int, layout: Literal["wide", "long"] = "wide") -> Iterator[pa.Reco
 
     The records are a mixture of the eleven clusters of `heart_failure` and `tertiary`. A
     block depends on its position alone, so that a smaller region is the beginning of a
-    larger one and a block is the same whoever asks for it.
+    larger one.
 
     Parameters
     ----------
@@ -161,8 +159,8 @@ def _block(start: int, length: int, layout: str) -> pa.RecordBatch:
         )
     covariates = _covariates(clusters, labels, rng)
     columns = {"record_id": ids} | {key: whole[:length] for key, whole in covariates.items()}
-    slots = np.full((length, MOST), -1, dtype=np.int32)
-    slots[np.arange(MOST) < np.diff(matrix.indptr)[:, None]] = matrix.indices
+    slots = np.full((length, MAX_CODES), -1, dtype=np.int32)
+    slots[np.arange(MAX_CODES) < np.diff(matrix.indptr)[:, None]] = matrix.indices
     for place, slot in enumerate(slots.T, start=1):
         columns[f"dx{place}"] = vocabulary.take(pa.array(slot, mask=slot < 0))
     return pa.record_batch(columns)
@@ -185,9 +183,9 @@ def _region_parameters() -> tuple[tuple[ClusterRecipe, ...], list[str], Floats]:
 def _parameters(recipe: CohortRecipe) -> tuple[list[str], Floats]:
     """Return the codes of a recipe and the (k, d) probability of each in each cluster.
 
-    A category that leads a cluster has the probability of the recipe; in the other clusters it
-    has half of its background rate. All other categories are scaled to 2.5 codes a record. One
-    that is too rare in the background of the recipe has a fifth of its rate among all adults.
+    A category that leads a cluster has the probability of the recipe, and half of its background
+    rate in the other clusters. All other categories are scaled to 2.5 codes a record. One that is
+    too rare in the background of the recipe has a fifth of its rate among all adults.
     """
     table = resources.files("comorb.records.datasets").joinpath("background_rates.csv")
     rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
@@ -214,7 +212,7 @@ def _records(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.cs
     matrix = draw(labels, means, rng)
     while True:
         counts = np.diff(matrix.indptr)
-        right = (counts >= FEWEST) & (counts <= MOST)
+        right = (counts >= MIN_CODES) & (counts <= MAX_CODES)
         if right.all():
             return matrix
         drawn = sparse.vstack([matrix[right], draw(labels[~right], means, rng)], format="csr")
