@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -97,6 +97,7 @@ class Cohort:
     features: FeatureTable | None = None
     items: tuple[FeatureSpec, ...] = ()
     patient: str | None = None
+    path: ClassVar[None] = None  # a cohort in memory has no file
 
     def __post_init__(self) -> None:
         n, d = self.matrix.shape
@@ -128,7 +129,9 @@ class Cohort:
         All codes stay, so that a model of some records knows those of the others.
         """
         own = rows[0] if isinstance(rows, tuple) else rows
-        return self._at(np.atleast_1d(np.arange(len(self))[own]), Message("ledger.by_place"))
+        places = np.atleast_1d(np.arange(len(self))[own])
+        rule = Message("ledger.by_place")
+        return self._at(places, self.ledger.add("records", rule, len(self), len(places)))
 
     def __repr__(self) -> str:
         """Return how large the cohort is, and nothing about its patients."""
@@ -215,7 +218,8 @@ class Cohort:
 
     def only(self, mask: Mask, rule: str) -> Cohort:
         """Keep some records and every code, also those that none of them has."""
-        return self._at(np.flatnonzero(mask), rule)
+        places = np.flatnonzero(mask)
+        return self._at(places, self.ledger.add("records", rule, len(self), len(places)))
 
     def at_least(self, number: int) -> Cohort:
         """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
@@ -247,12 +251,12 @@ class Cohort:
 
     def drop_universal(self) -> Cohort:
         """Drop the codes that every record has: they don't distinguish records."""
-        return self._drop(self.counts() == len(self), Message("ledger.universal"))
+        return self._drop((Message("ledger.universal"), self.counts() == len(self)))
 
     def drop_unused(self) -> Cohort:
         """Drop the codes that no record has."""
         gone = self.counts() == 0
-        return self._drop(gone, Message("ledger.in_no_record")) if gone.any() else self
+        return self._drop((Message("ledger.in_no_record"), gone)) if gone.any() else self
 
     def split(self, by: str) -> dict[str, Cohort]:
         """Return one cohort for each value of a covariate, in the order of the values."""
@@ -285,11 +289,6 @@ class Cohort:
     def counts(self) -> Ints:
         """Return how many records have each code."""
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
-
-    @property
-    def path(self) -> None:
-        """The file of the cohort; one in memory has none."""
-        return
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -326,17 +325,9 @@ class Cohort:
 
     def part(self, block: int, start: int, size: int) -> Cohort:
         """Return the records of a block, which begins with the row ``start``."""
-        rows = slice(start, start + size)
         notes = (NO_UNIQUE_ID,) if self.numbered else ()
-        return replace(
-            self,
-            matrix=self.matrix[rows],
-            ids=self.ids.slice(start, size),
-            covariates=self.covariates.slice(start, size),
-            weights=None if self.weights is None else self.weights[rows],
-            features=None if self.features is None else self.features.at(rows),
-            ledger=part_ledger(size, len(self.codes), notes),
-        )
+        ledger = part_ledger(size, len(self.codes), notes)
+        return self._at(np.arange(start, start + size), ledger)
 
     def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
         """Return a sample of the records, and the step between them: here, all."""
@@ -404,7 +395,7 @@ class Cohort:
         gone = {*self.gone, *self.codes} - {*kept.codes}
         return replace(kept, gone=tuple(sorted(gone)))
 
-    def _at(self, rows: Ints, rule: str) -> Cohort:
+    def _at(self, rows: Ints, ledger: Ledger) -> Cohort:
         return replace(
             self,
             matrix=self.matrix[rows],
@@ -412,20 +403,17 @@ class Cohort:
             covariates=self.covariates.take(pa.array(rows)),
             weights=None if self.weights is None else self.weights[rows],
             features=None if self.features is None else self.features.at(rows),
-            ledger=self.ledger.add("records", rule, len(self), len(rows)),
+            ledger=ledger,
         )
 
     def leave_out(self, *rules: tuple[str, Mask]) -> Cohort:
         """Drop codes on purpose, by rules that each have a line for the ledger and a mask."""
+        cohort = self._drop(*rules)
+        codes = {*self.left_out, *self.codes} - {*cohort.codes}
+        return replace(cohort, left_out=tuple(sorted(codes)))
+
+    def _drop(self, *rules: tuple[str, Mask]) -> Cohort:
         kept, ledger = follow_rules(rules, np.ones(len(self.codes), dtype=bool), self.ledger)
-        codes = {*self.left_out, *(self.codes[i] for i in np.flatnonzero(~kept))}
-        return replace(self._only_codes(kept, ledger), left_out=tuple(sorted(codes)))
-
-    def _drop(self, gone: Mask, rule: str) -> Cohort:
-        ledger = self.ledger.add("features", rule, len(gone), int((~gone).sum()))
-        return self._only_codes(~gone, ledger)
-
-    def _only_codes(self, kept: Mask, ledger: Ledger) -> Cohort:
         matrix, places = self.matrix, np.flatnonzero(kept)
         if len(places) < len(kept):
             ones = move_columns(matrix.indptr, matrix.indices, new_places(kept))

@@ -62,10 +62,6 @@ class ShuffledTable:
     schema: pa.Schema
     notes: tuple[str, ...]
 
-    def read_partition(self, partition: Partition) -> PartitionRows:
-        """Return some of the rows."""
-        return PartitionRows(self.label, self.notes, *partition.table(self.schema))
-
 
 @dataclass(frozen=True)
 class InferredSchema:
@@ -241,8 +237,10 @@ def _read_partitions(
 
 def _try_partition(job: _Job, item: tuple[int, tuple[Partition, ...]]) -> _Attempt:
     number, partitions = item
-    tables = zip(job.tables, partitions, strict=True)
-    rows = {table.name: table.read_partition(partition) for table, partition in tables}
+    rows = {
+        one.name: PartitionRows(one.label, one.notes, *partition.table(one.schema))
+        for one, partition in zip(job.tables, partitions, strict=True)
+    }
     with job.whole.open_partition(rows.__getitem__) as source:
         part, begun = None, Ledger()
         try:
@@ -286,15 +284,10 @@ def _count_repeated(partition: Partition) -> int:
 
 
 def _write_table(table: pa.Table, path: Place) -> None:
+    options = {"compression": "zstd", "write_page_checksum": True}
     try:
         with written(path) as file:
-            pq.write_table(
-                table,
-                file,
-                row_group_size=block_files.ROWS_A_GROUP,
-                compression="zstd",
-                write_page_checksum=True,
-            )
+            pq.write_table(table, file, block_files.ROWS_A_GROUP, **options)
     except OSError as error:
         raise StorageError(
             "write.shared_place", folder=path.parent, reason=error.strerror or error
