@@ -325,8 +325,7 @@ class Cohort:
 
     def part(self, block: int, start: int, size: int) -> Cohort:
         """Return the records of a block, which begins with the row ``start``."""
-        notes = (NO_UNIQUE_ID,) if self.numbered else ()
-        ledger = part_ledger(size, len(self.codes), notes)
+        ledger = self.ledger.of_part(size, len(self.codes))
         return self._at(np.arange(start, start + size), ledger)
 
     def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
@@ -476,12 +475,6 @@ def follow_rules(
         before, kept = int(kept.sum()), kept & ~gone
         ledger = ledger.add("features", rule, before, int(kept.sum()))
     return kept, ledger
-
-
-def part_ledger(records: int, features: int, notes: tuple[str, ...]) -> Ledger:
-    """Return the ledger of a part of some records, with their number."""
-    ledger = Ledger(notes=notes).open("records", Message("ledger.read"), records)
-    return ledger.open("features", Message("ledger.read"), features)
 
 
 def new_places(kept: Mask) -> Indices:

@@ -23,9 +23,9 @@ from comorb.messages import Message
 from comorb.model.arrays import Ints
 from comorb.model.blocks import Blocks, Rows
 from comorb.model.emissions.base import Feature, Variable
-from comorb.records.cohort import Cohort, as_matrix, part_ledger
+from comorb.records.cohort import Cohort, as_matrix
 from comorb.records.features import FeatureSpec
-from comorb.records.ledger import NO_UNIQUE_ID, Ledger
+from comorb.records.ledger import Ledger
 from comorb.remote import Place, opened, place_of, removed, written
 from comorb.storage import fingerprint_of, write_whole
 
@@ -267,8 +267,7 @@ class CohortFile:
     def part(self, block: int, start: int, size: int) -> Cohort:
         """Return the records of a block."""
         table = block_files.read_group(*self.places[block])
-        notes = (NO_UNIQUE_ID,) if NO_UNIQUE_ID in self.ledger.notes else ()
-        ledger = part_ledger(len(table), len(self.codes), notes)
+        ledger = self.ledger.of_part(len(table), len(self.codes))
         return self._cohort(table, *block_files.ones_of(table), ledger)
 
     def _cohort(self, table: pa.Table, indptr: Any, indices: Any, ledger: Ledger) -> Cohort:
