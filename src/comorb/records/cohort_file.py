@@ -29,6 +29,9 @@ from comorb.records.ledger import Ledger
 from comorb.remote import Place, opened, place_of, removed, written
 from comorb.storage import fingerprint_of, write_whole
 
+# What a cohort, its file and the metadata of that have alike.
+SHARED_FIELDS = ("codes", "names", "system", "level", "left_out", "least_codes", "patient")
+
 
 def save_cohort(cohort: Cohort, path: str | Path) -> None:
     """Write a cohort to a Parquet file.
@@ -45,9 +48,8 @@ def save_cohort(cohort: Cohort, path: str | Path) -> None:
 
 def header_of(cohort: Cohort) -> dict[str, Any]:
     """Return the metadata of a cohort, apart from the numbers of records and ones."""
-    fields = ("codes", "names", "system", "level", "left_out", "least_codes", "patient")
     return {
-        **{name: getattr(cohort, name) for name in fields},
+        **{name: getattr(cohort, name) for name in SHARED_FIELDS},
         "ledger": cohort.ledger.to_dict(),
         **({"asked": [asdict(one) for one in cohort.items]} if cohort.items else {}),
         **feature_header(cohort.features.features if cohort.features else ()),
@@ -278,20 +280,14 @@ class CohortFile:
         features = (one for one in self.features if one.name not in items)
         others = (FeatureSpec(one.name, one.kind, one.transform) for one in features)
         return Cohort(
-            as_matrix(indptr, indices, len(self.codes)),
-            table[block_files.ID].combine_chunks(),
-            self.codes,
-            self.names,
-            self.system,
-            self.level,
-            table.drop_columns(list(own)).replace_schema_metadata(None),
-            ledger,
-            table[block_files.WEIGHT].to_numpy() if block_files.WEIGHT in own else None,
-            self.left_out,
-            self.least_codes,
+            matrix=as_matrix(indptr, indices, len(self.codes)),
+            ids=table[block_files.ID].combine_chunks(),
+            covariates=table.drop_columns(list(own)).replace_schema_metadata(None),
+            ledger=ledger,
+            weights=table[block_files.WEIGHT].to_numpy() if block_files.WEIGHT in own else None,
             features=block_files.features_in(table, self.features) if self.features else None,
             items=(*others, *self.items),
-            patient=self.patient,
+            **{name: getattr(self, name) for name in SHARED_FIELDS},
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from comorb.messages import Message
@@ -109,10 +109,9 @@ def _present_values(values: Iterable[str] | Mapping[str, int]) -> tuple[dict[str
     return {raw: count for raw, count in counts.items() if raw not in missing}, floats
 
 
-def _normalise_values(system: CodingSystem, raws: Iterable[str], floats: bool) -> dict[str, str]:
-    mended = system.restore_zeros(raws) if system.restore_zeros else {}
-    codes = {raw: system.normalise(mended.get(raw, raw), floats).code for raw in raws}
-    return {raw: code for raw, code in codes.items() if code and system.claims(code)}
+def _normalise_values(system: CodingSystem, raws: Collection[str], floats: bool) -> dict[str, str]:
+    codes = system.normalise_all(raws, floats).items()
+    return {raw: code for raw, (code, _) in codes if code and system.claims(code)}
 
 
 def _is_listed(system: CodingSystem, code: str) -> bool:

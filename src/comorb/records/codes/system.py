@@ -77,6 +77,12 @@ class CodingSystem:
         """Return a code in its canonical form; with ``floats``, '250.0' is the number 250."""
         return self._normalised(raw, floats)  # one entry of the cache, however it was called
 
+    def normalise_all(self, raws: Collection[str], floats: bool) -> dict[str, NormalisedCode]:
+        """Return the canonical form of each code of a column, with the zeros that it lost."""
+        mended = self.restore_zeros(raws) if self.restore_zeros else {}
+        normal = {raw: self.normalise(mended.get(raw, raw), floats) for raw in raws}
+        return normal | {raw: NormalisedCode(normal[raw].code, "repaired") for raw in mended}
+
     @lru_cache(maxsize=1 << 16)  # noqa: B019 - systems are there for good, and see a code three times
     def _normalised(self, raw: str, floats: bool) -> NormalisedCode:
         text = _PADDING.sub("", raw)

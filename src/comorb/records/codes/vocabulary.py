@@ -18,7 +18,7 @@ from comorb.model.arrays import Indices, Ints, Mask
 from comorb.records.codes.code_map import CodeMap
 from comorb.records.codes.recognition import Raw, assign_systems, count_undecided
 from comorb.records.codes.scores import find_score, is_scored
-from comorb.records.codes.system import LEVELS, CodingSystem, NormalisedCode, written_as_numbers
+from comorb.records.codes.system import LEVELS, CodingSystem, written_as_numbers
 from comorb.records.codes.systems import coding_system
 
 
@@ -93,14 +93,11 @@ def featurise(
     """
     raws = list(dict.fromkeys(raw_codes))
     coding = coding_system(system)
-    floats = written_as_numbers(raws)
-    mended = coding.restore_zeros(raws) if coding.restore_zeros else {}
-    normal = {raw: coding.normalise(mended.get(raw, raw), floats) for raw in raws}
-    normal |= {raw: NormalisedCode(normal[raw].code, "repaired") for raw in mended}
+    normal = coding.normalise_all(raws, written_as_numbers(raws))
     codes = {raw: code for raw, (code, _) in normal.items() if code}
 
-    def in_state(state: str) -> set[str]:
-        return {raw for raw, code in normal.items() if code.state == state}
+    def in_state(state: str) -> frozenset[str]:
+        return frozenset(raw for raw, code in normal.items() if code.state == state)
 
     left_out = _find_not_chronic(codes, coding) if chronic else {}
     kept = set(codes).difference(*left_out.values())
@@ -109,7 +106,7 @@ def featurise(
         rolled = {raw: _roll_up(code, coding, levels) for raw, code in codes.items()}
         of = {raw: tuple(rolled[raw]) if raw in kept else () for raw in raws}
         names = {code: name for some in rolled.values() for code, name in some.items() if name}
-        covered: set[str] = set()
+        covered: frozenset[str] = frozenset()
     else:
         index = code_map.index(coding)
         of = {raw: index.groups(codes[raw]) if raw in kept else () for raw in raws}
@@ -117,19 +114,19 @@ def featurise(
         malformed -= {raw for raw, groups in of.items() if groups}
         left_out[NOT_MAPPED] = frozenset(raw for raw in kept if not of[raw])
         names = code_map.titles
-        covered = {raw for raw in kept if index.is_covered(codes[raw])}
+        covered = frozenset(raw for raw in kept if index.is_covered(codes[raw]))
     by_level = {raw: code for raw, code in codes.items() if raw in kept and code_map is None}
     by_group = by_level if "group" in levels and coding.fit is not None else {}
     by_meaning = by_level if "common" in levels else {}
     return Features(
         of,
-        frozenset(in_state("repaired")),
-        frozenset(malformed),
-        frozenset(in_state("missing")),
+        in_state("repaired"),
+        malformed,
+        in_state("missing"),
         frozenset(raw for raw, code in by_group.items() if coding.group_of(code) is None),
         frozenset(raw for raw, code in by_meaning.items() if not coding.shared(code)),
         left_out,
-        frozenset(covered),
+        covered,
         names,
         codes,
     )
