@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -211,8 +211,7 @@ def write_cohort(
     '2GB'. The file is one for `load_cohort` and `comorb.engines.open_blocks`.
     """
     spec = preparation or CohortSpec()
-    with open_parts(source, spec, memory) as parts:
-        _write_selected(parts, Path(path), spec)
+    _write_selected(open_parts(source, spec, memory), Path(path), spec)
 
 
 def select_cohort(source: CohortFile, path: str | Path, spec: CohortSpec) -> None:
@@ -222,17 +221,21 @@ def select_cohort(source: CohortFile, path: str | Path, spec: CohortSpec) -> Non
     """
     blocks = range(len(source.blocks(()).loaders))
     parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
-    _write_selected(parts, Path(path), spec, source.ledger)
+    _write_selected(nullcontext(parts), Path(path), spec, source.ledger)
 
 
 def _write_selected(
-    parts: Iterator[Part], path: Path, spec: CohortSpec, before: Ledger | None = None
+    opening: AbstractContextManager[Iterator[Part]],
+    path: Path,
+    spec: CohortSpec,
+    before: Ledger | None = None,
 ) -> None:
     """Write the records that rules leave to a draft, then the codes that stay to a file."""
     draft = path.with_name(f"{path.name}.draft")
     whole = CohortSum(spec, before)
     try:
-        write_parts((whole.table(spec.select(part)) for part in parts), draft, whole.finish)
+        with opening as parts:  # when a source is closed, it is refused if it has changed
+            write_parts((whole.table(spec.select(part)) for part in parts), draft, whole.finish)
         if whole.kept.all() and not whole.features:
             draft.replace(path)
         else:
