@@ -25,22 +25,24 @@ def test_one_source_is_read_alone():
 
 def test_the_diagnoses_have_the_records_and_visits_come_before_patients():
     given = {"drug": "d.csv", "patient": "p.csv", "diagnosis": "c.csv", "visit": "v.csv"}
-    kind, records, besides = arrange_sources(
+    kind, records, auxiliary = arrange_sources(
         given, layouts={"drug": Layout("long")}, system="x drug:atc"
     )
     assert (kind, records) == ("diagnosis", "c.csv")
-    assert [one.kind for one in besides] == ["visit", "patient", "drug"]
-    assert besides[-1] == AuxiliaryTable("drug", "d.csv", None, Layout("long"), "atc")
+    assert [one.kind for one in auxiliary] == ["visit", "patient", "drug"]
+    assert auxiliary[-1] == AuxiliaryTable("drug", "d.csv", None, Layout("long"), "atc")
     main, others = split_sources(given)
     assert main == "c.csv"
     assert others == {"drug": "d.csv", "patient": "p.csv", "visit": "v.csv"}
 
 
 def test_kinds_are_of_the_records_own_source():
-    _, records, besides = arrange_sources("omop", ("diagnosis", "drug"))
-    assert besides == (AuxiliaryTable("drug", records),)
-    _, _, besides = arrange_sources({"diagnosis": "omop", "lab": "labs.csv"}, ("diagnosis", "drug"))
-    assert [(one.kind, one.source) for one in besides] == [("lab", "labs.csv"), ("drug", "omop")]
+    _, records, auxiliary = arrange_sources("omop", ("diagnosis", "drug"))
+    assert auxiliary == (AuxiliaryTable("drug", records),)
+    _, _, auxiliary = arrange_sources(
+        {"diagnosis": "omop", "lab": "labs.csv"}, ("diagnosis", "drug")
+    )
+    assert [(one.kind, one.source) for one in auxiliary] == [("lab", "labs.csv"), ("drug", "omop")]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from comorb.records import stream
 from comorb.records.cohort_file import CohortFile, load_cohort
 from comorb.records.datasets import region
 from comorb.records.distributed import partitions, shuffle
-from comorb.records.distributed import read as spreading
+from comorb.records.distributed import read as distributed_read
 from comorb.records.distributed.read import distribute_cohort
 from comorb.records.sources.duck import add_rows
 from comorb.records.spec import CohortSpec
@@ -31,7 +31,7 @@ RULES = CohortSpec(having=("585",), without=("250",), drop_codes=("428",), drop_
 
 
 @pytest.fixture(autouse=True)
-def small_buckets(monkeypatch):
+def small_partitions(monkeypatch):
     monkeypatch.setattr(shuffle, "MIN_SLOTS", 7)
     monkeypatch.setattr(shuffle, "PARTITION_ROWS", 900)
     monkeypatch.setattr(partitions, "_TASK_ROWS", 1)
@@ -40,15 +40,15 @@ def small_buckets(monkeypatch):
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch):
     """Count the tasks of each round of workers, and end one that goes round for ever."""
-    counts, run_tasks = [], spreading.run_tasks
+    counts, run_tasks = [], distributed_read.run_tasks
 
     def counted(work, items, executor):
-        if getattr(work, "func", None) is spreading._try_partition:
+        if getattr(work, "func", None) is distributed_read._try_partition:
             counts.append(len(items))
             assert len(counts) < 20, "the rounds don't end"
         return run_tasks(work, items, executor)
 
-    monkeypatch.setattr(spreading, "run_tasks", counted)
+    monkeypatch.setattr(distributed_read, "run_tasks", counted)
     return counts
 
 
@@ -333,7 +333,7 @@ def test_small_files_are_read_together(tmp_path, monkeypatch):
 def test_what_was_brought_together_is_found_again(tmp_path, monkeypatch):
     folder = save(visits(), tmp_path / "visits")
     distribute_cohort(folder, tmp_path / "whole", CohortSpec())
-    monkeypatch.setattr(spreading, "_read_partitions", lost)
+    monkeypatch.setattr(distributed_read, "_read_partitions", lost)
     with pytest.raises(EngineError, match="lost"):
         distribute_cohort(folder, tmp_path / "c", CohortSpec())
     work = tmp_path / "c.draft"

@@ -180,8 +180,11 @@ def assign_systems(
         systems |= {
             raw: others[raw[1]] for raw in counts if not _stated_system(raw) and raw[1] in others
         }
-        systems |= _systems_by_date(counts, systems)
-        notes += [_describe_mixed(loose, main, others, counts, systems)] if others else []
+        by_date = _systems_by_date(counts, systems)
+        systems |= by_date
+        if others:
+            dated = sum(counts[raw] for raw in by_date)
+            notes.append(_describe_mixed(loose, main, next(iter(others.values())), dated))
     for stated in sorted({key for raw in counts if (key := _stated_system(raw))}):
         codes = {code: count for (edition, code), count in counts.items() if edition == stated}
         moved = _find_contradicted(codes, stated)
@@ -192,19 +195,11 @@ def assign_systems(
     return systems, tuple(notes)
 
 
-def _describe_mixed(
-    loose: Mapping[str, int],
-    main: str,
-    others: Mapping[str, str],
-    counts: Mapping[Raw, int],
-    systems: Mapping[Raw, str],
-) -> str:
-    """Return the note on two editions in a column without versions."""
-    other = next(iter(others.values()))
-    higher, both = _compare_systems(loose, main, other)
-    listed = sum(loose[code] for code in both if higher[code])
-    doubtful = sum(loose[code] for code in both) - listed
-    dated = sum(counts[raw] for raw in _systems_by_date(counts, systems))
+def _describe_mixed(loose: Mapping[str, int], main: str, other: str, dated: int) -> str:
+    """Return the note on two editions in a column without versions; dates decided on some."""
+    higher = _compare_systems(loose, main, other)
+    listed = sum(loose[code] for code, gain in higher.items() if gain)
+    doubtful = sum(loose[code] for code in higher) - listed
     parts = [Message("note.mixed", main=main, other=other, n=doubtful - dated)]
     parts += [Message("note.mixed_by_list", n=listed)] if listed else []
     parts += [Message("note.mixed_by_date", n=dated)] if dated else []
@@ -228,7 +223,7 @@ def _find_undecided(systems: Mapping[Raw, str]) -> list[Raw]:
     keys = sorted({systems[raw] for raw in loose if coding_system(systems[raw]).family})
     if len(keys) < 2:
         return []
-    higher, _ = _compare_systems({code for _, code in loose}, keys[0], keys[1])
+    higher = _compare_systems({code for _, code in loose}, keys[0], keys[1])
     return [raw for raw in loose if higher.get(raw[1]) == 0]
 
 
@@ -272,8 +267,8 @@ def _find_strays(loose: Mapping[str, int], main: str) -> dict[str, str]:
     other = max(strays, key=lambda key: mentions(strays[key]))
     if mentions(strays[other]) < _MIXED_SHARE * mentions(loose):
         return {}
-    higher, _ = _compare_systems(loose, main, other)
-    listed = [code for code, gain in higher.items() if gain > 0]
+    gains = _compare_systems(loose, main, other)
+    listed = [code for code, gain in gains.items() if gain > 0]
     return dict.fromkeys([*strays[other], *listed], other)
 
 
@@ -296,10 +291,8 @@ def _find_contradicted(codes: Mapping[str, int], stated: str) -> dict[str, str]:
     }
 
 
-def _compare_systems(
-    codes: Iterable[str], main: str, other: str
-) -> tuple[dict[str, int], list[str]]:
+def _compare_systems(codes: Iterable[str], main: str, other: str) -> dict[str, int]:
     """Return the codes that fit two systems, each with how much better the other one knows it."""
     one, two = coding_system(main), coding_system(other)
-    both = [code for code in codes if one.normalise(code).code and two.normalise(code).code]
-    return {code: two.standing_of(code) - one.standing_of(code) for code in both}, both
+    both = (code for code in codes if one.normalise(code).code and two.normalise(code).code)
+    return {code: two.standing_of(code) - one.standing_of(code) for code in both}
