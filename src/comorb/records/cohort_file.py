@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -51,7 +51,7 @@ def header_of(cohort: Cohort) -> dict[str, Any]:
     return {
         **{name: getattr(cohort, name) for name in SHARED_FIELDS},
         "ledger": cohort.ledger.to_dict(),
-        **({"asked": [asdict(one) for one in cohort.items]} if cohort.items else {}),
+        **({"asked": [one.to_dict() for one in cohort.items]} if cohort.items else {}),
         **feature_header(cohort.features.features if cohort.features else ()),
     }
 
@@ -170,7 +170,7 @@ class CohortFile:
             header["ones"],
             header.get("least_codes", 3),
             block_files.features_of(header),
-            tuple(FeatureSpec(**one) for one in header.get("asked", ())),
+            tuple(map(FeatureSpec.from_dict, header.get("asked", ()))),
             header.get("patient"),
             header,
         )

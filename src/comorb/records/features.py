@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -26,20 +26,31 @@ TRANSFORMS: tuple[Transform, ...] = get_args(Transform)
 class FeatureSpec:
     """A covariate that becomes a feature; its kind is recognised where there is none.
 
-    With ``told`` it was named; an item of a table may also be left out.
+    With ``required``, it is an error if it can't; an item of a table may be left out.
     """
 
     name: str
     kind: Kind | None = None
     transform: Transform = "none"
-    told: bool = True
+    required: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, in which ``required`` is called 'told'."""
+        own = asdict(self)
+        return own | {"told": own.pop("required")}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> FeatureSpec:
+        """Return the specification that ``to_dict`` made plain."""
+        own = dict(plain)
+        return cls(required=own.pop("told", True), **own)
 
     @classmethod
     def parse(cls, text: str) -> FeatureSpec:
         """Return the specification NAME, NAME=KIND or NAME=number:TRANSFORM.
 
         >>> FeatureSpec.parse("los=number:log")
-        FeatureSpec(name='los', kind='number', transform='log', told=True)
+        FeatureSpec(name='los', kind='number', transform='log', required=True)
         """
         name, sign, rest = text.rpartition("=")
         if not sign:
@@ -158,7 +169,7 @@ def _decide(spec: AnyFeature, column: ColumnSummary) -> tuple[Feature | None, st
         problem = Message("feature.hardly_any")
     elif len(column.counts) == 1 or (not column.counts and column.low == column.high):
         problem = Message("feature.one_value")
-    if problem and spec.told:
+    if problem and spec.required:
         raise RecordsError("feature.no_use", column=spec.name, problem=problem)
     if problem:
         return None, Message("note.item_left_out", item=spec.name, problem=problem)
@@ -228,7 +239,7 @@ def _check_numbers(feature: Feature, column: ColumnSummary) -> None:
 
 def _note(spec: FeatureSpec, feature: Feature, column: ColumnSummary) -> str:
     """Return the note on a feature: its kind, whether it was stated, and missing values."""
-    key = "note.feature_said" if spec.kind and spec.told else "note.feature_found"
+    key = "note.feature_said" if spec.kind and spec.required else "note.feature_found"
     first = Message(key, feature=feature.name, kind=feature.kind)
     whole = feature.kind == "number" and not column.fractional and column.low >= 0
     if whole and not spec.kind and feature.name != "age":

@@ -97,7 +97,7 @@ class _FeaturesForm(fields.Texts):
         return super().words(rule, tuple(map(write_feature, value)))
 
     def plain(self, value: Any) -> Any:
-        values = (asdict(one).items() for one in value)
+        values = (one.to_dict().items() for one in value)
         return [{key: own for key, own in items if own is not None} for items in values]
 
     def restore(self, plain: Any) -> Any:
@@ -109,7 +109,7 @@ class _FeaturesForm(fields.Texts):
                 return FeatureSpec.parse(one)
             if "levels" in one:
                 return Feature(**one | {"levels": tuple(one["levels"])})
-            return FeatureSpec(**one)
+            return FeatureSpec.from_dict(one)
 
         return tuple(map(restore_one, plain))
 

@@ -123,7 +123,7 @@ def _move_features(plan: Plan, read: Mapping[str, _Item]) -> Plan:
     labels = tuple(name for name in made if read[name].kind == "category")
     layout = replace(layout, category=(*layout.category, *labels))
     shown = covariate_names(made, layout)
-    asked = tuple(FeatureSpec(shown[name], read[name].kind, told=False) for name in made)
+    asked = tuple(FeatureSpec(shown[name], read[name].kind, required=False) for name in made)
     return replace(plan, layout=layout, asked=asked)
 
 
