@@ -35,22 +35,18 @@ def everyday_words(
     """
     keys = [key for word in system.split() for key in word.rpartition(":")[2].split("+")]
     known = tuple(key for key in keys if key in _FAMILIES)
-    return tuple(
-        _words_of_code(code.rpartition(":")[2], name, known)
-        for code, name in zip(codes, names, strict=True)
-    )
-
-
-def _words_of_code(code: str, name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-    starts, wholes = _build_index(keys)
-    found = list(wholes.get(code, ()))
-    if any(SYSTEMS[key].normalise(code).state == "ok" for key in keys):
-        heads = (code[:length] for length in range(3, len(code) + 1))
-        found += [words for head in heads for words in starts.get(head, ())]
-    else:
-        title = f" {fold_text(name)}"
-        found += [one for one in _read_words() if f" {one[0]}" in title]
-    return tuple(dict.fromkeys(word for words in found for word in words))
+    starts, wholes = _build_index(known)
+    words_of_codes = []
+    for code, name in zip((code.rpartition(":")[2] for code in codes), names, strict=True):
+        found = list(wholes.get(code, ()))
+        if any(SYSTEMS[key].normalise(code).state == "ok" for key in known):
+            heads = (code[:length] for length in range(3, len(code) + 1))
+            found += [words for head in heads for words in starts.get(head, ())]
+        else:
+            title = f" {fold_text(name)}"
+            found += [one for one in _read_words() if f" {one[0]}" in title]
+        words_of_codes.append(tuple(dict.fromkeys(word for words in found for word in words)))
+    return tuple(words_of_codes)
 
 
 @cache

@@ -188,9 +188,8 @@ def distribute_cohort(
         work.mkdir(parents=True, exist_ok=True)
         path.mkdir(exist_ok=True)
     except OSError as error:
-        raise StorageError(
-            "write.choose_place", path=path, reason=error.strerror or error
-        ) from None
+        reason = error.strerror or error
+        raise StorageError("write.choose_place", path=path, reason=reason) from None
     try:
         tables, partitions = schema.shuffle_tables(str(work), executor)
         job = _Job(schema.whole, schema.spec, kind, str(work), len(schema.keys) > 1, tables)
@@ -273,9 +272,8 @@ def _refuse_repeated(
     files = [one.ids for one in attempts if one.ids is not None and one.ids.rows]
     partitions = [one for (one,) in plan_partitions(Shuffle(job.folder, ("id",)), [files], 1)]
     if repeated := sum(run_tasks(_count_repeated, partitions, executor)):
-        raise RecordsError(
-            "source.visits_of_several", table=job.tables[0].label, n=repeated, column=keys[-1]
-        )
+        about = {"table": job.tables[0].label, "column": keys[-1]}
+        raise RecordsError("source.visits_of_several", n=repeated, **about)
 
 
 def _count_repeated(partition: Partition) -> int:
@@ -289,9 +287,8 @@ def _write_table(table: pa.Table, path: Place) -> None:
         with written(path) as file:
             pq.write_table(table, file, block_files.ROWS_A_GROUP, **options)
     except OSError as error:
-        raise StorageError(
-            "write.shared_place", folder=path.parent, reason=error.strerror or error
-        ) from None
+        reason = error.strerror or error
+        raise StorageError("write.shared_place", folder=path.parent, reason=reason) from None
 
 
 def _write_parts(

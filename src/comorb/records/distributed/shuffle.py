@@ -203,9 +203,8 @@ class Shuffle:
     def write(self, number: int, batches: Iterable[pa.RecordBatch]) -> ShuffledFile:
         """Write the rows of a part of the source."""
         if self.version != duckdb.__version__:
-            raise EngineError(
-                "engine.duckdb_version", version=duckdb.__version__, version2=self.version
-            )
+            versions = {"version": duckdb.__version__, "version2": self.version}
+            raise EngineError("engine.duckdb_version", **versions)
         name, rows, held = f"{number:06d}-{secrets.token_hex(8)}.arrow", 0, []
         sink: pa.RecordBatchFileWriter | None = None
         try:
@@ -228,9 +227,8 @@ class Shuffle:
                 if sink is not None:
                     sink.close()
         except OSError as error:
-            raise StorageError(
-                "write.shared_place", folder=self.folder, reason=error.strerror or error
-            ) from None
+            reason = error.strerror or error
+            raise StorageError("write.shared_place", folder=self.folder, reason=reason) from None
         return ShuffledFile(name, rows, tuple(held))
 
     @property
