@@ -212,10 +212,7 @@ def keys_of(source: OpenedSource, plan: Plan) -> tuple[Key, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """How an auxiliary table is joined: the key of the records, and its own column.
-
-    ``rows`` and ``matched`` count its rows; ``links`` has the ids of the records.
-    """
+    """How an auxiliary table is joined: the key and the ids of the records, and its own column."""
 
     key: Key
     column: str

@@ -40,10 +40,7 @@ def export(batches: Iterable[pa.RecordBatch], path: str | Place, force: bool = F
 
 
 def join_parts(parts: Sequence[Place], path: str | Place, force: bool = False) -> None:
-    """Write one file of several that `export` wrote, all of one schema and ending, by their names.
-
-    Texts are copied as they are, under one header.
-    """
+    """Write one file of several that `export` wrote with one schema and ending, by their names."""
     path, parts = place_of(path), sorted(parts, key=str)
     if path.suffix.lower() == ".parquet":
         export(chain.from_iterable(map(_batches, parts)), path, force)

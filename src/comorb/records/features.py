@@ -155,11 +155,8 @@ def decide_features(
 
 
 def _decide(spec: AnyFeature, column: ColumnSummary) -> tuple[Feature | None, str]:
-    """Return the feature that a column becomes, and a note; no feature of a constant item.
-
-    A feature of a model stays the same; levels that it doesn't know are missing.
-    """
-    if isinstance(spec, Feature):
+    """Return the feature that a column becomes, and a note; no feature of a constant item."""
+    if isinstance(spec, Feature):  # of a model: levels that it doesn't know are missing
         lost = sum(count for text, count in column.counts.items() if np.isnan(_place(text, spec)))
         return spec, Message("note.feature_unseen", n=lost, column=spec.name) if lost else ""
     if column.infinite:

@@ -233,10 +233,7 @@ class JoinedCovariates:
 def open_covariates(
     source: OpenedSource, auxiliary: AuxiliaryTable, keys: Sequence[Key], taken: Collection[str]
 ) -> JoinedCovariates:
-    """Return how a table of visits or patients is read and joined.
-
-    A covariate with a name that is ``taken`` gets its kind before it.
-    """
+    """Return how visits or patients are read and joined; ``taken`` names get the kind as prefix."""
     kind = auxiliary.kind
     table, columns = open_columns(source, auxiliary.table, auxiliary.layout)
     columns.check()
@@ -313,10 +310,7 @@ def _check_repeated(
 
 
 def ages(columns: Mapping[str, pa.ChunkedArray]) -> pa.Array | None:
-    """Return the full years from birth to the date of each record, if both are known.
-
-    Ages under 0 or over 130 years are missing.
-    """
+    """Return the full years from birth to each record's date; None under 0 and over 130."""
     days = columns.get("date")
     if days is None or not pa.types.is_date(days.type):
         return None
@@ -408,10 +402,7 @@ def open_joining(
     levels: tuple[str, ...],
     memory: str | None = None,
 ) -> Iterator[Joining]:
-    """Open the auxiliary tables of some records, and find out how each is joined to them.
-
-    ``records`` is the source that was opened and planned; ``levels`` are those of the features.
-    """
+    """Open the auxiliary tables of records that are opened and planned, and plan how to join each."""
     keys = keys_of(opened, plan) if auxiliary else ()
     taken = set(covariates.covariate_names(list(plan.table.columns), plan.layout).values())
     tables: list[JoinedCovariates] = []

@@ -47,12 +47,10 @@ class MarkedCohort(Cohort):
         return np.bincount(own, minlength=len(self.codes))
 
     def present(self) -> Mask:
-        """Return which codes any of the records that are left has.
-
-        Most are among the first records; only the others are looked for in all.
-        """
+        """Return which codes any of the records that are left has."""
         if self.left is None:
             return self.counts() > 0
+        # Most codes are among the first records; only the others are looked for in all.
         matrix = self.matrix
         first = int(matrix.indptr[min(FIRST_RECORDS, len(self))])
         sizes = np.diff(matrix.indptr[: FIRST_RECORDS + 1])

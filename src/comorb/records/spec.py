@@ -554,10 +554,7 @@ class CohortSpec(Spec):
         return self.add_features(cohort)
 
     def drop_rules(self, cohort: Cohort, counts: Callable[[], Ints]) -> Iterator[tuple[str, Mask]]:
-        """Yield each rule that leaves out codes of a cohort, with a mask of them.
-
-        ``counts`` returns how many records have each code.
-        """
+        """Yield each rule that leaves out codes, with a mask; ``counts`` is of records with each."""
         if self.drop_codes:
             yield cohort.rule_for_codes(self.drop_codes)
         if self.drop_rare > 1:

@@ -249,14 +249,11 @@ def _write_selected(
 
 @dataclass(frozen=True)
 class Summary:
-    """A part of a cohort without its records: its ledger, and figures that add up over parts.
+    """A part of a cohort without its records: its ledger, and figures that add up over parts."""
 
-    ``cohort`` has no record; ``schema`` is that of its rows in a file.
-    """
-
-    cohort: Cohort
+    cohort: Cohort  # without records
     ledger: Ledger
-    schema: pa.Schema
+    schema: pa.Schema  # of its rows in a file
     counts: Ints
     specs: tuple[AnyFeature, ...]
     columns: tuple[ColumnSummary, ...]

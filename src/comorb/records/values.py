@@ -69,10 +69,7 @@ class Meanings:
 
 
 def is_missing(text: str) -> bool:
-    """Return whether a code, an age, a date or a sex is missing.
-
-    In a column of other texts, words such as 'none' may be values, and only `MARKS` are not.
-    """
+    """Return whether a code, age, date or sex is missing; among other texts, only `MARKS` are."""
     plain = text.strip().upper()
     return plain in MARKS or plain in WORDS
 
@@ -115,10 +112,7 @@ def same_sexes(words: Collection[str], wanted: Collection[str]) -> list[str]:
 
 
 def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
-    """Keep the file's own words for sexes, but for the numbers of ISO 5218.
-
-    ``counts`` is how often each distinct text of the column occurs.
-    """
+    """Keep a column's own words for sexes, with their counts, but for the numbers of ISO 5218."""
     by_number = _ISO_COLUMN.search(column) is not None
     present = {
         text: count

@@ -98,10 +98,8 @@ def _describe_code(code: str) -> str | None:
 
 @cache
 def _read_tabular_list() -> tuple[dict[str, str], Collection[str]]:
-    """Return the titles of the tabular list, and the codes whose titles it has in parts alone.
-
-    Importing simple-icd-10-cm takes seconds, so only those codes do; its files are read instead.
-    """
+    """Return the titles of the tabular list, and the codes whose titles it has in parts alone."""
+    # The files of simple-icd-10-cm are read, since importing it takes seconds.
     data = Path(str(distribution("simple-icd-10-cm").locate_file("simple_icd_10_cm/data")))
     text = next(data.glob("*.xml")).read_text(encoding="utf-8")
     found = re.findall(r"<diag[^>]*>\s*<name>([^<]+)</name>\s*<desc>([^<]*)</desc>", text)

@@ -273,16 +273,13 @@ def _find_strays(loose: Mapping[str, int], main: str) -> dict[str, str]:
 
 
 def _find_contradicted(codes: Mapping[str, int], stated: str) -> dict[str, str]:
-    """Return the codes of a stated edition that another edition alone lists, with that edition.
-
-    Only where most codes are written in full: a truncated code is in no list.
-    """
+    """Return the codes of a stated edition that another edition alone lists, with that edition."""
     own = coding_system(stated)
     if not own.family:
         return {}
     listed = {code for code in codes if own.standing_of(code) == 2}
     if sum(codes[code] for code in listed) < _FULL_CODE_SHARE * sum(codes.values()):
-        return {}
+        return {}  # codes are truncated, and in no list
     return {
         code: other.key
         for other in _rival_systems(stated)

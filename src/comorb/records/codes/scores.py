@@ -39,10 +39,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Score:
-    """A score: its conditions, in the order of the publication, and the prefixes of their codes.
-
-    ``prefixes`` has, for 'icd9cm' and for 'icd10', the conditions of codes with each prefix.
-    """
+    """A score: its conditions, and for 'icd9cm' and 'icd10' those of codes with each prefix."""
 
     key: str
     conditions: Mapping[str, Condition]

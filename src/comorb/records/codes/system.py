@@ -99,11 +99,7 @@ class CodingSystem:
         return found or NormalisedCode("", "malformed")
 
     def group_of(self, code: str) -> str | None:
-        """Return the group of a code.
-
-        It is that on which all subdivisions agree, or that of the nearest known parent; None when
-        there is none.
-        """
+        """Return the group on which all subdivisions agree, or that of the nearest known parent."""
         return nearest_entry(self.groups(), code)
 
     def roll_up(self, code: str, level: str) -> str:
@@ -138,10 +134,7 @@ class CodingSystem:
         return self.standing(self.normalise(raw).code)
 
     def name(self, code: str) -> str:
-        """Return the title of a canonical code, category, group or chapter.
-
-        It is that of the category when only that is known, else the code itself.
-        """
+        """Return the title of a code, group or chapter, or of its category, or else the code."""
         return self.chapters().get(code) or self.describe(code) or code
 
 

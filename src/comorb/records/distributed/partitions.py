@@ -102,10 +102,7 @@ class FilePartition:
 
 @dataclass(frozen=True)
 class PartitionedTable:
-    """A table of many parts: its label, its first rows, and its parts or what writes them.
-
-    ``files`` is the number of its Parquet files, which may have checksums.
-    """
+    """A table of many parts: its label, first rows, and its parts or what writes them."""
 
     label: str
     head: pa.Table

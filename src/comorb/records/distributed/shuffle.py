@@ -173,16 +173,13 @@ _READ_AHEAD_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class ShuffledFile:
-    """The shuffled rows of a part of a source: their file, and the slot and rows of each batch.
-
-    ``notes`` are on the part; ``unsummed`` is how many of its files have no checksums.
-    """
+    """The shuffled rows of a part of a source: their file, and the slot and rows of each batch."""
 
     file: str
     rows: int
     batches: tuple[tuple[int, int], ...]
     notes: tuple[str, ...] = ()
-    unsummed: int = 0
+    unsummed: int = 0  # files without checksums
 
 
 @dataclass(frozen=True)
