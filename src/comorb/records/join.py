@@ -402,7 +402,7 @@ def open_joining(
     levels: tuple[str, ...],
     memory: str | None = None,
 ) -> Iterator[Joining]:
-    """Open the auxiliary tables of records that are opened and planned, and plan how to join each."""
+    """Open the auxiliary tables of records that were opened and planned, and plan their joins."""
     keys = keys_of(opened, plan) if auxiliary else ()
     taken = set(covariates.covariate_names(list(plan.table.columns), plan.layout).values())
     tables: list[JoinedCovariates] = []

@@ -554,7 +554,7 @@ class CohortSpec(Spec):
         return self.add_features(cohort)
 
     def drop_rules(self, cohort: Cohort, counts: Callable[[], Ints]) -> Iterator[tuple[str, Mask]]:
-        """Yield each rule that leaves out codes, with a mask; ``counts`` is of records with each."""
+        """Yield each rule that leaves out codes, with their mask; ``counts`` has their records."""
         if self.drop_codes:
             yield cohort.rule_for_codes(self.drop_codes)
         if self.drop_rare > 1:

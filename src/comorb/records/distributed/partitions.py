@@ -108,7 +108,7 @@ class PartitionedTable:
     head: pa.Table
     notes: tuple[str, ...]
     write: Callable[[Shuffle, Executor | None], list[ShuffledFile]] | None = None
-    files: int = 0
+    files: int = 0  # of Parquet, which may have checksums
     parts: tuple[FilePartition, ...] = ()
 
     @property
