@@ -348,12 +348,9 @@ def build_vocabulary(
     def numbers(raw: Raw) -> tuple[list[int], list[int]]:
         key, text = systems[raw], raw[1]
         features = [number[feature(code, key)] for code in fits[key].of[text]]
-        code = fits[key].codes.get(text) if is_scored(key) else None
-        pairs = (
-            (score, name)
-            for score in coding.scores
-            for name in (find_score(score).conditions_of(code, key) if code else ())
-        )
+        code = fits[key].codes.get(text, "") if is_scored(key) else ""
+        scores = coding.scores if code else ()
+        pairs = ((one, name) for one in scores for name in find_score(one).conditions_of(code, key))
         return features, [number[pair] for pair in pairs]
 
     def marked(which: Callable[[Features], Container[str]]) -> Mask:
@@ -363,14 +360,13 @@ def build_vocabulary(
     def left_out(reason: str) -> Mask:
         return marked(lambda features: features.left_out.get(reason, ()))
 
+    rows = [numbers(raw) if raw in systems else ([], []) for raw in counts]
     reasons = dict.fromkeys(reason for features in fits.values() for reason in features.left_out)
     return Vocabulary(
         codes,
         tuple(name(code) for code in codes),
         "+".join(keys) or "opaque",
-        _number_table(
-            [numbers(raw) if raw in systems else ([], []) for raw in counts], len(coding.levels)
-        ),
+        _number_table(rows, len(coding.levels)),
         marked(lambda features: features.malformed),
         marked(lambda features: features.missing),
         (*notes, *ledger_notes(mentioned, systems, fits, coding)),
