@@ -34,10 +34,10 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     Example: comorb fit visits.csv --having 428 -k 5 -o heart-failure
     """
     from comorb.cli.render import show_run, shown_progress
-    from comorb.records.auxiliary import main_and_beside
+    from comorb.records.auxiliary import split_sources
     from comorb.runs.run import fit_records
 
-    main, beside = main_and_beside(records)
+    main, beside = split_sources(records)
     named = {kind: _without_secrets(source) for kind, source in beside.items()}
     run = replace(
         run,

@@ -19,7 +19,7 @@ from comorb.errors import RecordsError, StorageError
 from comorb.model.arrays import Indices, Ints
 from comorb.model.blocks import Blocks, Rows, map_reduce
 from comorb.model.emissions.base import Variable
-from comorb.records.auxiliary import main_and_beside
+from comorb.records.auxiliary import split_sources
 from comorb.records.cohort import Cohort
 from comorb.records.cohort_file import CohortFile, load_cohort
 from comorb.records.distributed.read import distribute_cohort
@@ -121,7 +121,7 @@ def open_cohort(
         yield preparation.apply(records)
         return
     report(Progress("reading", "Reading the records"))
-    main, beside = main_and_beside(records)
+    main, beside = split_sources(records)
     if beside and (isinstance(main, Cohort) or is_cohort_file(main)):
         raise RecordsError("run.cohort_read")
     stands, inside = is_cohort_file(records), not (memory or executor)

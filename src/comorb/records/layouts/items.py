@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.messages import Message
 from comorb.model.emissions.base import Kind
-from comorb.records.features import Asked
+from comorb.records.features import FeatureSpec
 from comorb.records.layouts.columns import MAX_VALUES, Cells, Columns
 from comorb.records.layouts.covariates import covariate_names
 from comorb.records.layouts.layout import Layout
@@ -123,7 +123,7 @@ def _move_features(plan: Plan, read: Mapping[str, _Item]) -> Plan:
     labels = tuple(name for name in made if read[name].kind == "category")
     layout = replace(layout, category=(*layout.category, *labels))
     shown = covariate_names(made, layout)
-    asked = tuple(Asked(shown[name], read[name].kind, told=False) for name in made)
+    asked = tuple(FeatureSpec(shown[name], read[name].kind, required=False) for name in made)
     return replace(plan, layout=layout, asked=asked)
 
 

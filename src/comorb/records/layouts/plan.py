@@ -15,7 +15,7 @@ from comorb.records.codes.recognition import PROBABLE_MARK
 from comorb.records.codes.systems import PROCEDURES, system_by_edition
 from comorb.records.codes.vocabulary import Coding, Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.features import Asked
+from comorb.records.features import FeatureSpec
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import MAX_VALUES, Columns
 from comorb.records.layouts.covariates import (
@@ -62,7 +62,7 @@ class Plan:
     holds: str = ""
     keep_empty: bool = False
     stored: SourceTable | None = None
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[FeatureSpec, ...] = ()
     keys: tuple[str | None, str | None] | None = None
     beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -134,7 +134,7 @@ class Plan:
             assembly.ledger.noted(*vocabulary.notes),
             weights,
             least_codes=self.reader.least_codes,
-            asked=self.asked,
+            items=self.asked,
             patient=self._patient(covariates.column_names),
         )
 

@@ -39,7 +39,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.cohort_file import CohortFile, load_cohort, save_cohort
 from comorb.records.layouts.plan import ColumnRole, column_roles
 from comorb.records.layouts.readers import READERS
-from comorb.records.read import Counted, count_left
+from comorb.records.read import MarkedCohort, count_left
 from comorb.records.sources.open import open_source
 from comorb.records.spec import CohortSpec
 from comorb.records.stream import select_cohort, write_cohort
@@ -320,7 +320,7 @@ def understand(task: Understand) -> Plain:
             for i in top
         ],
         "covariates": names,
-        "items": [one.name for one in cohort.asked],
+        "items": [one.name for one in cohort.items],
         "sexes": _sexes(cohort, least),
         "age": "age" in names,
         "dates": "date" in names and pa.types.is_date(kinds.field("date").type),
@@ -440,7 +440,7 @@ def count_protected(task: CountProtected) -> Plain:
     """
     prepared, least = preparation(task.data, task.rules), task.min_cell
     whole = whole_cohort(task.data, task.rules)
-    counter = Counted.of(whole)
+    counter = MarkedCohort.of(whole)
     check_named(whole, prepared, least)
     prepared.check(counter)
     few: Plain = {"records": None, "features": None, "lines": []}
@@ -449,7 +449,7 @@ def count_protected(task: CountProtected) -> Plain:
     except EmptyCohortError:
         return few
     keys = _keys_of(whole, secret_of(task.workspace))
-    left = selected.marked if isinstance(selected, Counted) else slice(None)
+    left = selected.marked if isinstance(selected, MarkedCohort) else slice(None)
     records = told_size(keys[left], least)
     return few if records is None else few | {"records": records}
 
