@@ -20,11 +20,11 @@ MAX_WORDS = 40
 
 # Words of the glossary in the design notes: each has a standard word that says the same.
 WORDS = r"""
-    anew | arrivals | asked | becomes\ of | besides? | by\ hand | carriers? | court | dealt
-    | errands? | grey | heats? | jury | lay\ bare | leaps? | movers? | portions? | rough | roughly
-    | said | scattered | side\ valley | spreading | stamps | tell | telling | tells
-    | thinn(?:ed|ing|s) | told | understanding | ways?\ down | who\ does\ the\ work | whoever
-    | workshop
+    anew | arrivals | asked | becomes\ of | besides? | by\ hand | carriers? | chunks? | court
+    | dealt | descent | errands? | grey | heats? | jury | lay\ bare | leaps? | movers? | pieces?
+    | portions? | refilled | rough | roughly | said | scattered | side\ valley | spreading | stamps
+    | tell | telling | tells | thinn(?:ed|ing|s) | told | understanding | ways?\ down
+    | who\ does\ the\ work | whoever | workshop
 """
 # What a page says of the work on it, not of the software.
 HISTORY = r"""
