@@ -3,6 +3,7 @@
 import pytest
 
 from comorb.errors import RecordsError, TooLargeError
+from comorb.records.layouts.readers import choose_table
 from comorb.records.sources import duck
 from comorb.records.sources.duck import OpenedSource, SourceTable, connect, run_safely
 
@@ -24,10 +25,11 @@ def test_a_table_by_any_case_and_ending(source):
 
 
 def test_the_usual_table_and_its_note(source):
-    assert source.open_default() is None
+    with pytest.raises(RecordsError, match="a source"):
+        choose_table(source, None)
     source.default = ("A", "A was read")
-    assert source.open_default() is source.table("A")
-    source.open_default()
+    assert choose_table(source, None) is source.table("A")
+    choose_table(source, None)
     assert source.notes == ["A was read"]
 
 
@@ -40,7 +42,7 @@ def test_columns_of_numbers(source):
 
 def test_no_folder_for_copies(source):
     with pytest.raises(RecordsError, match="a source can't be copied; there is no folder for it"):
-        source.copies()
+        source.new_copy("text")
 
 
 def test_a_view_has_the_names_that_it_gives(source):

@@ -10,7 +10,7 @@ from comorb.records.codes.systems import system_by_url
 from comorb.records.layouts.columns import Columns
 from comorb.records.layouts.long import count_long, make_layout, read_long
 from comorb.records.layouts.plan import Plan, Reader
-from comorb.records.sources.duck import OpenedSource, SourceTable, literal
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, literals
 
 _PREFERRED = ("icd-10-cm", "icd-10", "icd-9-cm", "snomed")
 _CODINGS = "CAST(json_extract(json, '$.code.coding[*]') AS JSON[])"
@@ -18,9 +18,9 @@ _CODINGS = "CAST(json_extract(json, '$.code.coding[*]') AS JSON[])"
 
 @dataclass(frozen=True)
 class _Resource:
-    """Where a type of resource has its status and dates, and which statuses are no records.
+    """The paths of the status and dates of a type of resource, and the statuses of no records.
 
-    ``holds`` says what it is of when it isn't a diagnosis.
+    ``holds`` is 'drugs' or 'procedures' where it isn't a diagnosis.
     """
 
     status: str
@@ -31,9 +31,9 @@ class _Resource:
 
     @property
     def is_void(self) -> str:
-        """The SQL that tells a resource that is no record."""
+        """The SQL of whether a resource is no record."""
         status = f"coalesce(json_extract_string(json, {literal(self.status)}), '')"
-        return f"{status} IN ({', '.join(map(literal, self.void))})"
+        return f"{status} IN ({literals(self.void)})"
 
     @property
     def date(self) -> str:
@@ -73,9 +73,8 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
     if kind is None:
         return None
     if kind not in _RESOURCES:
-        raise RecordsError(
-            "fhir.other_resource", table=table.label, kind=kind, resources=_RESOURCES
-        )
+        label = table.label
+        raise RecordsError("fhir.other_resource", table=label, kind=kind, resources=_RESOURCES)
     resource = _RESOURCES[kind]
     if kind == "MedicationRequest":
         table = _join_medications(source, table)
@@ -95,19 +94,19 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
 
 
 def _join_medications(source: OpenedSource, table: SourceTable) -> SourceTable:
-    """Return requests with what they are for as their code, which may be a resource of its own."""
-    own = "coalesce(json_extract(json, '$.medicationCodeableConcept'), "
-    own += "json_extract(json, '$.medication.concept'))"
-    named, join = own, ""
+    """Return requests with the code of their medication, which may be a resource of its own."""
+    code = "coalesce(json_extract(json, '$.medicationCodeableConcept'), "
+    code += "json_extract(json, '$.medication.concept'))"
+    join = ""
     if "medication" in source.openers:
-        named = f"coalesce({own}, m.code)"
+        code = f"coalesce({code}, m.code)"
         join = (
             " LEFT JOIN (SELECT json_extract_string(json, '$.id') AS id, any_value("
             f"json_extract(json, '$.code')) AS code FROM {source.table('medication').sql} "
             f"GROUP BY 1) m ON m.id = coalesce({_reference_sql('medicationReference')}, "
             f"{_reference_sql('medication.reference')})"
         )
-    sql = f"SELECT json_merge_patch(json, json_object('code', {named})) AS json FROM {table.sql}"
+    sql = f"SELECT json_merge_patch(json, json_object('code', {code})) AS json FROM {table.sql}"
     return source.view(table.label, f"{sql}{join}", text=True)
 
 
@@ -119,15 +118,13 @@ def _most_used_system(source: OpenedSource, table: SourceTable) -> str | None:
         f"FROM (SELECT row_number() OVER () AS place, unnest({_CODINGS}) AS coding "
         f"FROM {table.sql}) GROUP BY system",
     )
-    best: tuple[str | None, int] = max(
-        counts, key=lambda row: (row[1], _preference(row[0])), default=(None, 0)
-    )
+
+    def rank(row: tuple[str | None, int]) -> tuple[int, int]:
+        known = [i for i, part in enumerate(_PREFERRED) if part in (row[0] or "")]
+        return row[1], -min(known, default=len(_PREFERRED))
+
+    best: tuple[str | None, int] = max(counts, key=rank, default=(None, 0))
     return best[0]
-
-
-def _preference(url: str | None) -> int:
-    ranks = [len(_PREFERRED) - i for i, part in enumerate(_PREFERRED) if part in (url or "")]
-    return max(ranks, default=0)
 
 
 def _define_view(

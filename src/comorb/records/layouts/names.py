@@ -1,4 +1,4 @@
-"""Names of columns, in eight languages: what a column probably holds, told by what it is called."""
+"""Names of columns in eight languages: the probable role of a column by its name."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def first_match(names: Sequence[str], patterns: Sequence[str]) -> str | None:
 
 
 def is_label(name: str) -> bool:
-    """Tell whether the values of a column are labels of some kind: hospitals, payers, groups.
+    """Return whether the values of a column are labels of some kind: hospitals, payers, groups.
 
     >>> is_label("discharge_disposition_id"), is_label("DRG"), is_label("length_of_stay")
     (True, True, False)
@@ -230,17 +230,17 @@ def is_label(name: str) -> bool:
 
 
 def is_coded(name: str) -> bool:
-    """Tell whether the numbers of a column stand for something else than an amount."""
+    """Return whether the numbers of a column stand for something else than an amount."""
     return is_label(name) or (bool(_CODED.search(normalise_name(name))) and not is_amount(name))
 
 
 def is_amount(name: str) -> bool:
-    """Tell whether the numbers of a column are amounts: ages, days, costs, weights, counts."""
+    """Return whether the numbers of a column are amounts: ages, days, costs, weights, counts."""
     return bool(_AMOUNT.search(normalise_name(name)))
 
 
 def is_additive(name: str) -> bool:
-    """Tell whether amounts under a name can be added up over visits: days in bed, money, counts.
+    """Return whether amounts under a name can be added up over visits: days in bed, money, counts.
 
     >>> is_additive("total_charges"), is_additive("icu_days"), is_additive("age")
     (True, True, False)
