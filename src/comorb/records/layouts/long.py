@@ -33,7 +33,14 @@ from comorb.records.layouts.covariates import (
     varying_columns,
 )
 from comorb.records.layouts.layout import Layout
-from comorb.records.layouts.names import DESCRIPTION_NAME, names_matching, normalise_name
+from comorb.records.layouts.names import (
+    DESCRIPTION_NAME,
+    KIND_CODE_NAMES,
+    KIND_TEXT_NAMES,
+    NOT_CODE_OF_KIND_NAME,
+    names_matching,
+    normalise_name,
+)
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
 from comorb.records.sources.duck import (
@@ -355,38 +362,6 @@ def _find_problems(
 READER = Reader("long", _plan, read_long, count_long, by_code=True)
 
 
-# Names of columns with codes, the surest first, as `normalise_name` returns them.
-_CODE_NAMES = {
-    "drug": (
-        r"(^|_)atc",
-        r"(^|_)(rxcui|rxnorm|rx_?norm)",
-        r"(^|_)(ndc|din|pzn|cip(7|13)?|cis|gtin|dmd|dm_d|vmp|amp|zindex)(_|\d|$)",
-        r"(^|_)(drug|med|medication|medicine|substance|product|wirkstoff|arzneimittel|medikament"
-        r"|medicament\w*|farmac\w*|geneesmiddel|prescription)s?_?(source_)?(code|cd|value|concept_id)",
-    ),
-    "procedure": (
-        r"(^|_)(icd(_?(9|10))?(cm)?_?)?(proc|procs|prcdr|procedure|procedures|px|pcs|cpt4?|hcpcs"
-        r"|ops|opcs4?|ccam|prozedur\w*|procedimient\w*|procediment\w*|procedur\w*|intervent\w*"
-        r"|operation\w*|operacion\w*|verrichting\w*|actes?)(_|\d|$)",
-        r"(^|_)(icd(_?(9|10))?(cm)?|i9|i10)(_|\d|$)",
-    ),
-}
-_ANY_CODE_NAME = (
-    r"(^|_)(loinc|snomed|sct)(_|\d|$)",
-    r"^(codes?|codigos?|codis?|codice|kode)(_?\d+)?$",
-)
-# Names of columns with words, which are the codes where there are no others.
-_TEXT_NAMES = {
-    "drug": r"^(drug|medication|medicine|med|wirkstoff|arzneimittel|medikament|medicament\w*"
-    r"|farmac\w*|geneesmiddel|generic|substance)s?(_name|_generic|_generic_name|name)?$",
-    "procedure": r"^(procedure|prozedur|procedimient\w*|intervent\w*)s?(_name|name)?$",
-}
-_NOT_CODE_NAME = re.compile(
-    r"(^|_)(date|dt|time|datetime|desc\w*|names?|title|text|label|display|seq|num|number|type"
-    r"|version|vers|vrsn|system|status|count|cost|flag|start|stop|end|offset|priority|order|rank"
-    r"|unit|dose|strength|route|form|reason\w*|diag\w*|dx|indication\w*|provider|location|adm"
-    r"|orderdate|startdate|enddate|chartdate|chapter|group|modifier)(_|\d|$)|(_|^)id$"
-)
 _CONCEPT_NAME = re.compile(r"[a-z]+_concept_id", re.IGNORECASE)  # a table of OMOP, read as one
 _DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}.*")
 
@@ -396,7 +371,7 @@ def find_code_columns(columns: Columns, kind: str) -> Columns:
     given, sample = columns.given, columns.sample
     if given.codes or any(_CONCEPT_NAME.fullmatch(name) for name in columns.names):
         return columns
-    taken = {*given.roles.values(), *names_matching(columns.names, _NOT_CODE_NAME)}
+    taken = {*given.roles.values(), *names_matching(columns.names, NOT_CODE_OF_KIND_NAME)}
     # No ids, dates and descriptions.
     free = [
         name
@@ -404,7 +379,7 @@ def find_code_columns(columns: Columns, kind: str) -> Columns:
         if name not in taken and sample[name] and not all(map(_DATE.fullmatch, sample[name]))
     ]
     own_name = rf"^{re.escape(kind)}s?(_?code|_?cd)?(_?\d+)?$"
-    patterns = (*_CODE_NAMES.get(kind, (own_name,)), *_ANY_CODE_NAME)
+    patterns = (*KIND_CODE_NAMES.get(kind, (own_name,)), *KIND_CODE_NAMES["any"])
     known = {key for key, system in SYSTEMS.items() if system.kind == kind}
     found = [names_matching(free, re.compile(pattern)) for pattern in patterns]
     if not any(found):
@@ -414,11 +389,11 @@ def find_code_columns(columns: Columns, kind: str) -> Columns:
         stems = [re.sub(r"\d+", "", normalise_name(name)) for name in names]
         codes = tuple(n for n, stem in zip(names, stems, strict=True) if stem == stems[0])
         return replace(columns, given=replace(given, codes=codes))
-    texts = names_matching(columns.names, re.compile(_TEXT_NAMES.get(kind, "^$")))
+    texts = names_matching(columns.names, re.compile(KIND_TEXT_NAMES.get(kind, "^$")))
     if texts and sample[texts[0]]:
         given = replace(given, codes=(texts[0],), kind=given.kind or "long")
         return replace(columns, given=given)
-    if len(columns.flags) > 1 or (kind not in _CODE_NAMES and columns.codes):
+    if len(columns.flags) > 1 or (kind not in KIND_CODE_NAMES and columns.codes):
         return columns
     shown = list_names(columns.names)
     raise RecordsError("join.no_codes", table=columns.label, kind=kind, shown=shown)
@@ -443,7 +418,7 @@ def read_code_names(source: OpenedSource, table: SourceTable, code: str) -> dict
     The column in which a code has the fewest names comes first, and the others where it has none.
     """
     texts = [c for c in table.columns if c != code and table.columns[c] == "VARCHAR"]
-    pattern = re.compile("|".join((DESCRIPTION_NAME.pattern, *_TEXT_NAMES.values())))
+    pattern = re.compile("|".join((DESCRIPTION_NAME.pattern, *KIND_TEXT_NAMES.values())))
     key = f"trim({table.text_sql(code)})"
     ranked = []
     for column in names_matching(texts, pattern):
