@@ -61,22 +61,22 @@ def find_version_column(cells: Cells, free: Sequence[str], codes: Sequence[str])
     editions = [name for name, some in keys.items() if sum(map(bool, some)) > 0.5 * len(some)]
     if named := first_match(editions, ROLE_NAMES["version"]):
         return named
-    both = [name for name in editions if None not in keys[name] and len(set(keys[name])) == 2]
-    return next((name for name in both if _are_of_editions(cells, name, codes)), None)
-
-
-def _are_of_editions(cells: Cells, name: str, codes: Sequence[str]) -> bool:
-    pairs = [
-        (system_by_edition(text) or "", code)
-        for column in codes
-        for text, code in zip(cells[name], cells[column], strict=False)
-        if text and code
-    ]
-    fitting = sum(
-        any(coding_system(one).normalise(code).code for one in (key, PROCEDURES.get(key, key)))
-        for key, code in pairs
-    )
-    return fitting > 0.8 * len(pairs)
+    for name in editions:
+        if None in keys[name] or len(set(keys[name])) != 2:
+            continue
+        pairs = [
+            (system_by_edition(text) or "", code)
+            for column in codes
+            for text, code in zip(cells[name], cells[column], strict=False)
+            if text and code
+        ]
+        fitting = sum(
+            any(coding_system(one).normalise(code).code for one in (key, PROCEDURES.get(key, key)))
+            for key, code in pairs
+        )
+        if fitting > 0.8 * len(pairs):
+            return name
+    return None
 
 
 def find_repeating_id(cells: Cells, free: Sequence[str]) -> str | None:

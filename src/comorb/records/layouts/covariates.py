@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
-from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.records.layouts.layout import COVARIATE_ROLES, Layout
 from comorb.records.layouts.names import is_amount, is_coded
@@ -26,7 +25,6 @@ from comorb.records.sources.duck import (
     literal,
     literals,
     quote,
-    take_either,
 )
 from comorb.records.values import (
     MARKS,
@@ -230,22 +228,6 @@ def varying_columns(source: OpenedSource, table: SourceTable, key: str) -> tuple
     return tuple(name for name, flag in zip(free, same, strict=True) if flag is False)
 
 
-def group_covariates(
-    source: OpenedSource, table: SourceTable, key: str, layout: Layout, varying: Sequence[str]
-) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return one row for each value of a key, in its order, and notes on the varying columns.
-
-    Varying columns are left out; of the others, the smallest value is kept.
-    """
-    names = [name for name in table.columns if name not in (key, *varying)]
-    picks = ", ".join([quote(key), *(f"min({quote(n)}) AS {quote(n)}" for n in names)])
-    grouped = f"SELECT {picks} FROM {table.sql} GROUP BY 1 ORDER BY 1"
-    whole = pa.Table.from_batches(list(source.batches(table, grouped)))
-    own = [layout.roles.get(name, name).strip() for name in varying]
-    notes = [Message("note.differs_within", name=name) for name in own]
-    return whole.drop_columns([key]), tuple(notes)
-
-
 def meanings_table(meanings: Meanings) -> pa.Table:
     """Return the value of each text as a table with the columns text and value."""
     pairs = dict(meanings.of or {})
@@ -357,25 +339,9 @@ def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
     return all(pc.all(each, min_count=0).as_py() for each in matches)
 
 
-def order_by_day(rows: pa.Table, label: str, column: str | None) -> pa.Array:
-    """Return the order of rows by their days, from a column of the table ``label``."""
-    if not pa.types.is_temporal(rows["date"].type):
-        raise undated_error(label, column)
-    return pc.sort_indices(rows, [("date", "ascending")])
-
-
 def has_unread_dates(meanings: Mapping[str, Meanings]) -> bool:
     """Return whether dates can't be read: as texts, 05.02.2018 would precede 12.01.2017."""
     return "date" in meanings and meanings["date"].of is None
-
-
-def has_several_days(source: OpenedSource, table: SourceTable, key: str) -> bool:
-    """Return whether some record, by its key, has several values of the column 'date'."""
-    sql = (
-        f"SELECT 1 FROM {table.sql} WHERE {quote(key)} IS NOT NULL GROUP BY {quote(key)} "
-        "HAVING min(date) < max(date) LIMIT 1"
-    )
-    return bool(source.query_whole(table, sql, take_either))
 
 
 def undated_error(label: str, column: str | None) -> RecordsError:

@@ -81,15 +81,43 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
     url = _most_used_system(source, table)
     same = f"IS NOT DISTINCT FROM {literal(url) if url else 'NULL'}"
     coding = f"list_filter({_CODINGS}, lambda c: json_extract_string(c, '$.system') {same})[1]"
-    view = _define_view(source, table, coding, resource)
+    code = f"json_extract_string({coding}, '$.code') AS code"
+    persons, join = "", ""
+    if "patient" in source.openers:
+        born = "TRY_CAST(json_extract_string(p.json, '$.birthDate') AS DATE)"
+        persons = (
+            f", date_sub('year', {born}, TRY_CAST(left(date, 10) AS DATE)) AS age, "
+            "json_extract_string(p.json, '$.gender') AS sex"
+        )
+        join = (
+            f" LEFT JOIN {source.table('patient').sql} p "
+            "ON json_extract_string(p.json, '$.id') = c.patient"
+        )
+    view = source.view(
+        table.label,
+        f"SELECT c.*{persons} FROM (SELECT {_reference_sql('encounter')} AS visit, "
+        f"{_reference_sql('subject')} AS patient, {code}, {resource.date} AS date "
+        f"FROM {table.sql} WHERE NOT {resource.is_void}) c{join}",
+        text=True,
+    )
     count = f"SELECT count(*) FROM {table.sql} WHERE {resource.is_void}"
     ((void,),) = source.rows(table, count)
-    removed = {resource.rule: void} if void else {}
     system = system_by_url(url)
-    titles = _read_titles(source, table, coding) if system == "opaque" else {}
-    layout = make_layout(READER.kind, view)
+    titles: dict[str, str] = {}
+    if system == "opaque":
+        names = (
+            f"SELECT {code}, max(json_extract_string({coding}, '$.display')) AS title "
+            f"FROM {table.sql} GROUP BY code HAVING code IS NOT NULL AND title IS NOT NULL"
+        )
+        titles = dict(source.rows(table, names))
     return Plan(
-        READER, view, layout, removed=removed, titles=titles, system=system, holds=resource.holds
+        READER,
+        view,
+        make_layout(READER.kind, view),
+        removed={resource.rule: void} if void else {},
+        titles=titles,
+        system=system,
+        holds=resource.holds,
     )
 
 
@@ -127,44 +155,9 @@ def _most_used_system(source: OpenedSource, table: SourceTable) -> str | None:
     return best[0]
 
 
-def _define_view(
-    source: OpenedSource, table: SourceTable, coding: str, resource: _Resource
-) -> SourceTable:
-    persons, join = "", ""
-    if "patient" in source.openers:
-        born = "TRY_CAST(json_extract_string(p.json, '$.birthDate') AS DATE)"
-        persons = (
-            f", date_sub('year', {born}, TRY_CAST(left(date, 10) AS DATE)) AS age, "
-            "json_extract_string(p.json, '$.gender') AS sex"
-        )
-        join = (
-            f" LEFT JOIN {source.table('patient').sql} p "
-            "ON json_extract_string(p.json, '$.id') = c.patient"
-        )
-    return source.view(
-        table.label,
-        f"SELECT c.*{persons} FROM (SELECT "
-        f"{_reference_sql('encounter')} AS visit, {_reference_sql('subject')} AS patient, "
-        f"json_extract_string({coding}, '$.code') AS code, {resource.date} AS date "
-        f"FROM {table.sql} WHERE NOT {resource.is_void}) c{join}",
-        text=True,
-    )
-
-
 def _reference_sql(name: str) -> str:
     path = literal(f"$.{name}.reference")
     return f"regexp_replace(json_extract_string(json, {path}), '^.*[/:]', '')"
-
-
-def _read_titles(source: OpenedSource, table: SourceTable, coding: str) -> dict[str, str]:
-    """Return the display of each code."""
-    rows = source.rows(
-        table,
-        f"SELECT json_extract_string({coding}, '$.code') AS code, "
-        f"max(json_extract_string({coding}, '$.display')) AS title FROM {table.sql} "
-        "GROUP BY code HAVING code IS NOT NULL AND title IS NOT NULL",
-    )
-    return dict(rows)
 
 
 READER = Reader("fhir", _plan, read_long, count_long, unit="patient", by_code=True, of_json=True)

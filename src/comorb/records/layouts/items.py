@@ -81,9 +81,15 @@ def plan_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
             for name, item in read.items()
             if item.blank and item.kind is None
         ]
-    plan = replace(plan, layout=replace(plan.layout, yes=yes))
-    plan = replace(plan, table=_replace_answers(source, plan, read))
-    return _add_notes(_move_features(plan, read), notes)
+    # Items that are more than yes and no become features.
+    made = [name for name, item in read.items() if item.kind]
+    labels = tuple(name for name in made if read[name].kind == "category")
+    codes = tuple(name for name in items if name not in made)
+    layout = replace(plan.layout, yes=yes, codes=codes, category=(*plan.layout.category, *labels))
+    shown = covariate_names(made, layout)
+    asked = tuple(Asked(shown[name], read[name].kind, told=False) for name in made)
+    table = _replace_answers(source, plan.table, read)
+    return _add_notes(replace(plan, table=table, layout=layout, asked=asked), notes)
 
 
 @dataclass(frozen=True)
@@ -108,17 +114,6 @@ def _read_item(held: Mapping[str, int], yes: str | None) -> _Item:
     stray = bool(one and zero) and min(held[text] for text in strange) < least
     many = len(meant) > MAX_VALUES
     return _Item(one, zero) if stray or many else _Item(blank=blank, kind="category")
-
-
-def _move_features(plan: Plan, read: Mapping[str, _Item]) -> Plan:
-    """Return the plan in which items that are more than yes and no are features."""
-    made = [name for name, item in read.items() if item.kind]
-    codes = tuple(name for name in plan.layout.codes or () if name not in made)
-    labels = tuple(name for name in made if read[name].kind == "category")
-    layout = replace(plan.layout, codes=codes, category=(*plan.layout.category, *labels))
-    shown = covariate_names(made, layout)
-    asked = tuple(Asked(shown[name], read[name].kind, told=False) for name in made)
-    return replace(plan, layout=layout, asked=asked)
 
 
 def _add_notes(plan: Plan, notes: list[str]) -> Plan:
@@ -160,9 +155,10 @@ def _count_item_texts(source: OpenedSource, plan: Plan) -> dict[str, dict[str, i
     return found
 
 
-def _replace_answers(source: OpenedSource, plan: Plan, read: Mapping[str, _Item]) -> SourceTable:
+def _replace_answers(
+    source: OpenedSource, table: SourceTable, read: Mapping[str, _Item]
+) -> SourceTable:
     """Return the table with 1 and 0 for the texts that mean yes and no; others stay."""
-    table = plan.table
 
     def answer(name: str, item: _Item) -> str:
         text = table.text_sql(name)

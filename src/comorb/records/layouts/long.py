@@ -23,8 +23,6 @@ from comorb.records.layouts.covariates import (
     column_sql,
     count_texts,
     covariate_names,
-    group_covariates,
-    has_several_days,
     has_unread_dates,
     meaning_notes,
     meanings_table,
@@ -52,6 +50,7 @@ from comorb.records.sources.duck import (
     literal,
     literals,
     quote,
+    take_either,
 )
 from comorb.records.values import TIME, Meanings
 
@@ -94,7 +93,15 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
     plan = _keep_diagnoses(source, Plan(READER, table, layout, notes=tuple(notes)), columns)
     titles = read_code_titles(source, plan.table, columns.codes[0], columns.description)
     plan = replace(plan, titles=titles)
-    return _split_cells(source, plan, columns.codes[0]) if layout.separator else plan
+    if not layout.separator:
+        return plan
+    # A row for each code of a cell.
+    table, code, mark = plan.table, columns.codes[0], literal(layout.separator.strip() or " ")
+    codes = f"unnest(string_split(coalesce({table.text_sql(code)}, ''), {mark}))"
+    ((rows,),) = source.query_whole(table, f"SELECT count(*) FROM {table.sql}", add_rows)
+    split = source.derive(table, f"SELECT * REPLACE ({codes} AS {quote(code)}) FROM {table.sql}")
+    note = Message("note.several_in_cell", code=code, n=rows)
+    return replace(plan, table=split, notes=(*plan.notes, note))
 
 
 def _repeating_id(source: OpenedSource, table: SourceTable, columns: Columns) -> str | None:
@@ -129,16 +136,6 @@ def _keep_diagnoses(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
     return replace(plan, table=view, removed={Message("ledger.no_diagnosis"): others}, notes=notes)
 
 
-def _split_cells(source: OpenedSource, plan: Plan, code: str) -> Plan:
-    """Return the plan for a table with a row for each code of the cells."""
-    table, mark = plan.table, literal((plan.layout.separator or "").strip() or " ")
-    codes = f"unnest(string_split(coalesce({table.text_sql(code)}, ''), {mark}))"
-    ((rows,),) = source.query_whole(table, f"SELECT count(*) FROM {table.sql}", add_rows)
-    split = source.derive(table, f"SELECT * REPLACE ({codes} AS {quote(code)}) FROM {table.sql}")
-    note = Message("note.several_in_cell", code=code, n=rows)
-    return replace(plan, table=split, notes=(*plan.notes, note))
-
-
 def read_code_titles(
     source: OpenedSource, table: SourceTable, code: str, description: str | None
 ) -> dict[str, str]:
@@ -165,7 +162,13 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     if not codes.lines.left("rows"):
         raise plan.missing_ids_error()
     vocabulary = encode(codes.raws)
-    ids = _read_ids(source, base)
+    source.rows(
+        base,
+        'CREATE OR REPLACE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
+        f"FROM {base.sql} WHERE id IS NOT NULL ORDER BY id",
+    )
+    listed = source.batches(base, "SELECT CAST(id AS VARCHAR) AS id FROM ids ORDER BY rowid")
+    ids = pa.chunked_array([batch.column(0) for batch in listed], pa.string()).combine_chunks()
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
     lost = vocabulary.lost(counts)
     malformed = lost.pop("malformed")
@@ -237,11 +240,9 @@ def _renamed_sql(plan: Plan) -> str:
 
 
 def _count_codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
-    rows = source.rows(
-        base,
-        'SELECT " version", " code", count(*), count(" record") '
-        f"FROM {base.sql} GROUP BY ALL ORDER BY ALL",
-    )
+    counts = 'count(*), count(" record")'
+    sql = f'SELECT " version", " code", {counts} FROM {base.sql} GROUP BY ALL ORDER BY ALL'
+    rows = source.rows(base, sql)
     total, known = sum(row[2] for row in rows), sum(row[3] for row in rows)
     lines = Ledger().open("rows", Message("ledger.read"), total + sum(plan.removed.values()))
     for rule, count in plan.removed.items():
@@ -259,22 +260,11 @@ def _count_codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
     return _Codes(pa.Table.from_pylist(written, _CODE_SCHEMA), raws, lines, total)
 
 
-def _read_ids(source: OpenedSource, base: SourceTable) -> pa.Array:
-    source.rows(
-        base,
-        'CREATE OR REPLACE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
-        f"FROM {base.sql} WHERE id IS NOT NULL ORDER BY id",
-    )
-    batches = source.batches(base, "SELECT CAST(id AS VARCHAR) AS id FROM ids ORDER BY rowid")
-    parts = [batch.column(0) for batch in batches]
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
-
-
 def _read_pairs(
     source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary
 ) -> Iterator[Pairs]:
     """Yield blocks of (record, raw code), of the codes that are usable."""
-    usable: Mask = vocabulary.places.max(axis=1) >= 0
+    usable: Mask = np.any(vocabulary.places >= 0, axis=1)
     source.connection.register("known", codes.texts(usable))
     for batch in source.batches(
         base,
@@ -296,7 +286,13 @@ def _read_covariates(
     ids = ' JOIN ids ON base." record" = ids.id'
     view = _map_values(source, base, "ids.rowid", meanings, ids)
     varying = varying_columns(source, view, " record") if plan.varying is None else plan.varying
-    covariates, notes = group_covariates(source, view, " record", plan.layout, varying)
+    # Of a column that differs within no record, or that is kept though it does, the smallest value.
+    names = [quote(name) for name in view.columns if name not in (" record", *varying)]
+    picks = ", ".join(['" record"', *(f"min({name}) AS {name}" for name in names)])
+    grouped = source.batches(view, f"SELECT {picks} FROM {view.sql} GROUP BY 1 ORDER BY 1")
+    covariates = pa.Table.from_batches(list(grouped)).drop_columns([" record"])
+    own = [plan.layout.roles.get(name, name).strip() for name in varying]
+    notes = [Message("note.differs_within", name=name) for name in own]
     plain = {name: one for name, one in meanings.items() if one.of is None}
     return cast_columns(covariates, plan.layout, plain), (*notes, *meaning_notes(meanings))
 
@@ -316,8 +312,13 @@ def _read_meanings(source: OpenedSource, base: SourceTable, plan: Plan) -> Mappi
             lambda name: are_numbers(source, base, name),
         )
     of_patients = plan.reader is READER and plan.unit == "patient" and plan.varying is None
-    if of_patients and has_unread_dates(meanings) and has_several_days(source, base, " record"):
-        raise undated_error(base.label, plan.layout.date)
+    if of_patients and has_unread_dates(meanings):
+        several_days = (
+            f'SELECT 1 FROM {base.sql} WHERE " record" IS NOT NULL GROUP BY " record" '
+            "HAVING min(date) < max(date) LIMIT 1"
+        )
+        if source.query_whole(base, several_days, take_either):
+            raise undated_error(base.label, plan.layout.date)
     return meanings
 
 

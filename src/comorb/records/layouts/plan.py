@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeVar
@@ -254,9 +254,9 @@ class _ColumnFigures:
     numbers: int
     wholes: int
     dates: int
-    distinct: int = 0
-    length: float = 0.0
-    most: tuple[str, ...] = ()
+    distinct: int
+    length: float
+    most: tuple[str, ...]
 
     @property
     def are_labels(self) -> bool:
@@ -343,8 +343,15 @@ def _measure_columns(
     for place, name in enumerate(names):
         cell = f"c{place}"
         if place % _COLUMNS_PER_QUERY == 0:
-            end = min(place + _COLUMNS_PER_QUERY, len(names))
-            whole = _count_cells(source, view, range(place, end))
+            picks = ", ".join(
+                f"count(c{i}), coalesce(min(c{i}) = max(c{i}), false), "
+                f"count(*) FILTER (regexp_matches(c{i}, '{NUMBER_PATTERN}')), "
+                f"count(*) FILTER (regexp_matches(c{i}, '{INTEGER_PATTERN}')), "
+                f"count(*) FILTER (regexp_matches(c{i}, '{_DATE_PATTERN}'))"
+                for i in range(place, min(place + _COLUMNS_PER_QUERY, len(names)))
+            )
+            ((rows, *counts),) = source.rows(view, f"SELECT count(*), {picks} FROM {view.sql}")
+        own, counts = counts[:5], counts[5:]
         ((distinct, length),) = source.rows(
             view, f"SELECT count(DISTINCT {cell}), coalesce(avg(length({cell})), 0) FROM first_rows"
         )
@@ -354,22 +361,6 @@ def _measure_columns(
             f"HAVING n >= {least} ORDER BY n DESC, 1 LIMIT {_N_SHOWN_VALUES}",
         )
         values = tuple(value for value, _ in most)
-        found = replace(whole[place], distinct=distinct, length=length, most=values)
-        yield name, replace(found, dates=0) if is_number_type(table.columns[name]) else found
-
-
-def _count_cells(
-    source: OpenedSource, view: SourceTable, places: Sequence[int]
-) -> dict[int, _ColumnFigures]:
-    """Return the cells of some columns in figures, by one query."""
-    picks = ", ".join(
-        f"count(c{i}), coalesce(min(c{i}) = max(c{i}), false), "
-        f"count(*) FILTER (regexp_matches(c{i}, '{NUMBER_PATTERN}')), "
-        f"count(*) FILTER (regexp_matches(c{i}, '{INTEGER_PATTERN}')), "
-        f"count(*) FILTER (regexp_matches(c{i}, '{_DATE_PATTERN}'))"
-        for i in places
-    )
-    ((rows, *found),) = source.rows(view, f"SELECT count(*), {picks} FROM {view.sql}")
-    return {
-        place: _ColumnFigures(rows, *found[5 * i : 5 * i + 5]) for i, place in enumerate(places)
-    }
+        if is_number_type(table.columns[name]):
+            own[-1] = 0  # dates
+        yield name, _ColumnFigures(rows, *own, distinct=distinct, length=length, most=values)

@@ -28,8 +28,8 @@ from comorb.records.layouts.covariates import (
     column_sql,
     covariate_names,
     meaning_notes,
-    order_by_day,
     read_meanings,
+    undated_error,
 )
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
@@ -309,8 +309,10 @@ def _read_covariates(
     if others.num_columns and len(known.ids) != others.num_rows:
         rows = np.flatnonzero(known.place >= 0)
         dates = others["date"].type if "date" in others.column_names else None
-        if dates and (plan.unit == "patient" or pa.types.is_temporal(dates)):
-            order = order_by_day(others, plan.table.label, plan.layout.date).to_numpy()
+        if dates and not pa.types.is_temporal(dates) and plan.unit == "patient":
+            raise undated_error(plan.table.label, plan.layout.date)
+        if dates and pa.types.is_temporal(dates):
+            order = pc.sort_indices(others, [("date", "ascending")]).to_numpy()
             rows = order[known.place[order] >= 0]
         first = np.empty(len(known.ids), dtype=np.int64)
         first[known.place[rows[::-1]]] = rows[::-1]

@@ -137,20 +137,18 @@ def _from_pandas(label: str, frame: Any) -> pa.Table:
     check_unique_columns(label, [str(name) for name in frame.columns])
     columns = {}
     for name in frame.columns:
+        values = frame[name]
         try:
-            columns[str(name)] = _from_series(frame[name])
             str(name).encode()
+            try:
+                columns[str(name)] = pa.array(values, from_pandas=True)
+            except (pa.ArrowException, OverflowError):
+                pairs = zip(values, values.isna(), strict=True)
+                texts = [None if gone else str(value) for value, gone in pairs]
+                columns[str(name)] = pa.array(texts, pa.string())
         except UnicodeEncodeError:
             raise RecordsError("source.no_unicode", label=label, name=name) from None
     return pa.table(columns)
-
-
-def _from_series(values: Any) -> pa.Array:
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, OverflowError):
-        pairs = zip(values, values.isna(), strict=True)
-        return pa.array([None if gone else str(value) for value, gone in pairs], pa.string())
 
 
 _END_MARK = b"\xff\xff\xff\xff\0\0\0\0"

@@ -149,8 +149,13 @@ def _actions(folder: Path) -> Iterator[dict[str, Any]]:
     log = folder / LOG
     names = sorted(file.name for file in log.iterdir())
     commits = {int(match[1]): name for name in names if (match := _COMMIT.fullmatch(name))}
-    begin, parts = _last_checkpoint(names)
-    first = begin + 1
+    checkpoints: dict[tuple[int, int], list[str]] = {}
+    for name in names:
+        if match := _CHECKPOINT.fullmatch(name):
+            checkpoints.setdefault((int(match[1]), int(match[3] or 1)), []).append(name)
+    whole = [key for key, files in checkpoints.items() if len(files) == key[1]]
+    last = max(whole, default=(-1, 0))
+    first, parts = last[0] + 1, checkpoints.get(last, [])
     versions = sorted(version for version in commits if version >= first)
     if versions != list(range(first, first + len(versions))) or not (versions or parts):
         newer = any(map(_NEW_CHECKPOINT.fullmatch, names))
@@ -163,16 +168,6 @@ def _actions(folder: Path) -> Iterator[dict[str, Any]]:
     for version in versions:
         with (log / commits[version]).open(encoding="utf-8") as lines:
             yield from (json.loads(line) for line in lines if line.strip())
-
-
-def _last_checkpoint(names: list[str]) -> tuple[int, list[str]]:
-    """Return the version and the files of the last whole checkpoint; -1 where there is none."""
-    parts: dict[tuple[int, int], list[str]] = {}
-    for name in names:
-        if match := _CHECKPOINT.fullmatch(name):
-            parts.setdefault((int(match[1]), int(match[3] or 1)), []).append(name)
-    whole = {key: files for key, files in parts.items() if len(files) == key[1]}
-    return (max(whole)[0], whole[max(whole)]) if whole else (-1, [])
 
 
 def _damaged(name: str) -> RecordsError:

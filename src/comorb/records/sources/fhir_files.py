@@ -85,7 +85,9 @@ def add_resources(source: OpenedSource, label: str, files: Sequence[Path]) -> No
         source.note(Message("note.fhir_next_page"))
     source.rows(objects, "DROP TABLE fhir_objects")
     _drop_repeated(source, objects, table)
-    counts: dict[str, int] = dict(source.rows(objects, f"SELECT type, count(*) FROM {table} GROUP BY type"))
+    counts: dict[str, int] = dict(
+        source.rows(objects, f"SELECT type, count(*) FROM {table} GROUP BY type")
+    )
     if not set(counts) & set(TYPES):
         held = ", ".join(sorted(str(name) for name in counts)[:12]) or Message("fhir.no_type")
         raise RecordsError("fhir.no_conditions", label=label, held=held)

@@ -274,22 +274,26 @@ _ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplemented
 
 
 def unpack(file: Path, folder: Path) -> list[Path]:
-    """Unpack the files of an archive below a folder and return them."""
+    """Unpack the data files of an archive to places below a folder, whatever their names are."""
     try:
         with zipfile.ZipFile(file) as archive:
-            members = [each for each in archive.infolist() if _is_data(each)]
-            _check_members(file.name, members, folder)
-            return [_unpack_member(archive, each, folder) for each in members]
+            members = {}
+            for each in archive.infolist():
+                steps = PurePosixPath(each.filename).parts
+                parts = [part for part in steps if part not in ("/", "..")]
+                hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
+                if not each.is_dir() and not hidden and each.file_size > 0:
+                    members[each] = folder.joinpath(*parts)
+            _check_members(file.name, list(members), folder)
+            for member, path in members.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(member) as packed, path.open("xb") as out:
+                    shutil.copyfileobj(packed, out, _COPY_BYTES)
+            return list(members.values())
     except RecordsError:
         raise
     except _ZIP_ERRORS:
         raise RecordsError("zip.damaged", file=file.name) from None
-
-
-def _is_data(member: zipfile.ZipInfo) -> bool:
-    parts = [part for part in PurePosixPath(member.filename).parts if part != ".."]
-    hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
-    return not member.is_dir() and not hidden and member.file_size > 0
 
 
 def _check_members(name: str, members: list[zipfile.ZipInfo], folder: Path) -> None:
@@ -301,13 +305,3 @@ def _check_members(name: str, members: list[zipfile.ZipInfo], folder: Path) -> N
     check_expanded(name, needed)
     if needed + _SPARE_BYTES > free:
         raise RecordsError("zip.no_room", name=name, needed=needed / 1e9, free=free / 1e9)
-
-
-def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> Path:
-    """Unpack one file to a place below the folder, whatever its name is."""
-    parts = [part for part in PurePosixPath(member.filename).parts if part not in ("/", "..")]
-    path = folder.joinpath(*parts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with archive.open(member) as packed, path.open("xb") as out:
-        shutil.copyfileobj(packed, out, _COPY_BYTES)
-    return path

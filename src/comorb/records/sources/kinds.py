@@ -62,7 +62,13 @@ def detect_kind(file: Path) -> str:
     if (kind := _kind_by_magic(start)) is not None:
         return kind
     if start.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _kind_of_zip(file)
+        try:
+            with zipfile.ZipFile(file) as archive:
+                names = set(archive.namelist())
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+            raise RecordsError("kind.damaged_zip", file=file.name) from None
+        books = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
+        return "workbook" if names & books else "zip"
     with open_bytes(file, detect_compression(file)) as stream:
         return _kind_by_text(file.name, stream.read(HEAD_BYTES))
 
@@ -76,16 +82,6 @@ def _kind_by_magic(start: bytes) -> str | None:
     if len(start) > 4 and 104 <= start[0] <= 115 and start[1] in (1, 2) and start[2] == 1:
         return "dta"
     return "por" if b"SPSS PORT FILE" in start else None
-
-
-def _kind_of_zip(file: Path) -> str:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            names = set(archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        raise RecordsError("kind.damaged_zip", file=file.name) from None
-    books = {"xl/workbook.xml", "xl/workbook.bin", "content.xml"}
-    return "workbook" if names & books else "zip"
 
 
 def _kind_by_text(name: str, start: bytes) -> str:

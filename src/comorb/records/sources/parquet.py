@@ -25,6 +25,7 @@ _FOOTER = (
     "total_uncompressed_size",
 )
 _MAX_TEXT_BYTES, _MAX_DEPTH = 1 << 24, 4
+_TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
 
 Fields = dict[int, Any]
 
@@ -129,21 +130,19 @@ def _read_struct(stream: BinaryIO, depth: int = 0) -> Fields:
     number = 0
     while head := _read_bytes(stream, 1)[0]:
         number = number + (head >> 4) if head >> 4 else _read_integer(stream)
-        fields[number] = _read_value(stream, head & 15, depth)
+        kind = head & 15
+        if kind in (1, 2):
+            fields[number] = kind == 1
+        elif kind in (4, 5, 6):
+            fields[number] = _read_integer(stream)
+        elif kind == 8:
+            size = _read_unsigned(stream)
+            _expect(size <= _MAX_TEXT_BYTES)
+            fields[number] = _read_bytes(stream, size)
+        else:
+            _expect(kind == 12)
+            fields[number] = _read_struct(stream, depth + 1)
     return fields
-
-
-def _read_value(stream: BinaryIO, kind: int, depth: int) -> Any:
-    if kind in (1, 2):
-        return kind == 1
-    if kind in (4, 5, 6):
-        return _read_integer(stream)
-    if kind == 8:
-        size = _read_unsigned(stream)
-        _expect(size <= _MAX_TEXT_BYTES)
-        return _read_bytes(stream, size)
-    _expect(kind == 12)
-    return _read_struct(stream, depth + 1)
 
 
 def _read_integer(stream: BinaryIO) -> int:
@@ -211,8 +210,9 @@ def _describe_differences(label: str, schemas: list[pa.Schema]) -> list[Message]
     text_or_not: dict[str, list[bool | None]] = {}
     for schema in schemas:
         for column in schema:
-            text = None if pa.types.is_null(column.type) else _is_text(column.type)
-            text_or_not.setdefault(column.name, []).append(text)
+            text = any(is_text(column.type) for is_text in _TEXT_TYPES)
+            null = pa.types.is_null(column.type)
+            text_or_not.setdefault(column.name, []).append(None if null else text)
     n, notes = len(schemas), []
     if some := [name for name, each in text_or_not.items() if len(each) < n]:
         key, limit = "note.columns_missing", len(some)
@@ -220,8 +220,3 @@ def _describe_differences(label: str, schemas: list[pa.Schema]) -> list[Message]
     if several := [name for name, each in text_or_not.items() if {True, False} <= {*each}]:
         notes.append(Message("note.columns_differ", label=label, several=several[:12]))
     return notes
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
-    return any(test(kind) for test in tests)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -122,12 +122,12 @@ class _Column:
         self.storage = description.readstat_variable_types.get(name) or ""
         self.format = description.original_variable_types.get(name) or ""
         self.padded = _PADDED.fullmatch(self.format)
-        self.labels = every if _name_categories(every, self.storage == "string") else {}
+        # Labels name categories, unless they are of codes, or of 0 and 1 as no and yes.
+        coded = self.storage == "string" and any(len(str(value)) > 2 for value in every)
+        flags = _NO_WORD.match(every.get(0, "")) and set(every) <= {0, 1}
+        self.labels = {} if coded or flags or len(every) > _MAX_LABELS else every
         self.unused = len(every) - len(self.labels)
-
-    @property
-    def is_number(self) -> bool:
-        return self.storage != "string" and not self.labels and not self.padded
+        self.is_number = self.storage != "string" and not self.labels and not self.padded
 
     def notes(self, file: str) -> list[Message]:
         notes = []
@@ -147,10 +147,3 @@ class _Column:
     def _number(self, value: float) -> str | None:
         text = format_number(value, 7 if self.storage == "float" else 15)
         return text.zfill(int(self.padded[1])) if text and self.padded else text
-
-
-def _name_categories(labels: Mapping[Any, str], text: bool) -> bool:
-    """Whether labels name categories, and not codes, nor 0 and 1 as no and yes."""
-    if len(labels) > _MAX_LABELS or (text and any(len(str(value)) > 2 for value in labels)):
-        return False
-    return not (_NO_WORD.match(labels.get(0, "")) and set(labels) <= {0, 1})

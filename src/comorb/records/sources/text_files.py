@@ -163,8 +163,15 @@ class _Scan:
             raise RecordsError("file.nul", name=self.name, row=at)
         if not block.isascii():
             for number, line in enumerate(block.split(b"\n"), self.lines + 1):
-                if not line.isascii():
-                    self._look_at_letters(line, number)
+                if line.isascii():
+                    continue
+                if is_utf8(line):
+                    self.utf8_seen = True
+                    continue
+                self.other_line = self.other_line or number
+                self.windows |= len(line.translate(None, _C1)) < len(line)
+                if len(line.translate(None, _NOT_WINDOWS_1252)) < len(line):
+                    self.unknown_line = self.unknown_line or number
         # A single byte is found many times faster than two, and is mostly not there.
         self.formulas = self.formulas or (b"=" in block and b'="' in block)
         self.lines += block.count(b"\n")
@@ -172,15 +179,6 @@ class _Scan:
             pairs = block.count(b"\r\n")
             self.crlf += pairs
             self.lone_cr += block.count(b"\r") - pairs
-
-    def _look_at_letters(self, line: bytes, number: int) -> None:
-        if is_utf8(line):
-            self.utf8_seen = True
-            return
-        self.other_line = self.other_line or number
-        self.windows |= len(line.translate(None, _C1)) < len(line)
-        if not self.unknown_line and len(line.translate(None, _NOT_WINDOWS_1252)) < len(line):
-            self.unknown_line = number
 
     @property
     def mixed(self) -> bool:
