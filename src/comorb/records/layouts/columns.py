@@ -318,16 +318,12 @@ class Columns:
     @cached_property
     def repeating_id(self) -> str | None:
         """A column without the name of an id that repeats like the ids of records."""
-        return find_repeating_id(self.cells, self._remaining_long)
+        return find_repeating_id(self.cells, self.free_in_long)
 
     @cached_property
-    def _remaining_long(self) -> list[str]:
+    def free_in_long(self) -> list[str]:
+        """The columns without a role in the long layout."""
         return self._remaining(self.codes, self.layout("long", self.codes).roles)
-
-    @cached_property
-    def unique_ids(self) -> list[str]:
-        """The columns that look like ids and may repeat in other rows than these."""
-        return find_unique_ids(self.cells, self._remaining_long)
 
     @cached_property
     def kind_column(self) -> tuple[str, Callable[[str], bool]] | None:

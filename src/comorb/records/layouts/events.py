@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
@@ -172,13 +172,15 @@ def _normalise_code(text: str) -> str:
 class Events:
     """A table with its deaths and readmissions as yes and no, as far as they are understood.
 
-    ``unread`` are the events whose column has values that are not understood.
+    ``unread`` are the events whose column has values that are not understood; ``flags`` are the
+    SQL of the others, by event.
     """
 
     table: SourceTable
     layout: Layout
     notes: tuple[str, ...] = ()
     unread: frozenset[str] = frozenset()
+    flags: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_events(source: OpenedSource, table: SourceTable, layout: Layout, given: Layout) -> Events:
@@ -320,10 +322,13 @@ def _replace_column(source: OpenedSource, events: Events, event: str, column: _C
     It replaces a column that is named after it; another column stays, as a category.
     """
     table, layout, name, answers = events.table, events.layout, column.name, column.answers
-    if answers.in_words and not column.chosen:
-        return replace(events, layout=_set_column(layout, event, name))
+    text, yes, no = table.text_sql(name), literals(answers.yes), literals(answers.no)
     rest = " ELSE false" if column.chosen and not answers.no else ""
-    flag = flag_sql(table.text_sql(name), answers.yes, answers.no, rest)
+    flag = f"CASE WHEN {text} IN ({yes or 'NULL'}) THEN true "
+    flag += f"WHEN {text} IN ({no or 'NULL'}) THEN false{rest} END"
+    if answers.in_words and not column.chosen:
+        layout = _set_column(layout, event, name)
+        return replace(events, layout=layout, flags={**events.flags, event: flag})
     if find_role(name) == event:
         sql, own = f"SELECT * REPLACE ({flag} AS {quote(name)}) FROM {table.sql}", name
     else:
@@ -335,13 +340,8 @@ def _replace_column(source: OpenedSource, events: Events, event: str, column: _C
         table=source.derive(table, sql),
         layout=_set_column(layout, event, own),
         notes=(*events.notes, _describe_origin(event, column, bool(rest))),
+        flags={**events.flags, event: quote(own)},
     )
-
-
-def flag_sql(text: str, yes: Sequence[str], no: Sequence[str], rest: str = "") -> str:
-    """Return the SQL of true and false for the texts that mean yes and no."""
-    true, false = literals(yes) or "NULL", literals(no) or "NULL"
-    return f"CASE WHEN {text} IN ({true}) THEN true WHEN {text} IN ({false}) THEN false{rest} END"
 
 
 def _describe_origin(event: str, column: _Column, empty_is_no: bool) -> str:

@@ -16,7 +16,7 @@ from comorb.records.codes.recognition import fits, recognise
 from comorb.records.codes.systems import SYSTEMS
 from comorb.records.codes.vocabulary import Raw, Vocabulary
 from comorb.records.layouts.assembly import Assembly, Encode, Pairs, build_matrix
-from comorb.records.layouts.columns import Columns, list_names
+from comorb.records.layouts.columns import Columns, find_unique_ids, list_names
 from comorb.records.layouts.covariates import (
     are_numbers,
     cast_columns,
@@ -109,12 +109,13 @@ def _repeating_id(source: OpenedSource, table: SourceTable, columns: Columns) ->
 
     Where the rows of a record lie far apart, the whole table is needed to see that.
     """
-    if columns.repeating_id or not columns.unique_ids:
+    ids = find_unique_ids(columns.cells, columns.free_in_long)
+    if columns.repeating_id or not ids:
         return columns.repeating_id
-    picks = ", ".join(f"count(DISTINCT {quote(name)})" for name in columns.unique_ids)
+    picks = ", ".join(f"count(DISTINCT {quote(name)})" for name in ids)
     sql = f"SELECT count(*), {picks} FROM {table.sql}"
     ((rows, *different),) = source.query_whole(table, sql, None)
-    pairs = zip(different, columns.unique_ids, strict=True)
+    pairs = zip(different, ids, strict=True)
     return max((pair for pair in pairs if pair[0] < 0.8 * rows), default=(0, None))[1]
 
 

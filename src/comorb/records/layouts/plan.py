@@ -363,4 +363,5 @@ def _measure_columns(
         values = tuple(value for value, _ in most)
         if is_number_type(table.columns[name]):
             own[-1] = 0  # dates
-        yield name, _ColumnFigures(rows, *own, distinct=distinct, length=length, most=values)
+        figures = [rows, *own, distinct, length, values]
+        yield name, _ColumnFigures(*figures)

@@ -13,8 +13,8 @@ from datetime import date, datetime
 
 from comorb.messages import Message
 from comorb.records.layouts.covariates import are_numbers, count_texts
-from comorb.records.layouts.events import RETURN_DAYS, flag_sql, read_events
-from comorb.records.layouts.layout import EVENT_ROLES, Layout
+from comorb.records.layouts.events import RETURN_DAYS, Events, read_events
+from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.names import is_additive
 from comorb.records.layouts.plan import Plan
 from comorb.records.sources.duck import (
@@ -26,7 +26,7 @@ from comorb.records.sources.duck import (
     take_either,
     take_largest,
 )
-from comorb.records.values import TIME, read_dates, yes_no
+from comorb.records.values import TIME, read_dates
 
 _ROW = " row of the file"
 _DATE_FORMATS = (
@@ -63,7 +63,7 @@ def add_visit_history(source: OpenedSource, plan: Plan, given: Layout) -> Plan:
     )
     if not source.query_whole(plan.table, sql, take_either):
         return plan  # no patient has several visits
-    return _add_patient_history(source, plan, key, day, "readmitted" in events.unread)
+    return _add_patient_history(source, plan, key, day, events)
 
 
 def _add_stays(source: OpenedSource, plan: Plan) -> Plan:
@@ -81,17 +81,17 @@ def _add_stays(source: OpenedSource, plan: Plan) -> Plan:
 
 
 def _add_patient_history(
-    source: OpenedSource, plan: Plan, key: str, day: str | None, unread: bool
+    source: OpenedSource, plan: Plan, key: str, day: str | None, events: Events
 ) -> Plan:
     """Return the plan with what follows from the other visits of a patient and, by patient, sums.
 
     ``key`` is the column of visits. Readmissions are not derived where a column of the file is
-    named after them, even an ``unread`` one: they are one outcome, of one source.
+    named after them, even an unread one: they are one outcome, of one source.
     """
     table, patient = plan.table, quote(plan.layout.patient or "")
     end = _day_sql(source, table, plan.layout.discharged) or day or "NULL::DATE"
     columns = _additive_columns(source, plan) if plan.unit == "patient" else ()
-    flags = _event_flags(source, plan)
+    flags = events.flags
     numbered = f"SELECT *, row_number() OVER () AS {quote(_ROW)} FROM {table.sql}"
     known = f"({numbered}) WHERE {patient} IS NOT NULL AND {key} IS NOT NULL"
     parts = [f"{key} AS key", f"any_value({patient}) AS patient"]
@@ -99,7 +99,7 @@ def _add_patient_history(
     parts += [f"max(TRY_CAST({quote(one)} AS DOUBLE)) AS sum_{i}" for i, one in enumerate(columns)]
     parts += [f"bool_or({sql}) AS flag_{role}" for role, sql in flags.items()]
     visits = f"SELECT {', '.join(parts)} FROM {known} GROUP BY {key}"
-    replaced, added, notes = _history_columns(plan, columns, flags, day, unread)
+    replaced, added, notes = _history_columns(plan, columns, events, day)
     ((latest,),) = source.query_whole(table, f"SELECT max({end}) FROM {known}", take_largest)
     latest_day = "NULL::DATE" if latest is None else f"DATE {literal(str(latest))}"
     dated = (
@@ -133,10 +133,10 @@ def _add_patient_history(
 
 
 def _history_columns(
-    plan: Plan, columns: Sequence[str], flags: dict[str, str], day: str | None, unread: bool
+    plan: Plan, columns: Sequence[str], events: Events, day: str | None
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Return the columns that are replaced and added, as SQL over the visits, and notes."""
-    layout, of_patients = plan.layout, plan.unit == "patient"
+    layout, flags, of_patients = plan.layout, events.flags, plan.unit == "patient"
     taken = {name.lower() for name in plan.table.columns}
     replaced: dict[str, str] = {}
     added: dict[str, str] = {}
@@ -153,7 +153,7 @@ def _history_columns(
     if day is not None and layout.readmitted is not None:
         if layout.readmitted in (plan.stored or plan.table).columns:
             notes.append(Message("note.readmitted_column", column=layout.readmitted))
-    elif day is not None and not unread and "readmitted" not in taken:
+    elif day is not None and not {"readmitted"} & (events.unread | taken):
         added["readmitted"] = f"bool_or(again){over}" if of_patients else "again"
         notes.append(Message("note.readmitted", limit=RETURN_DAYS))
     if day is not None and "days_between" not in taken:
@@ -175,21 +175,6 @@ def _additive_columns(source: OpenedSource, plan: Plan) -> tuple[str, ...]:
         and (name in roles or is_additive(name))
         and (is_number_type(kind) or (kind == "VARCHAR" and are_numbers(source, table, name)))
     )
-
-
-def _event_flags(source: OpenedSource, plan: Plan) -> dict[str, str]:
-    """Return the SQL of the yes in the columns of deaths and readmissions, by role."""
-    table, layout = plan.table, plan.layout
-    found = {}
-    for role in EVENT_ROLES:
-        if (name := getattr(layout, role)) is None:
-            continue
-        text = table.text_sql(name)
-        view = source.view(table.label, f"SELECT {text} AS text FROM {table.sql}")
-        texts = count_texts(source, view, "text")
-        yes, no = ([one for one in texts if yes_no(one) is way] for way in (True, False))
-        found[role] = flag_sql(text, yes, no)
-    return found
 
 
 def _day_sql(source: OpenedSource, table: SourceTable, name: str | None) -> str | None:
