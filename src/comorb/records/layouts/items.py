@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.wide import Mentions, make_row_reader
 from comorb.records.sources.duck import (
+    Merge,
     OpenedSource,
     SourceTable,
     add_histograms,
@@ -59,9 +61,13 @@ def plan_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
     answers = {cell and yes_no(cell) for cell in seen}
     if not items:
         return plan
-    if yes is None and answers == {True, False} and _hold_only(source, plan, seen):
-        return _add_notes(plan, [])
-    texts = _count_item_texts(source, plan)
+    known = literals(sorted(filter(None, seen)))
+    if yes is None and answers == {True, False}:
+        flags = _query_items(source, plan, lambda text: f"bool_and({text} IN ({known}))", all_true)
+        if all(flag for _, flag in flags):
+            return _add_notes(plan, [])
+    counts = _query_items(source, plan, lambda text: f"histogram({text})", add_histograms)
+    texts = {name: dict(held or {}) for name, held in counts}
     present = {text for held in texts.values() for text in held if not is_missing(text)}
     written = set(map(_normalise_answer, present))
     notes: list[str] = []
@@ -126,33 +132,16 @@ def _add_notes(plan: Plan, notes: list[str]) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes))
 
 
-def _item_batches(plan: Plan) -> Iterator[tuple[Sequence[str], list[str]]]:
-    """Yield some items at a time, and the SQL of each as text, '' for null."""
-    items = plan.layout.codes or ()
+def _query_items(
+    source: OpenedSource, plan: Plan, aggregate: Callable[[str], str], merge: Merge
+) -> Iterator[tuple[str, Any]]:
+    """Yield each item with an aggregate of its texts, which are '' for null."""
+    table, items = plan.table, plan.layout.codes or ()
     for start in range(0, len(items), _ITEMS_PER_QUERY):
         some = items[start : start + _ITEMS_PER_QUERY]
-        yield some, [f"coalesce({plan.table.text_sql(name)}, '')" for name in some]
-
-
-def _hold_only(source: OpenedSource, plan: Plan, seen: Collection[str | None]) -> bool:
-    """Return whether all cells of all items hold the texts seen, and no others."""
-    known = literals(sorted(filter(None, seen)))
-    for _, texts in _item_batches(plan):
-        picks = ", ".join(f"bool_and({text} IN ({known}))" for text in texts)
-        (flags,) = source.query_whole(plan.table, f"SELECT {picks} FROM {plan.table.sql}", all_true)
-        if not all(flags):
-            return False
-    return True
-
-
-def _count_item_texts(source: OpenedSource, plan: Plan) -> dict[str, dict[str, int]]:
-    """Return the distinct texts of each item, '' for null, with their numbers of rows."""
-    found: dict[str, dict[str, int]] = {}
-    for some, texts in _item_batches(plan):
-        sql = f"SELECT {', '.join(f'histogram({text})' for text in texts)} FROM {plan.table.sql}"
-        (counts,) = source.query_whole(plan.table, sql, add_histograms)
-        found |= {name: dict(held or {}) for name, held in zip(some, counts, strict=True)}
-    return found
+        picks = ", ".join(aggregate(f"coalesce({table.text_sql(name)}, '')") for name in some)
+        (values,) = source.query_whole(table, f"SELECT {picks} FROM {table.sql}", merge)
+        yield from zip(some, values, strict=True)
 
 
 def _replace_answers(

@@ -130,23 +130,20 @@ def _run_postgresql(label: str, action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Error as error:
-        state = getattr(error, "sqlstate", None) or ""
-        text = str(error)
-    raise RecordsError("source.database", label=label, reason=_postgresql_reason(state, text))
-
-
-def _postgresql_reason(state: str, text: str) -> str:
+        state, text = getattr(error, "sqlstate", None) or "", str(error)
     if "assword" in text or "authentication" in text or state.startswith("28"):
-        return Message("database.refused")
-    if state == "25006" or "data-modifying" in text:
-        return Message("database.writes")
-    if state == "3D000" or ("database" in text and "does not exist" in text):
-        return Message("database.unknown")
-    if state.startswith("42"):
-        reason = re.search(r"ERROR:\s*(.*)", text)
-        return Message("database.query", reason=reason[1] if reason else Message("database.check"))
-    if "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
-        return Message("database.silent")
-    if state and not state.startswith(("08", "57")):
-        return Message("database.state", state=state)
-    return Message("database.broke_off")
+        reason = Message("database.refused")
+    elif state == "25006" or "data-modifying" in text:
+        reason = Message("database.writes")
+    elif state == "3D000" or ("database" in text and "does not exist" in text):
+        reason = Message("database.unknown")
+    elif state.startswith("42"):
+        found = re.search(r"ERROR:\s*(.*)", text)
+        reason = Message("database.query", reason=found[1] if found else Message("database.check"))
+    elif "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
+        reason = Message("database.silent")
+    elif state and not state.startswith(("08", "57")):
+        reason = Message("database.state", state=state)
+    else:
+        reason = Message("database.broke_off")
+    raise RecordsError("source.database", label=label, reason=reason)
