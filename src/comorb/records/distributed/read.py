@@ -105,7 +105,7 @@ class InferredSchema:
         rows = next(iter(self.tables.values())).rows
         shuffle, tables, chunks = Shuffle(folder, self.keys, rows=rows), [], []
         for name, spread in self.tables.items():
-            columns = self.plan.beside.get(name, ())
+            columns = self.plan.joined.get(name, ())
             own = replace(shuffle, keys=columns[:1], columns=columns) if columns else shuffle
             some, notes = spread.shuffle_rows(own, executor)
             schema = spread.head.select(columns or spread.head.column_names).schema

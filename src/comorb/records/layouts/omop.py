@@ -81,7 +81,7 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
         notes=_note_persons(source, table),
         holds="" if domain == "condition" else f"{domain}s",
         keys=(have["person_id"], have.get("visit_occurrence_id")),
-        beside=joined,
+        joined=joined,
     )
 
 

@@ -51,7 +51,7 @@ class Plan:
     'drugs', 'procedures' and so on where the codes aren't diagnoses. Records without a usable code
     are left out unless ``keep_empty``. ``stored`` is the table with the columns and rows of its
     source; ``asked`` are items that become features. ``keys`` are the columns of the source with
-    the ids of patient and record, where the table has others; ``beside`` are the columns that are
+    the ids of patient and record, where the table has others; ``joined`` are the columns that are
     read of other tables, their keys first.
     """
 
@@ -70,7 +70,7 @@ class Plan:
     stored: SourceTable | None = None
     asked: tuple[Asked, ...] = ()
     keys: tuple[str | None, str | None] | None = None
-    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def id_column(self) -> str | None:
