@@ -1,5 +1,7 @@
 """DuckDB behind a source: what it is asked, and how the answers of parts are merged."""
 
+from functools import partial
+
 import pytest
 
 from comorb.errors import RecordsError, TooLargeError
@@ -69,7 +71,12 @@ def test_memory_that_runs_out_while_rows_are_handed_over_is_told_as_such():
         (duck.add_histograms, [({"a": 1},)], [({"a": 2, "b": 1},)], [({"a": 3, "b": 1},)]),
         (duck.add_rows, [(2, 3)], [(4, 5)], [(6, 8)]),
         (duck.add_by_first, [("a", 1), (None, 2)], [("a", 3)], [("a", 4), (None, 2)]),
-        (duck.add_by_two, [("a", "x", 1)], [("a", "y", 3)], [("a", "x", 1), ("a", "y", 3)]),
+        (
+            partial(duck.add_rows, keys=2),
+            [("a", "x", 1)],
+            [("a", "y", 3)],
+            [("a", "x", 1), ("a", "y", 3)],
+        ),
     ],
 )
 def test_answers_are_merged(merge, one, two, both):

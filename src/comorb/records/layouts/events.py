@@ -24,7 +24,7 @@ from comorb.records.layouts.names import (
     is_amount,
     normalise_name,
 )
-from comorb.records.sources.duck import OpenedSource, SourceTable, add_by_first, literals, quote
+from comorb.records.sources.duck import OpenedSource, SourceTable, literals, quote
 from comorb.records.values import MARKS, yes_no
 
 RETURN_DAYS = 30  # days after a discharge in which a new visit is a readmission
@@ -302,8 +302,7 @@ def _count_values(
     source: OpenedSource, table: SourceTable, name: str
 ) -> tuple[dict[str, int], int]:
     """Return the number of rows with each text of a column, and of those with none."""
-    sql = f"SELECT {table.text_sql(name)}, count(*) FROM {table.sql} GROUP BY 1"
-    found: dict[str | None, int] = dict(source.query_whole(table, sql, add_by_first))
+    found: dict[str | None, int] = dict(source.count_values(table, table.text_sql(name)))
     known = {one: n for one, n in found.items() if one and one.strip().upper() not in MARKS}
     return known, sum(found.values()) - sum(known.values())
 

@@ -41,17 +41,7 @@ from comorb.records.layouts.names import (
 )
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
-from comorb.records.sources.duck import (
-    OpenedSource,
-    SourceTable,
-    add_by_first,
-    add_by_two,
-    add_rows,
-    literal,
-    literals,
-    quote,
-    take_either,
-)
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, literals, quote
 from comorb.records.values import TIME, Meanings
 
 _OWN_COLUMNS = (" record", " code", " version")
@@ -98,7 +88,7 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
     # A row for each code of a cell.
     table, code, mark = plan.table, columns.codes[0], literal(layout.separator.strip() or " ")
     codes = f"unnest(string_split(coalesce({table.text_sql(code)}, ''), {mark}))"
-    ((rows,),) = source.query_whole(table, f"SELECT count(*) FROM {table.sql}", add_rows)
+    rows = source.count_rows(table)
     split = source.derive(table, f"SELECT * REPLACE ({codes} AS {quote(code)}) FROM {table.sql}")
     note = Message("note.several_in_cell", code=code, n=rows)
     return replace(plan, table=split, notes=(*plan.notes, note))
@@ -125,8 +115,7 @@ def _keep_diagnoses(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
         return plan
     table, (name, is_diagnosis) = plan.table, columns.kind_column
     text = table.text_sql(name)
-    sql = f"SELECT {text}, count(*) FROM {table.sql} GROUP BY 1"
-    counts: dict[str | None, int] = dict(source.query_whole(table, sql, add_by_first))
+    counts: dict[str | None, int] = dict(source.count_values(table, text))
     kept = [value for value in counts if value is not None and is_diagnosis(value)]
     if not 0 < len(kept) < len(counts):
         return plan
@@ -144,12 +133,7 @@ def read_code_titles(
     if description is None:
         return {}
     picks = [f"trim({table.text_sql(name)})" for name in (code, description)]
-    found = source.query_whole(
-        table,
-        f"SELECT {picks[0]} AS code, {picks[1]} AS title, count(*) FROM {table.sql} "
-        "WHERE code <> '' AND title <> '' GROUP BY ALL",
-        add_by_two,
-    )
+    found = source.count_values(table, *picks, where=f"{picks[0]} <> '' AND {picks[1]} <> ''")
     found.sort(key=lambda row: row[1], reverse=True)
     return {code: title for code, title, _ in sorted(found, key=lambda row: row[2])}
 
@@ -314,11 +298,8 @@ def _read_meanings(source: OpenedSource, base: SourceTable, plan: Plan) -> Mappi
         )
     of_patients = plan.reader is READER and plan.unit == "patient" and plan.varying is None
     if of_patients and has_unread_dates(meanings):
-        several_days = (
-            f'SELECT 1 FROM {base.sql} WHERE " record" IS NOT NULL GROUP BY " record" '
-            "HAVING min(date) < max(date) LIMIT 1"
-        )
-        if source.query_whole(base, several_days, take_either):
+        days = '" record" IS NOT NULL GROUP BY " record" HAVING min(date) < max(date) LIMIT 1'
+        if source.has_rows(base, f"{base.sql} WHERE {days}"):
             raise undated_error(base.label, plan.layout.date)
     return meanings
 

@@ -106,18 +106,13 @@ def _note_persons(source: OpenedSource, table: SourceTable) -> tuple[str, ...]:
     if "person" not in source.opened:
         return ()
     person, id_ = source.opened["person"], integer_sql("person_id")
-    ((unknown,),) = source.query_whole(
+    unknown = source.count_rows(
         table,
-        f"SELECT count(*) FROM {table.sql} c ANTI JOIN {person.sql} p "
-        f"ON {integer_sql('p.person_id')} = {integer_sql('c.person_id')} "
-        "WHERE c.person_id IS NOT NULL",
-        add_rows,
+        f"{table.sql} c ANTI JOIN {person.sql} p ON {integer_sql('p.person_id')} = "
+        f"{integer_sql('c.person_id')} WHERE c.person_id IS NOT NULL",
     )
-    ((again,),) = source.query_whole(
-        person,
-        f"SELECT count(*) - count(DISTINCT {id_}) FROM {person.sql} WHERE person_id IS NOT NULL",
-        add_rows,
-    )
+    repeated = f"SELECT count(*) - count(DISTINCT {id_}) FROM {person.sql}"
+    ((again,),) = source.query_whole(person, f"{repeated} WHERE person_id IS NOT NULL", add_rows)
     notes = {
         Message("note.unknown_persons", n=unknown, table=table.label, person=person.label): unknown,
         Message("note.repeated_persons", n=again, person=person.label): again,

@@ -23,7 +23,6 @@ from comorb.records.sources.duck import (
     is_number_type,
     literal,
     quote,
-    take_either,
     take_largest,
 )
 from comorb.records.values import TIME, read_dates
@@ -57,12 +56,9 @@ def add_visit_history(source: OpenedSource, plan: Plan, given: Layout) -> Plan:
         return plan
     key, patient = quote((layout.record if several_rows else None) or _ROW), quote(layout.patient)
     count = f"count(DISTINCT {key})" if several_rows else "count(*)"
-    sql = (
-        f"SELECT 1 FROM {plan.table.sql} WHERE {patient} IS NOT NULL GROUP BY {patient} "
-        f"HAVING {count} > 1 LIMIT 1"
-    )
-    if not source.query_whole(plan.table, sql, take_either):
-        return plan  # no patient has several visits
+    several = f"{patient} IS NOT NULL GROUP BY {patient} HAVING {count} > 1 LIMIT 1"
+    if not source.has_rows(plan.table, f"{plan.table.sql} WHERE {several}"):
+        return plan
     return _add_patient_history(source, plan, key, day, events)
 
 

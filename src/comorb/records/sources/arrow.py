@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +73,11 @@ def open_frame(source: OpenedSource, frame: Any) -> SourceTable:
         return register_table(source, source.label, frame)
     if not hasattr(frame, "__arrow_c_stream__"):
         raise RecordsError("source.kind", kind=kind)
-    try:
+    reader = None
+    with suppress(pa.ArrowException):
         reader = pa.RecordBatchReader.from_stream(frame)
-    except pa.ArrowException:
-        raise RecordsError("source.no_arrow_type", label=source.label) from None
+    if reader is None:
+        raise RecordsError("source.no_arrow_type", label=source.label)
     _check_schema(source.label, reader.schema)
     if home == "polars":
         return register_table(source, source.label, run_safely(source.label, reader.read_all))

@@ -156,6 +156,21 @@ class OpenedSource:
         """Return the rows of a query on a whole table."""
         return self.answer_whole(sql, lambda: self.rows(table, sql), merge)
 
+    def count_rows(self, table: SourceTable, rows: str = "") -> int:
+        """Return the number of rows of a whole table, or of those after another FROM."""
+        sql = f"SELECT count(*) FROM {rows or table.sql}"
+        ((count,),) = self.query_whole(table, sql, add_rows)
+        return int(count)
+
+    def count_values(self, table: SourceTable, *values: str, where: str = "true") -> Rows:
+        """Return the values, as SQL, that occur in a whole table, with their number of rows."""
+        sql = f"SELECT {', '.join(values)}, count(*) FROM {table.sql} WHERE {where} GROUP BY ALL"
+        return self.query_whole(table, sql, partial(add_rows, keys=len(values)))
+
+    def has_rows(self, table: SourceTable, rows: str) -> bool:
+        """Return whether there are rows after a FROM, in a whole table."""
+        return bool(self.query_whole(table, f"SELECT 1 FROM {rows}", take_either))
+
     def register(self, name: str, table: pa.Table) -> None:
         """Let queries read an Arrow table, which is made of answers of the whole source.
 
@@ -329,7 +344,6 @@ def _add_counts(one: dict[str, int], two: dict[str, int]) -> dict[str, int]:
 
 # They are pickled with the answers of partitions, so that none is a lambda.
 add_by_first = partial(add_rows, keys=1)
-add_by_two = partial(add_rows, keys=2)
 all_true = partial(_merge_columns, operator.and_)
 take_largest = partial(_merge_columns, max)
 add_histograms = partial(_merge_columns, _add_counts)

@@ -293,7 +293,8 @@ def unpack(file: Path, folder: Path) -> list[Path]:
     except RecordsError:
         raise
     except _ZIP_ERRORS:
-        raise RecordsError("zip.damaged", file=file.name) from None
+        message = Message("zip.damaged", file=file.name)
+    raise RecordsError(message)
 
 
 def _check_members(name: str, members: list[zipfile.ZipInfo], folder: Path) -> None:
