@@ -272,11 +272,9 @@ def _drop_time(texts: pa.Array) -> pa.Array:
 
 def _count_distinct(column: pa.ChunkedArray) -> dict[str, int]:
     pairs = pc.value_counts(column.drop_null())
-    total: Counter[str] = Counter()
-    texts = _drop_time(pairs.field("values")).to_pylist()
-    for text, count in zip(texts, pairs.field("counts").to_pylist(), strict=True):
-        total[text] += count
-    return total
+    table = pa.table({"text": _drop_time(pairs.field("values")), "count": pairs.field("counts")})
+    summed = table.group_by("text").aggregate([("count", "sum")])
+    return dict(zip(summed["text"].to_pylist(), summed["count_sum"].to_pylist(), strict=True))
 
 
 def _map_texts(column: pa.ChunkedArray, meanings: Meanings) -> pa.ChunkedArray:

@@ -247,7 +247,7 @@ class _Column:
 
     @property
     def is_understood(self) -> bool:
-        """Whether all is understood; with empty cells and no no, or as a lone 1, a yes isn't."""
+        """Whether all is understood; a lone yes is not, if cells are empty or it is a 1."""
         answers = self.answers
         if not answers.is_clear or answers.no or self.chosen:
             return answers.is_clear
