@@ -85,18 +85,15 @@ def find_repeating_id(cells: Cells, free: Sequence[str]) -> str | None:
     The rows of a record stand together; where they don't, only a few share an id, which is longer
     than a number of days. Of several such columns, that with the most ids is taken.
     """
-    finest: tuple[bool, int, str] | None = None
+    found: dict[str, tuple[bool, int]] = {}
     for name in _find_id_like(cells, free):
         values, rows = cells[name], len(cells[name])
         different = len(set(values))
-        if not 0.02 * rows < different < _UNIQUE_SHARE * rows:
-            continue
         together = 1 + sum(one != two for one, two in pairwise(values)) <= 1.02 * different
-        if not together and (different < 0.2 * rows or _is_short(values)):
-            continue
-        if finest is None or (together, different) > finest[:2]:
-            finest = (together, different, name)
-    return finest[2] if finest else None
+        fine = together or (different >= 0.2 * rows and not _is_short(values))
+        if fine and 0.02 * rows < different < _UNIQUE_SHARE * rows:
+            found[name] = (together, different)
+    return max(found, key=found.__getitem__, default=None)
 
 
 def find_unique_ids(cells: Cells, free: Sequence[str]) -> list[str]:
@@ -254,7 +251,7 @@ class Columns:
         one_two = [name for name, values in bare.items() if values == {"1", "2"}]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
-        no_items = names_matching(flags, NOT_ITEM_NAME)
+        no_items = {*names_matching(flags, NOT_ITEM_NAME)}
         return tuple(name for name in coded or flags if name not in no_items)
 
     @cached_property

@@ -18,13 +18,13 @@ _CODINGS = "CAST(json_extract(json, '$.code.coding[*]') AS JSON[])"
 
 @dataclass(frozen=True)
 class _Resource:
-    """The paths of the status and dates of a type of resource, and the statuses of no records.
+    """The paths of the status and dates of a type of resource, and its status of no record.
 
     ``holds`` is 'drugs' or 'procedures' where it isn't a diagnosis.
     """
 
     status: str
-    void: tuple[str, ...]
+    void: str
     rule: str
     dates: tuple[str, ...]
     holds: str = ""
@@ -33,7 +33,7 @@ class _Resource:
     def is_void(self) -> str:
         """The SQL of whether a resource is no record."""
         status = f"coalesce(json_extract_string(json, {literal(self.status)}), '')"
-        return f"{status} IN ({literals(self.void)})"
+        return f"{status} IN ({literals((self.void, 'entered-in-error'))})"
 
     @property
     def date(self) -> str:
@@ -45,20 +45,16 @@ class _Resource:
 _RESOURCES = {
     "Condition": _Resource(
         "$.verificationStatus.coding[0].code",
-        ("refuted", "entered-in-error"),
+        "refuted",
         Message("ledger.refuted"),
         ("$.onsetDateTime", "$.recordedDate"),
     ),
     "MedicationRequest": _Resource(
-        "$.status",
-        ("cancelled", "entered-in-error"),
-        Message("ledger.cancelled"),
-        ("$.authoredOn",),
-        "drugs",
+        "$.status", "cancelled", Message("ledger.cancelled"), ("$.authoredOn",), "drugs"
     ),
     "Procedure": _Resource(
         "$.status",
-        ("not-done", "entered-in-error"),
+        "not-done",
         Message("ledger.not_done"),
         ("$.performedDateTime", "$.performedPeriod.start", "$.occurrenceDateTime"),
         "procedures",

@@ -51,11 +51,9 @@ def normalise_name(name: str) -> str:
 
 def first_match(names: Sequence[str], patterns: Sequence[str]) -> str | None:
     """Return the first name that fits the surest pattern."""
-    for pattern in patterns:
-        for name in names:
-            if re.fullmatch(pattern, normalise_name(name)):
-                return name
-    return None
+    simple = {name: normalise_name(name) for name in names}
+    matches = (name for one in patterns for name in names if re.fullmatch(one, simple[name]))
+    return next(matches, None)
 
 
 def is_label(name: str) -> bool:
