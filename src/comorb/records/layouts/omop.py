@@ -67,6 +67,7 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
     usual = (code.lower().replace("_id", "_name"), "standard_concept_name", "concept_name")
     own = next((have[name] for name in usual if name in have), None)
     titles = _read_titles(source, view) or read_code_titles(source, table, have[code.lower()], own)
+    notes = _note_persons(source, table)  # refuses a table of persons without its columns
     joined = {}
     for name, wanted in _JOINED_COLUMNS.items():
         if name in source.opened:
@@ -78,7 +79,7 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
         make_layout(READER.kind, view),
         titles=titles,
         system="opaque" if of_concepts else None,
-        notes=_note_persons(source, table),
+        notes=notes,
         holds="" if domain == "condition" else f"{domain}s",
         keys=(have["person_id"], have.get("visit_occurrence_id")),
         joined=joined,
