@@ -88,7 +88,7 @@ class InferredSchema:
         rows = next(iter(self.tables.values())).rows
         shuffle, tables, files = Shuffle(folder, self.keys, rows=rows), [], []
         for name, table in self.tables.items():
-            columns = self.plan.beside.get(name, ())
+            columns = self.plan.joined.get(name, ())
             own = replace(shuffle, keys=columns[:1], columns=columns) if columns else shuffle
             written, notes = table.shuffle_rows(own, executor)
             schema = table.head.select(columns or table.head.column_names).schema
