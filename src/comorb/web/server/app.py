@@ -103,7 +103,6 @@ def create_app(settings: Settings) -> FastAPI:
         codes_api.definitions_router,
         runs_api.router,
         results_api.router,
-        results_api.slices_router,
         results_api.pathways_router,
     )
     for router in routers:
