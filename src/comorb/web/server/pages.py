@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -9,6 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from comorb import __version__
+from comorb.fields import Bounds, Codes, Days, Flag, Number, Texts, rules_of
+from comorb.records.spec import CohortSpec
 from comorb.views.words import explorer_texts, languages
 from comorb.web.server.access import COOKIE, LOCAL, Access
 from comorb.web.server.security import TEMPLATES, RefusedError, language_of
@@ -17,6 +20,10 @@ from comorb.web.server.store import Store
 
 router = APIRouter(include_in_schema=False)
 _LONGEST_FORM = 10_000
+_FORMS = (
+    *((Days, "days"), (Bounds, "bounds"), (Flag, "flag"), (Number, "number")),
+    *((Codes, "codes"), (Texts, "list")),
+)
 
 
 @router.get("/texts.json")
@@ -140,9 +147,24 @@ def _frame(request: Request, caller: Caller, page: str, key: str = "") -> HTMLRe
         "user": caller.user,
         "min_cell": settings.min_cell,
         "limit": settings.upload_limit,
+        "rules": json.dumps(_declared_rules()),
         "languages": languages(),
     }
     return _page(request, "frame.html", values)
+
+
+def _declared_rules() -> list[dict[str, Any]]:
+    """Return what the pages need of each declared rule of a cohort, so that they list none."""
+    return [
+        {
+            "name": rule.name,
+            "form": next((name for form, name in _FORMS if isinstance(rule.form, form)), "text"),
+            "usual": rule.default,
+            "coding": rule.part == "coding" and not rule.harmless,  # decides which codes there are
+        }
+        for rule in rules_of(CohortSpec)
+        if rule.web
+    ]
 
 
 def _page(request: Request, template: str, values: dict[str, Any]) -> HTMLResponse:

@@ -1,4 +1,4 @@
-"""Leftovers: what a killed server left half-done is removed; what no row knows is kept aside."""
+"""Store: the database of a workspace, its audit log, and what a killed server left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from comorb.errors import StorageError
 from comorb.messages import pack, unpack
@@ -66,7 +66,6 @@ def first_break(acts: Iterable[Mapping[str, Any]], last: int) -> int | None:
 
 
 Table = Literal["data", "runs", "definitions"]
-_ASIDE_IN: tuple[Table, ...] = ("data", "runs")
 ASIDE = "deleted"  # the field that says when a row was put aside
 Row = dict[str, Any]
 
@@ -77,20 +76,15 @@ CREATE TABLE IF NOT EXISTS users (
 CREATE TABLE IF NOT EXISTS sessions (
     token TEXT PRIMARY KEY, user TEXT NOT NULL, expires REAL NOT NULL
 );
-CREATE TABLE IF NOT EXISTS data (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS definitions (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
-);
 CREATE TABLE IF NOT EXISTS questions (
     user TEXT NOT NULL, data TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL,
     PRIMARY KEY (user, data, digest)
 );
-"""
+""" + "".join(
+    f"CREATE TABLE IF NOT EXISTS {table} (id TEXT PRIMARY KEY, owner TEXT NOT NULL,"
+    " created REAL NOT NULL, body TEXT NOT NULL);\n"
+    for table in get_args(Table)
+)
 _FIRST_TABLES = {"users", "sessions", "data", "runs", "audit"}  # those of every version
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 _COLUMNS = "SELECT name FROM pragma_table_info(?)"
@@ -144,7 +138,11 @@ class Store:
             raise StorageError("workspace.other_database")
         self.query("PRAGMA journal_mode = WAL")
         with self.transaction():
-            earlier = self._unsealed()
+            columns = [row["name"] for row in self.query(_COLUMNS, "audit")]
+            unsealed = columns == ["at", "user", "action", "target"]  # of an earlier version
+            earlier = self.query("SELECT * FROM audit ORDER BY rowid") if unsealed else []
+            if unsealed:
+                self.query("DROP TABLE audit")
             for statement in _statements(_SCHEMA + SCHEMA):
                 self.query(statement)
             for act in earlier:
@@ -155,15 +153,6 @@ class Store:
                 columns = [row["name"] for row in self.query(_COLUMNS, table)]
                 if columns != [name for (name,) in ours.execute(_COLUMNS, (table,))]:
                     raise StorageError("workspace.table_version", table=table)
-
-    def _unsealed(self) -> list[Row]:
-        """Take the acts out of a log that an earlier version kept without seals."""
-        columns = [row["name"] for row in self.query(_COLUMNS, "audit")]
-        if columns != ["at", "user", "action", "target"]:
-            return []
-        acts = self.query("SELECT * FROM audit ORDER BY rowid")
-        self.query("DROP TABLE audit")
-        return acts
 
     def hold(self) -> None:
         """Keep the workspace from other servers, until this one is closed or its process ends."""
@@ -186,7 +175,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do all that is asked within, or nothing of it; other processes wait."""
+        """Do all statements of the block or none; other processes wait."""
         with self._lock:
             if self._connection.in_transaction:
                 yield
@@ -253,7 +242,7 @@ class Store:
     def remove_aside(self, seconds: float = 0) -> None:
         """Remove what was put aside so many seconds ago, or longer."""
         last = time.time() - seconds
-        for table in _ASIDE_IN:
+        for table in FOLDERS:
             for row in map(_plain, self.query(_LIST.format(table))):
                 if row.get(ASIDE, math.inf) <= last:
                     self.remove(table, row["id"])
@@ -294,8 +283,8 @@ class Store:
 
 
 def _unusable(path: Path, error: Exception) -> StorageError:
-    said = error.strerror if isinstance(error, OSError) else error
-    return StorageError("workspace.unusable", path=path, reason=said)
+    reason = error.strerror if isinstance(error, OSError) else error
+    return StorageError("workspace.unusable", path=path, reason=reason)
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -317,7 +306,6 @@ def _plain(row: Row) -> Row:
 _HALF_DONE = re.compile(
     r"(assign|download)-[0-9a-f]{8}(\.\w+)*|\..+\.(\d+-)?[0-9a-f]{8}|shown-[\w-]+\.json"
 )
-_WITH_FOLDERS: tuple[Table, ...] = ("data", "runs")
 _SHOWN = 10  # names in a message
 
 
@@ -340,23 +328,26 @@ def clear_leftovers(store: Store) -> str:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    return _describe(store.workspace, *_set_aside(store))
+    place, moved, left = _set_aside(store)
+    found = [f"{_listed(moved)} moved to {place}"] if moved else []
+    found += [f"{_listed(left)} left in place"] if left else []
+    return f"Not in {store.workspace / DATABASE}: {'; '.join(found)}." if found else ""
 
 
 def _half_done(store: Store) -> list[Path]:
-    """Return what is named as something under way, in places of comorb's own; links lead away."""
+    """Return what was under way, by its name, in folders of comorb's own; links stay."""
     found = [path for path in _inside(store.workspace / TEMPORARY) if is_issued(path.name)]
-    for table in _WITH_FOLDERS:
+    for table in FOLDERS:
         for row in store.list(table):
             folder = store.folder(table, row["id"])
-            found += [path for path in _inside(folder) if _is_half_done(path)]
+            found += [
+                path
+                for path in _inside(folder)
+                if _HALF_DONE.fullmatch(path.name)
+                and not (path.name.startswith(".") and path.is_dir())  # for `storage.settle`
+            ]
             found += [path for path in _inside(folder / "maps") if is_issued(path.name)]
     return [path for path in found if not path.is_symlink()]
-
-
-def _is_half_done(path: Path) -> bool:
-    hidden_folder = path.name.startswith(".") and path.is_dir()  # which `storage.settle` looks at
-    return not hidden_folder and _HALF_DONE.fullmatch(path.name) is not None
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -368,7 +359,7 @@ def _set_aside(store: Store) -> tuple[Path, list[str], list[str]]:
     """Move folders without a row to lost+found; return where, what was moved, and what stays."""
     place = store.workspace / LOST / time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     moved, left = [], []
-    for table in _WITH_FOLDERS:
+    for table in FOLDERS:
         for path in sorted(_inside(store.workspace / table)):
             if store.get(table, path.name) is not None:
                 continue
@@ -387,13 +378,6 @@ def _set_aside(store: Store) -> tuple[Path, list[str], list[str]]:
             else:
                 moved.append(name)
     return place, moved, left
-
-
-def _describe(workspace: Path, place: Path, moved: list[str], left: list[str]) -> str:
-    """Return one line on what isn't in the database; empty where all is."""
-    told = [f"{_listed(moved)} moved to {place}"] if moved else []
-    told += [f"{_listed(left)} left in place"] if left else []
-    return f"Not in {workspace / DATABASE}: {'; '.join(told)}." if told else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -13,12 +13,15 @@ import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from comorb.errors import StorageError
 
 MARKER, DATABASE, LOCK = "comorb-workspace.json", "comorb.sqlite", "server.lock"
-FOLDERS = ("data", "runs")  # with a folder in them for each row of the table
+FOLDERS: tuple[Literal["data", "runs"], ...] = (
+    "data",
+    "runs",
+)  # with a folder in them for each row of the table
 TEMPORARY = "temporary"  # where workers write what they need for a while
 LOST = "lost+found"  # where folders go that the store doesn't know
 BUILT_IN = {

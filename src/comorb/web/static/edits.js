@@ -68,7 +68,9 @@ function actions(run, profile, j) {
     { class: "actions" },
     run.mine ? editButton("name", () => rename(run, number, name)) : null,
     run.mine ? editButton("note", () => note(run, profile.clusters[j])) : null,
-    editButton("inside", () => inside(run, number, name)),
+    editButton("inside", () =>
+      runInside(run, { cluster: number }, t("tune.inside.named", { name }), name, 3),
+    ),
     run.groups || run.moved ? null : editButton("split", () => split(run, number, name)),
     profile.clusters.length > 1 ? editButton("merge", () => merge(run, profile, j)) : null,
   );
@@ -118,29 +120,19 @@ async function note(run, { number, name, ...own }) {
   window.location.reload();
 }
 
-/** @param {Run} run */
-async function inside(run, number, name) {
-  const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) =>
-    h("option", { value: k, selected: k === 3 }, String(k)),
+/**
+ * A run on a part of another, with as many clusters as are chosen.
+ * @param {Run} run
+ * @param {number | string} usual
+ */
+export async function runInside(run, part, heading, title, usual = "auto") {
+  const numbers = ["auto", 2, 3, 4, 5, 6, 8, 10].map((k) =>
+    h("option", { value: k, selected: k === usual }, k === "auto" ? t("cohort.auto") : String(k)),
   );
-  const given = await ask(
-    t("tune.inside.named", { name }),
-    [
-      h(
-        "label",
-        {},
-        `${t("cohort.k")} `,
-        h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers),
-      ),
-    ],
-    t("cohort.run"),
-  );
-  if (given)
-    await rerun(run, {
-      k: given.k === "auto" ? "auto" : Number(given.k),
-      within: { run: run.id, cluster: number },
-      title: name,
-    });
+  const choice = h("label", {}, `${t("cohort.k")} `, h("select", { name: "k" }, ...numbers));
+  const given = await ask(heading, [choice], t("cohort.run"));
+  const k = given?.k === "auto" ? "auto" : Number(given?.k);
+  if (given) await rerun(run, { k, within: { run: run.id, ...part }, title });
 }
 
 /** Finer groups of one cluster; the others stay as they are. @param {Run} run */

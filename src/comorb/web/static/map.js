@@ -5,8 +5,8 @@ import { colourOf, countText } from "/page/data.js";
 import { button, count, h, percent, section, t } from "/page/dom.js";
 import { pencil } from "/page/heatmap.js";
 import { columnName } from "/page/outcomes.js";
-import { ask, assets, get, handle, may, notify, waiting } from "./frame.js";
-import { rerun } from "./edits.js";
+import { assets, get, handle, may, notify, waiting } from "./frame.js";
+import { runInside } from "./edits.js";
 import { withView } from "./view.js";
 
 const SHADES = [
@@ -190,26 +190,8 @@ export function patientMap(run, profile) {
     else draw();
   });
 
-  async function cluster() {
-    const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) => h("option", { value: k }, String(k)));
-    const given = await ask(
-      t("map.cluster"),
-      [
-        h(
-          "label",
-          {},
-          `${t("cohort.k")} `,
-          h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers),
-        ),
-      ],
-      t("cohort.run"),
-    );
-    if (given)
-      await rerun(run, {
-        k: given.k === "auto" ? "auto" : Number(given.k),
-        within: { run: run.id, region },
-        title: t("map.run", { title: run.title }),
-      });
+  function cluster() {
+    return runInside(run, { region }, t("map.cluster"), t("map.run", { title: run.title }));
   }
 
   const part = section(
