@@ -58,8 +58,8 @@ def test_an_error_that_nobody_foresaw_is_logged_with_its_frames_alone(capfd):
         worker.ask(partial(cohorts.list_codes, Data("patient 7", "builtin", "", {}, ""), {}))
     worker.close()
     logged = capfd.readouterr().err
-    assert "KeyError in list_codes" in logged
-    assert "cohorts.py:" in logged
+    assert "KeyError\n" in logged
+    assert "list_codes\n  cohorts.py:" in logged
     assert "patient 7" not in logged
 
 

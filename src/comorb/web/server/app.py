@@ -35,9 +35,8 @@ from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import THREADS, Readers
 from comorb.web.server.security import RefusedError, SecurityMiddleware, answer, refuse
 from comorb.web.server.session import EVERYONE, WAYS_IN
-from comorb.web.server.store import Store, clear_leftovers
+from comorb.web.server.store import BUILT_IN, DATABASE, TEMPORARY, Store, clear_leftovers
 from comorb.web.server.uploads import Uploads
-from comorb.web.server.workspace import BUILT_IN, DATABASE, TEMPORARY
 from comorb.web.worker.process import Bounds, StoppedError, TaskError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

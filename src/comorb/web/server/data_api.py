@@ -20,13 +20,7 @@ from comorb.records.sources.files import table_name
 from comorb.records.spec import CohortSpec
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import CancelScope, cancel_on_disconnect
-from comorb.web.server.rights import (
-    counts_exactly,
-    question,
-    questions_left,
-    render_row,
-    spend,
-)
+from comorb.web.server.rights import counts_exactly, question, questions_left, render_row, spend
 from comorb.web.server.security import RefusedError
 from comorb.web.server.session import EVERYONE, Analyst, SignedInRoute, TheScope, Viewer
 from comorb.web.server.store import Row

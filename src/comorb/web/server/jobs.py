@@ -71,17 +71,9 @@ class FairQueue:
     def before(self, key: str) -> list[str]:
         """Return the keys that are taken before one that waits, in their order."""
         with self._changed:
-            waiting = deque((user, deque(keys)) for user, keys in self._waiting.items())
-        earlier: list[str] = []
-        while waiting:
-            user, keys = waiting.popleft()
-            first = keys.popleft()
-            if first == key:
-                return earlier
-            earlier.append(first)
-            if keys:
-                waiting.append((user, keys))
-        return []
+            turns = [turn for keys in self._waiting.values() for turn in enumerate(keys)]
+        keys = [one for _, one in sorted(turns, key=lambda turn: turn[0])]
+        return keys[: keys.index(key)] if key in keys else []
 
     def close(self) -> None:
         """Return no more keys."""
@@ -157,11 +149,10 @@ class Jobs:
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
         self._closing.set()
-        for part in (
-            *(self._fits, self._answering, self._later, self._readers),
-            *(self._waiting, self._unmeasured),
-        ):
-            part.close()
+        for workers in (self._fits, self._answering, self._later, self._readers):
+            workers.close()
+        self._waiting.close()
+        self._unmeasured.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(10)
@@ -303,13 +294,12 @@ class Jobs:
                 raise TaskError("run.move_interrupted")
             done = self._fits.ask(partial(tasks.make_run, self.request(row, data)), report)
         except StoppedError:
+            ended: Row = {"state": "failed", "message": Message("run.ended_early")}
             if key in self._cancelled:
-                self.store.change("runs", key, {"state": "cancelled"})
+                ended = {"state": "cancelled"}
             elif self._fits.closed:
-                self.store.change("runs", key, {"state": "queued"})
-            else:
-                message = Message("run.ended_early")
-                self.store.change("runs", key, {"state": "failed", "message": message})
+                ended = {"state": "queued"}
+            self.store.change("runs", key, ended)
             return
         except TaskError as error:
             self.store.change("runs", key, {"state": "failed", "message": error.message})

@@ -49,13 +49,6 @@ class Asked(BaseModel):
     codes: list[Text] = Field(min_length=1, max_length=200)
 
 
-class Ranking(BaseModel):
-    """How many diagnoses of each cluster are listed, and the λ that they are ranked by."""
-
-    lam: float = Field(default=0.6, alias="lambda", ge=0, le=1)
-    n: int = Field(default=10, ge=1, le=100)
-
-
 class Record(BaseModel):
     """A record of a run by its id, which goes into no log and no address."""
 
@@ -66,18 +59,6 @@ class Move(Record):
     """A record and the number of the cluster that a person puts it in."""
 
     cluster: int = Field(ge=1)
-
-
-class Splitting(BaseModel):
-    """What the records are split by, one of the run's ``splits``."""
-
-    by: Text
-
-
-class Slice(Splitting):
-    """One slice, by its label."""
-
-    label: Text
 
 
 class Note(BaseModel):
@@ -110,14 +91,15 @@ def profile(key: str, caller: Viewer, scope: TheScope, view: View | None = None)
 @router.get("/runs/{key}/relevance")
 def relevance(
     key: str,
-    wanted: Annotated[Ranking, Query()],
     caller: Viewer,
     scope: TheScope,
+    lam: Annotated[float, Query(alias="lambda", ge=0, le=1)] = 0.6,
+    n: Annotated[int, Query(ge=1, le=100)] = 10,
     view: View | None = None,
 ) -> Any:
-    """Return the most relevant diagnoses of each cluster for a λ."""
+    """Return the n most relevant diagnoses of each cluster for a λ."""
     least, folder = caller.least(view, caller.finished(key)), caller.jobs.folder_of(key)
-    task = partial(tasks.rank_diagnoses, folder, least, wanted.lam, wanted.n, scope.language)
+    task = partial(tasks.rank_diagnoses, folder, least, lam, n, scope.language)
     return caller.jobs.ask(task, scope)
 
 
@@ -298,17 +280,11 @@ def download(
 
 
 @router.get("/runs/{key}/slices")
-def slices(
-    key: str,
-    asked: Annotated[Splitting, Query()],
-    caller: Viewer,
-    scope: TheScope,
-    view: View | None = None,
-) -> Any:
-    """Return the shares of the clusters within slices of the run's records."""
-    row = _splittable(caller, key, asked.by)
+def slices(key: str, by: Text, caller: Viewer, scope: TheScope, view: View | None = None) -> Any:
+    """Return the shares of the clusters within slices of the records, by one of its ``splits``."""
+    row = _splittable(caller, key, by)
     least = caller.least(view, row)
-    task = partial(tasks.split_run, _request(caller, row), least, asked.by)
+    task = partial(tasks.split_run, _request(caller, row), least, by)
     found = caller.jobs.read(task, scope)
     caller.audit("split run", key)
     return render_row(found, caller.user)
@@ -316,19 +292,15 @@ def slices(
 
 @router.get("/runs/{key}/slices/profile")
 def slice_profile(
-    key: str,
-    asked: Annotated[Slice, Query()],
-    caller: Viewer,
-    scope: TheScope,
-    view: View | None = None,
+    key: str, by: Text, label: Text, caller: Viewer, scope: TheScope, view: View | None = None
 ) -> FileResponse:
-    """Return the profile of the records of one slice, in the clusters of the run."""
-    row = _splittable(caller, key, asked.by)
+    """Return the profile of the records of one slice, by its label, in the clusters of the run."""
+    row = _splittable(caller, key, by)
     least, language = caller.least(view, row), scope.language
-    name = _digest(json.dumps([asked.by, asked.label, least, language]))
+    name = _digest(json.dumps([by, label, least, language]))
     path = caller.store.folder("runs", key) / f"page-slice-{name}.json"
     if not path.exists():
-        slice_of = (_request(caller, row), least, asked.by, asked.label)
+        slice_of = (_request(caller, row), least, by, label)
         caller.jobs.read(partial(tasks.write_slice, *slice_of, str(path), language), scope)
     caller.audit("open slice", key)
     return FileResponse(path, media_type="application/json")

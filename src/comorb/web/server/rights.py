@@ -65,13 +65,7 @@ def spend(store: Store, user: str, data: str, digests: Sequence[str]) -> int:
         free = [at for at in times[: new - left] if new <= QUESTIONS] or [time.time()]
         again = time.strftime("%Y-%m-%d %H:%M", time.gmtime(free[-1] + DAYS * 86400))
         raise RefusedError(
-            429,
-            "rights.budget",
-            new=new,
-            left=left,
-            n=QUESTIONS,
-            days=DAYS,
-            when=again,
+            429, "rights.budget", new=new, left=left, n=QUESTIONS, days=DAYS, when=again
         )
     return questions_left(store, user, data)
 

@@ -20,8 +20,7 @@ from comorb.web.server.data_api import NO_NUL, Code, Rules, Text, plain_rules, t
 from comorb.web.server.rights import counts_exactly, questions_of_run, show_state, spend
 from comorb.web.server.security import RefusedError
 from comorb.web.server.session import Analyst, Caller, SignedInRoute, Viewer
-from comorb.web.server.store import ASIDE, Row
-from comorb.web.server.workspace import new_key
+from comorb.web.server.store import ASIDE, Row, new_key
 from comorb.web.worker.downloads import PATIENTS, offered
 
 router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=SignedInRoute)

@@ -74,13 +74,7 @@ def renew(folder: str, profile: Profile, min_cell: int) -> None:
 
 
 def write(
-    folder: str,
-    least: int,
-    path: str,
-    name: str,
-    title: str,
-    language: str = "en",
-    **board_of: Any,
+    folder: str, least: int, path: str, name: str, title: str, language: str = "en", **board_of: Any
 ) -> None:
     """Write one download of a run to a file, by its name; ``board_of`` is for its `Board`."""
     from comorb.records.export import export

@@ -44,23 +44,14 @@ _NO_NEW_RIGHTS, _SECCOMP, _FILTER = 38, 22, 2
 class Bounds:
     """What a worker may have; 0 is without a limit.
 
-    Attributes
-    ----------
-    memory : int
-        Bytes that its process may ask for, and each that it starts: the system refuses more.
-    resident : int
-        Bytes that its process may hold: the server ends one that holds more, as compiled threads
-        don't get over a refusal.
-    limits : Limits
-        Of what it reads.
-    folder : str
-        Where it writes what it needs for a while; the system's folder if empty.
+    The system refuses a process more than ``memory``. The server ends one that holds more than
+    ``resident``, as compiled threads don't recover from a refusal.
     """
 
-    memory: int = 0
-    resident: int = 0
-    limits: Limits = field(default_factory=Limits)
-    folder: str = ""
+    memory: int = 0  # bytes that its process, and each that it starts, may allocate
+    resident: int = 0  # bytes that its process may hold
+    limits: Limits = field(default_factory=Limits)  # of what it reads
+    folder: str = ""  # for temporary files; the system's folder if empty
 
 
 def isolate(bounds: Bounds) -> None:
@@ -286,17 +277,17 @@ def _work(pipe: Connection, nice: int, bounds: Bounds) -> None:
         try:
             answer: Answer | TaskError = Answer(task(report=pipe.send) if reports else task())
         except Exception as error:
-            answer = _refusal(task, error)
+            answer = _refusal(error)
         pipe.send(answer)
 
 
-def _refusal(task: Task, error: Exception) -> TaskError:
+def _refusal(error: Exception) -> TaskError:
     lacking = lacks_memory(error)
     if isinstance(error, ComorbError):
         return (OutOfMemoryError if lacking else TaskError)(error.message)
     if lacking:
         return OutOfMemoryError("task.no_memory")
-    _log.error("%s in %s\n%s", type(error).__name__, task.func.__name__, frames(error))
+    _log.error("%s\n%s", type(error).__name__, frames(error))
     return TaskError("task.unexpected", type=type(error).__name__)
 
 

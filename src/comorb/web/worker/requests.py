@@ -6,7 +6,6 @@ the functions of `cohorts` and `tasks` by name alone: those modules load all tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -81,32 +80,18 @@ class Counted:
     records: int
 
 
-@dataclass(frozen=True)
-class _Function:
-    """A function of a module that only workers load; a worker unpickles the function itself."""
-
-    module: str
-    name: str
-
-    def __call__(self, *args: Any, **given: Any) -> Any:
-        return _load(self.module, self.name)(*args, **given)
-
-    def __reduce__(self) -> tuple[Callable[[str, str], Any], tuple[str, str]]:
-        return _load, (self.module, self.name)
-
-
-def _load(module: str, name: str) -> Any:
-    return getattr(import_module(f"comorb.web.worker.{module}"), name)
-
-
 class _Module:
-    """A module of the worker, whose functions the server names without loading it."""
+    """A module that only workers load; what it has as attributes calls its functions there."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, name: str) -> _Function:
-        return _Function(self._name, name)
+    def __getattr__(self, name: str) -> Task:
+        return partial(_call, self._name, name)
+
+
+def _call(module: str, function: str, *args: Any, **given: Any) -> Any:
+    return getattr(import_module(f"comorb.web.worker.{module}"), function)(*args, **given)
 
 
 if TYPE_CHECKING:
