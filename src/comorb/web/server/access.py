@@ -123,7 +123,7 @@ class Access:
         return token
 
     def remove_user(self, name: str) -> bool:
-        """Remove a user with all sessions; say whether there was one.
+        """Remove a user with all sessions, and return whether there was one.
 
         What was theirs stays, under a name that nobody can have again.
         """

@@ -82,15 +82,15 @@ def search_codes(
 
 
 @router.post("/{key}/codes")
-def match_codes(key: str, asked: Patterns, caller: Analyst, scope: TheScope) -> Any:
+def match_codes(key: str, given: Patterns, caller: Analyst, scope: TheScope) -> Any:
     """Say how many codes each code, pattern or part of a list stands for; 0 where none is known.
 
     Of data that you did not bring, codes of few records are as if not known.
     """
     row, jobs = caller.visible("data", key), caller.jobs
-    rules = asked.model_dump(exclude={"texts"}, exclude_defaults=True)
+    rules = given.model_dump(exclude={"texts"}, exclude_defaults=True)
     least = 0 if counts_exactly(caller.user, row) else jobs.min_cell
-    task = partial(cohorts.match_codes, jobs.data_of(row), rules, asked.texts, least)
+    task = partial(cohorts.match_codes, jobs.data_of(row), rules, given.texts, least)
     return jobs.read(task, scope)
 
 
@@ -172,27 +172,27 @@ def list_definitions(caller: Analyst) -> list[Row]:
 
 
 @definitions_router.post("", status_code=201)
-def save(asked: Saved, caller: Analyst) -> Row:
+def save(given: Saved, caller: Analyst) -> Row:
     """Keep a cohort or a set of codes, such as one that was exported elsewhere."""
     store, user = caller.store, caller.user.name
-    rules = plain_rules(asked.rules) if asked.rules else {}
-    if bool(rules) == bool(asked.codes):
+    rules = plain_rules(given.rules) if given.rules else {}
+    if bool(rules) == bool(given.codes):
         raise RefusedError(422, "definition.both")
     if set(rules) - set(RULES):
         raise RefusedError(422, "definition.own_groups")
     if sum(row["owner"] == user for row in store.list("definitions")) >= _MAX_KEPT:
         raise RefusedError(429, "definition.too_many", n=_MAX_KEPT)
-    body = {"name": asked.name.strip() or "…", "shared": asked.shared}
-    row = store.add("definitions", user, body | {"rules": rules, "codes": asked.codes})
+    body = {"name": given.name.strip() or "…", "shared": given.shared}
+    row = store.add("definitions", user, body | {"rules": rules, "codes": given.codes})
     caller.audit("keep a definition", row["id"])
     return _show(row, caller)
 
 
 @definitions_router.patch("/{key}")
-def change(key: str, asked: Change, caller: Analyst) -> Row:
+def change(key: str, given: Change, caller: Analyst) -> Row:
     """Give a definition another name, or share it with everyone who may sign in."""
     caller.owned("definitions", key)
-    row = caller.store.change("definitions", key, asked.model_dump(exclude_none=True))
+    row = caller.store.change("definitions", key, given.model_dump(exclude_none=True))
     caller.audit("change a definition", key)
     return _show(row or {}, caller)
 

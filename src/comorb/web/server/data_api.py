@@ -88,7 +88,7 @@ class Columns(BaseModel, extra="forbid"):
 
 
 class Correction(BaseModel):
-    """What is to be read otherwise than it was understood; None leaves it."""
+    """How data are to be read instead; None leaves it."""
 
     title: Text | None = None
     layout: Columns | None = None
@@ -146,9 +146,9 @@ def correct(key: str, change: Correction, caller: Analyst, scope: TheScope) -> R
     fields = change.model_dump(exclude_none=True)
     if "layout" in fields:
         fields["layout"] = {name: value for name, value in fields["layout"].items() if value}
-    asked = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
-    if asked:
-        reading = {name: value for name, value in (row["reading"] | asked).items() if value}
+    changed = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
+    if changed:
+        reading = {name: value for name, value in (row["reading"] | changed).items() if value}
         row = _describe(caller.jobs, row | {"reading": reading}, scope)
         fields["reading"] = reading
     caller.store.change("data", key, fields)

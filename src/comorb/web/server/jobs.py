@@ -251,7 +251,7 @@ class Jobs:
         return 0 if view == "full" else self.min_cell
 
     def document(self, key: str, view: View, scope: CancelScope) -> Path:
-        """Return a view of the profile of a run, in the language of who asks, as a JSON file."""
+        """Return a view of the profile of a run, in the user's language, as a JSON file."""
         folder, least, language = self.folder_of(key), self.least(view), scope.language
         path = document(folder, least, language)
         if not path.exists():

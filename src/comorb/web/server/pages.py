@@ -128,14 +128,8 @@ def sign_out(request: Request, caller: Viewer) -> Response:
 
 
 def _with_cookie(request: Request, response: Response, session: str) -> Response:
-    response.set_cookie(
-        COOKIE,
-        session,
-        httponly=True,
-        samesite="strict",
-        max_age=12 * 3600,
-        secure=request.url.scheme == "https",
-    )
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, session, 12 * 3600, secure=secure, httponly=True, samesite="strict")
     return response
 
 

@@ -43,7 +43,7 @@ pathways_router = APIRouter(prefix="/api/v1", tags=["pathways"], route_class=Sig
 Line = Annotated[str, Field(max_length=200, pattern=NO_NUL)]
 
 
-class Asked(BaseModel):
+class RecordCodes(BaseModel):
     """The codes of one record, or words for them, and values such as age=82."""
 
     codes: list[Text] = Field(min_length=1, max_length=200)
@@ -156,38 +156,38 @@ def name_clusters(
 
 @router.post("/runs/{key}/explain")
 def explain(
-    key: str, asked: Asked, caller: Viewer, scope: TheScope, view: View | None = None
+    key: str, given: RecordCodes, caller: Viewer, scope: TheScope, view: View | None = None
 ) -> Any:
     """Say where a record with these codes belongs, and which codes speak for and against.
 
     Words stand for the code that they name; of those that name several, these are the ``choices``.
     """
     least, folder = caller.least(view, caller.finished(key)), caller.jobs.folder_of(key)
-    task = partial(tasks.explain_texts, folder, least, asked.codes, scope.language)
+    task = partial(tasks.explain_texts, folder, least, given.codes, scope.language)
     return caller.jobs.ask(task, scope)
 
 
 @router.post("/runs/{key}/record")
-def explain_record(key: str, asked: Record, caller: Exporter, scope: TheScope) -> Any:
+def explain_record(key: str, given: Record, caller: Exporter, scope: TheScope) -> Any:
     """Say where a record of the run belongs, by its id, and which of its codes speak for it."""
     row = caller.finished(key)
     request = caller.jobs.request(row, caller.visible("data", row["data"]))
     caller.audit("look at a record", key)
-    task = partial(tasks.explain_record, request, asked.record, scope.language)
+    task = partial(tasks.explain_record, request, given.record, scope.language)
     return caller.jobs.read(task, scope)
 
 
 @router.post("/runs/{key}/move", status_code=201)
-def move(key: str, asked: Move, caller: Exporter) -> Row:
+def move(key: str, given: Move, caller: Exporter) -> Row:
     """Move a record to another cluster by hand, in a new run that is marked so."""
     row, user = caller.finished(key), caller.user.name
     caller.visible("data", row["data"])
     caller.jobs.check_queue(user)
     kept = ("data", "k", "rules", "title", "within")
     body = {name: row[name] for name in kept} | {"parent": key, "merge": None, "shared": False}
-    made = caller.store.add("runs", user, body | {"state": "queued", "cluster": asked.cluster})
+    made = caller.store.add("runs", user, body | {"state": "queued", "cluster": given.cluster})
     caller.audit("move a record", made["id"])
-    caller.jobs.put(made["id"], asked.record)
+    caller.jobs.put(made["id"], given.record)
     return caller.show_run(made)
 
 
@@ -347,27 +347,27 @@ def note_clusters(
 
 @pathways_router.post("/runs/{key}/arrivals")
 def assign_data(
-    key: str, asked: Chosen, caller: Analyst, scope: TheScope, view: View | None = None
+    key: str, given: Chosen, caller: Analyst, scope: TheScope, view: View | None = None
 ) -> Any:
-    """Put the records of data into the clusters of a run, and say what changed since it was made.
+    """Put the records of data into the clusters of a run, and return what has changed since.
 
-    Exporters may then have the worklist. Others are told protected counts, and it counts as a
+    Exporters may then have the worklist. Others see protected counts, and it counts as a
     question of the data, and of those of the run, that they did not bring.
     """
     store, jobs, user = caller.store, caller.jobs, caller.user
     run = caller.finished(key)
-    data = caller.visible("data", asked.data)
+    data = caller.visible("data", given.data)
     least = caller.least(view, run)
     own = store.get("data", run["data"]) or {"owner": EVERYONE}
-    for name, row in ((asked.data, data), (run["data"], own)):
+    for name, row in ((given.data, data), (run["data"], own)):
         if not counts_exactly(user, row):
-            spend(store, user.name, name, [question({}, {"run": key, "data": asked.data})])
-    given = (jobs.folder_of(key), least, jobs.data_of(data), str(store.workspace))
-    task = partial(tasks.assign_data, *given, max(jobs.min_cell, 2))
+            spend(store, user.name, name, [question({}, {"run": key, "data": given.data})])
+    about = (jobs.folder_of(key), least, jobs.data_of(data), str(store.workspace))
+    task = partial(tasks.assign_data, *about, max(jobs.min_cell, 2))
     if not user.may("exporter"):
         found = jobs.read(task, scope)
     else:
-        folder = store.folder("data", asked.data)
+        folder = store.folder("data", given.data)
         path = folder / f"assign-{secrets.token_hex(4)}.csv"
         try:
             found = jobs.read(partial(task, path=str(path)), scope)

@@ -94,8 +94,8 @@ def create_run(wanted: Wanted, caller: Analyst) -> Row:
     if not exact:
         if "drop_rare" in rules:
             raise RefusedError(403, "rights.rare_codes")
-        asked = wanted.model_dump(exclude={"data", "rules", "within"}, exclude_defaults=True)
-        does = question_of(RunSpec, asked)
+        options = wanted.model_dump(exclude={"data", "rules", "within"}, exclude_defaults=True)
+        does = question_of(RunSpec, options)
         spend(store, user.name, wanted.data, questions_of_run(rules, within, does))
     body = plain | {
         "within": within,

@@ -71,7 +71,7 @@ def is_issued(name: str) -> bool:
 
 
 class Marker:
-    """The file that says that a folder is a workspace, and what must outlast its database.
+    """The file that marks a folder as a workspace, and keeps what must outlast its database.
 
     Fields that this version doesn't know are kept as they are.
     """
@@ -168,7 +168,7 @@ def seal(before: str, act: Mapping[str, Any]) -> str:
 
 
 Table = Literal["data", "runs", "definitions"]
-ASIDE = "deleted"  # the field that says when a row was put aside
+ASIDE = "deleted"  # the field with the time when a row was put aside
 Row = dict[str, Any]
 
 _SCHEMA = """

@@ -3,7 +3,7 @@
 
 import { button, count, h, t } from "/page/dom.js";
 import { call, get } from "./frame.js";
-import { codingOf, queryOf } from "./rules.js";
+import { codingOf, queryOf } from "./cohort_rules.js";
 import { codeSets, keepCodes } from "./saved.js";
 import { recordCount } from "./view.js";
 
@@ -164,7 +164,7 @@ export function picker({ data, label, how, rules, change }) {
     wrong.textContent = text;
   }
 
-  // What was typed and not chosen is chosen where it can mean one thing only; else it is asked for.
+  // Choose what was typed where it can mean one thing only; else show that a choice is due.
   async function settle() {
     const text = input.value.trim();
     if (!text) return true;

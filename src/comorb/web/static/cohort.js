@@ -6,7 +6,7 @@ import { namesOfCodes, picker } from "./codes.js";
 import { call, frame, handle, notify } from "./frame.js";
 import { codeMapField } from "./code_map.js";
 import { addressOf } from "./definition.js";
-import { RULES, endsOf, rulesIn } from "./rules.js";
+import { RULES, endsOf, rulesIn } from "./cohort_rules.js";
 import { savedCohorts } from "./saved.js";
 import { recordCount } from "./view.js";
 

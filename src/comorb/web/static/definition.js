@@ -4,7 +4,7 @@ import { t } from "/page/dom.js";
 import { columnName } from "/page/outcomes.js";
 import { namesOfCodes } from "./codes.js";
 import { may } from "./frame.js";
-import { RULES, queryOf } from "./rules.js";
+import { RULES, queryOf } from "./cohort_rules.js";
 import { recordCount } from "./view.js";
 
 // The names of some codes, from the clusters or else from the data; those not ours to see stay codes.

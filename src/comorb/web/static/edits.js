@@ -22,7 +22,7 @@ export async function rerun(run, change, query = "") {
   window.location.assign(withView(`/runs/${made.id}${query}${window.location.hash}`));
 }
 
-// What the page of a run shows beside a code and below a cluster, for those who may change it.
+// The controls next to a code and below a cluster, for those who may change the run.
 /** @param {Run} run @param {Profile} profile */
 export function runControls(run, profile) {
   if (!may("analyst")) return {};
@@ -43,9 +43,9 @@ function leaving(run, profile, i) {
       rules: { drop_codes: [...(run.rules.drop_codes ?? []), profile.codes[i]] },
     };
   const name = profile.features?.find((one) => one.columns.includes(i))?.name ?? "";
-  const asked = run.rules.features ?? [];
-  const features = asked.filter((word) => columnName(word.split("=")[0]) !== columnName(name));
-  return features.length < asked.length
+  const before = run.rules.features ?? [];
+  const features = before.filter((word) => columnName(word.split("=")[0]) !== columnName(name));
+  return features.length < before.length
     ? { name: columnName(name), what: name, rules: { features } }
     : null;
 }

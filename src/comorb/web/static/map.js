@@ -121,7 +121,7 @@ export function patientMap(run, profile) {
     if (cursor) context.strokeRect(cursor[0] * side(), cursor[1] * side(), side(), side());
   }
 
-  // A region, by its corners in cells; what lies in it is counted from what is told of its cells.
+  // A region, by its corners in cells; its records are counted from the cells that are shown.
   function mark(corners) {
     region = corners;
     const inside =
@@ -220,7 +220,7 @@ export function patientMap(run, profile) {
   return part;
 }
 
-// What cells can be coloured by: clusters, common diagnoses, the columns beside them.
+// What cells can be coloured by: clusters, common diagnoses, other columns.
 /** @param {Profile} profile */
 function choices(profile) {
   const option = (/** @type {string[]} */ [value, text]) => h("option", { value }, text);

@@ -222,17 +222,17 @@ def _records_of_part(cohort: Cohort, within: RunPart | None) -> Cohort:
     return cohort.among(inside, Message("ledger.inside", cluster=cluster))
 
 
-def asked_outcomes(data: Data, rules: Plain) -> list[str] | None:
+def chosen_outcomes(data: Data, rules: Plain) -> list[str] | None:
     """Return the columns that were chosen as outcomes, with the scores; None for all."""
     return None if data.outcomes is None else [*data.outcomes, *rules.get("scores", ())]
 
 
 def outcomes(data: Data, rules: Plain, cohort: AnyCohort) -> tuple[str, ...]:
     """Return the columns to sum up per cluster, chosen or all, but not the clusters' features."""
-    asked = asked_outcomes(data, rules)
+    chosen = chosen_outcomes(data, rules)
     own = (_TRUTH, *cohort.feature_names)
     free = [name for name in cohort.schema().names if name not in own]
-    return tuple(name for name in free if asked is None or name in asked)
+    return tuple(name for name in free if chosen is None or name in chosen)
 
 
 def splits(cohort: Cohort) -> list[str]:

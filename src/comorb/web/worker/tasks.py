@@ -279,7 +279,7 @@ def _command(request: RunRequest) -> str:
         return ""
     source = Path(data.source)
     name = data.title + "".join(source.suffixes) if data.kind == "upload" else source.name
-    outcomes = cohorts.asked_outcomes(data, request.rules)
+    outcomes = cohorts.chosen_outcomes(data, request.rules)
     return replace(
         request.spec,
         preparation=cohorts.preparation(data, request.rules),
