@@ -25,8 +25,7 @@ def audit(
     Example: comorb audit verify
     """
     from comorb.errors import StorageError
-    from comorb.web.server.store import Store
-    from comorb.web.server.workspace import DATABASE
+    from comorb.web.server.store import DATABASE, Store
 
     if action not in ("show", "verify"):
         raise typer.BadParameter(f"expected show or verify, got {action!r}", param_hint="ACTION")
