@@ -58,10 +58,7 @@ class Comparison(Tabular):
 
 
 def compare(
-    one: Profile,
-    two: Profile,
-    labels: tuple[Ints, Ints] | None = None,
-    keys: Keys | None = None,
+    one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None, keys: Keys | None = None
 ) -> Comparison:
     """Compare two runs; with the cluster of each record in either, also record by record.
 

@@ -70,11 +70,7 @@ def explain(
     posterior = np.exp(total - total.max())
     unknown = tuple(code for code in listed if code not in place)
     return Explanation(
-        (*known, *values),
-        unknown,
-        posterior / posterior.sum(),
-        base - base.max(),
-        contributions,
+        (*known, *values), unknown, posterior / posterior.sum(), base - base.max(), contributions
     )
 
 

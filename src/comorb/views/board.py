@@ -14,13 +14,7 @@ from comorb.model import select_k
 from comorb.profiles.contents import Cluster, Outcome
 from comorb.profiles.profile import Profile
 from comorb.records.values import yes_no
-from comorb.views.findings import (
-    Finding,
-    column_name,
-    findings,
-    write_figure,
-    write_interval,
-)
+from comorb.views.findings import Finding, column_name, findings, write_figure, write_interval
 from comorb.views.words import Words, translated
 
 MAX_DIAGNOSES = 10  # that mark a cluster out, at most
