@@ -13,9 +13,9 @@ from comorb.errors import InputError
 from comorb.profiles.intervals import wilson_interval
 from comorb.profiles.noise import hash_texts
 from comorb.profiles.slices import (
-    LONGEST,
+    MAX_TIMES,
+    MAX_UNORDERED,
     MIN_POOLED_RECORDS,
-    SHOWN,
     By,
     Slices,
     cut,
@@ -238,7 +238,7 @@ def test_every_slice_is_large_enough_and_every_record_in_one(by: str, seed: int)
     counts = np.bincount(cuts.places, minlength=len(cuts.labels))
     assert counts.sum() == records.num_rows
     assert counts.min() >= MIN_POOLED_RECORDS
-    assert len(counts) == len(set(cuts.labels)) <= (LONGEST if cuts.ordered else SHOWN)
+    assert len(counts) == len(set(cuts.labels)) <= (MAX_TIMES if cuts.ordered else MAX_UNORDERED)
 
 
 def test_the_rarest_of_many_become_the_others_and_it_is_said() -> None:

@@ -1,4 +1,4 @@
-"""What a profile holds: where it comes from, its clusters, outcomes and heat-map."""
+"""Contents: the parts of a profile: its source, clusters, codes, outcomes and heat-map."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster; a number that isn't told is None.
+    """One cluster; a suppressed number is None.
 
     Numbers count from 1; a cluster that goes on in another run keeps its own.
     """
@@ -107,7 +107,7 @@ class CorrectedFigures:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A covariate per cluster, and over all records in the last column; NaN isn't told.
+    """A covariate per cluster, and over all records in the last column; NaN is suppressed.
 
     Its own figures are what was counted: those of the records taken for each cluster, which are
     shown first. ``corrected`` has them with BCH weights, where that can be done, and medians as
@@ -126,7 +126,7 @@ class Outcome:
     corrected: CorrectedFigures | None = None
 
     def differs(self, value: int, place: int) -> bool:
-        """Tell whether the observed figure lies outside the interval of the corrected one."""
+        """Return whether the observed figure lies outside the interval of the corrected one."""
         if self.corrected is None:
             return False
         seen, better = self.estimate[value, place], self.corrected
@@ -174,13 +174,11 @@ class CodeColumns:
 
     def __add__(self, other: CodeColumns) -> CodeColumns:
         """Return these columns with others behind them."""
-        own, more = vars(self), vars(other)
-        joined: dict[str, Any] = {
-            name: value + more[name]
-            if isinstance(value, tuple)
-            else np.concatenate([value, more[name]], axis=-1)
-            for name, value in own.items()
-        }
+        joined: dict[str, Any] = {}
+        for name, more in vars(other).items():
+            own = getattr(self, name)
+            text = isinstance(own, tuple)
+            joined[name] = own + more if text else np.concatenate([own, more], axis=-1)
         return CodeColumns(**joined)
 
 
@@ -209,9 +207,8 @@ class CodeTable(CodeColumns):
     @property
     def n_codes(self) -> int:
         """How many of ``codes`` are codes: the others are indicators of features."""
-        return min(
-            (place for one in self.features for place in one.columns), default=len(self.codes)
-        )
+        places = (place for one in self.features for place in one.columns)
+        return min(places, default=len(self.codes))
 
     @property
     def influence(self) -> dict[str, float]:
@@ -258,28 +255,23 @@ class CodeTable(CodeColumns):
         Returns
         -------
         ndarray of int
-            Without universal codes and those that are not told. An indicator of a feature, of
-            which every record has one, is there where it is surely a tenth more common than over
-            all.
+            Without universal and suppressed codes. An indicator of a feature, of which every
+            record has one, is there where it is surely a tenth more common than over all.
         """
-        k = len(self.counts)
+        k, n_codes = len(self.counts), self.n_codes
         if not 0 <= cluster < k:
             raise InputError("profile.place", k=k - 1, cluster=cluster)
-        scores = self.relevance(lam)[cluster].copy()
-        low = self.low[cluster]
+        scores, low = self.relevance(lam)[cluster].copy(), self.low[cluster]
         scores[list(self.universal)] = np.nan
         scores[~((low >= floor) & (self.counts[cluster] >= MIN_RECORDS))] = np.nan
-        scores[self.n_codes :][
-            low[self.n_codes :] < MIN_INDICATOR_LIFT * self.overall[self.n_codes :]
-        ] = np.nan
+        common = MIN_INDICATOR_LIFT * self.overall
+        scores[n_codes:][low[n_codes:] < common[n_codes:]] = np.nan
         order = np.argsort(-scores, kind="stable")
         return np.asarray(order[: min(n, int(np.sum(~np.isnan(scores))))])
 
     def names_of(self, numbers: Sequence[int]) -> tuple[str, ...]:
         """Return a name for each cluster of a number, made from its most relevant diseases."""
-        ranked = {
-            number: self.top(j, NAMING_LAMBDA, 30).tolist() for j, number in enumerate(numbers)
-        }
+        ranked = {n: self.top(j, NAMING_LAMBDA, 30).tolist() for j, n in enumerate(numbers)}
         indicators = self.codes[self.n_codes :]
         return automatic_names(ranked, self.codes, self.labels, self.source.system, indicators)
 
@@ -385,9 +377,8 @@ def draw_heatmap(
     which ones is drawn by the code's place. A suppressed share has no dot, a suppressed cluster no
     line.
     """
-    told = [size or 0 for size in sizes]
-    per_line = max(min_cell, -(-sum(told) // MAX_LINES))
-    lines = [max(size // per_line, 1) if size else 0 for size in told]
+    per_line = max(min_cell, -(-sum(size or 0 for size in sizes) // MAX_LINES))
+    lines = [max(size // per_line, 1) if size else 0 for size in sizes]
     parts = []
     for own, count in zip(np.nan_to_num(shares[:, columns]), lines, strict=True):
         places = np.arange(count, dtype=np.uint64)[:, None] * np.uint64(HEATMAP_COLUMNS)

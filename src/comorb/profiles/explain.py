@@ -1,4 +1,4 @@
-"""Why a record is where it is: what its codes and features say for and against each cluster."""
+"""Explanations: what the codes and features of a record say for and against each cluster."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from comorb.model.emissions.category import Category
 from comorb.model.features import parameter_slices
 from comorb.model.mixture import EDGE, Mixture
 from comorb.profiles.contents import FeatureModel, FeatureProfile
+from comorb.records.codes import search
 from comorb.records.values import same_sexes, yes_no
 
 if TYPE_CHECKING:
@@ -210,3 +211,65 @@ def _find_level(name: str, text: str, levels: Sequence[str]) -> float | None:
     if levels[-1] == "yes" and len(levels) == 2 and answer is not None:
         return float(answer)
     return None
+
+
+MAX_CHOICES = 8  # codes that are offered for one word
+
+
+@dataclass(frozen=True)
+class CodeQuery:
+    """What was typed, as the profile knows it.
+
+    ``given`` are codes and values such as age=82; ``choices`` has, for each text that may mean
+    several codes, the places of these in the profile, the most common first.
+    """
+
+    given: tuple[str, ...]
+    choices: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+def resolve_codes(profile: Profile, texts: Sequence[str]) -> CodeQuery:
+    """Return the codes that texts mean, such as '428', 'heart failure', 'CHF' or 'V*'.
+
+    A text that means one code is that code, one that means several is to be chosen from; what is
+    not known stays as it is.
+    """
+    codes = profile.codes[: profile.n_codes]
+    words = search.everyday_words(codes, profile.names[: profile.n_codes], profile.source.system)
+    given: list[str] = []
+    choices: list[tuple[str, tuple[int, ...]]] = []
+    for text in (part for whole in texts for part in search.split_list(whole)):
+        tokens = text.replace(" =", "=").replace("= ", "=").split()
+        coded = all(any(sign.isdigit() or sign == "=" for sign in token) for token in tokens)
+        if coded and not search.is_pattern(text):
+            given += tokens
+            continue
+        found = [] if "=" in text else _matching_codes(profile, codes, words, text)
+        if len(found) == 1:
+            given.append(codes[found[0]])
+        elif found:
+            choices.append((text, tuple(found[:MAX_CHOICES])))
+        else:
+            given.append(text)
+    return CodeQuery(tuple(given), tuple(choices))
+
+
+def _matching_codes(
+    profile: Profile, codes: Sequence[str], words: Sequence[tuple[str, ...]], text: str
+) -> list[int]:
+    """Return the places of the codes that a text means, the most common first."""
+    sought = search.fold_text(text)
+    labels = [search.fold_text(one) for one in profile.labels[: len(codes)]]
+    titles = [
+        search.fold_text(f"{label} {name}")
+        for label, name in zip(labels, profile.names, strict=False)
+    ]
+    every = range(len(codes))
+    found = (
+        search.find_codes(text, codes, [False] * len(codes))
+        or [i for i in every if labels[i] == sought]
+        or [i for i in every if sought in words[i]]
+        or [i for i in every if all(word in titles[i] for word in sought.split())]
+    )
+    common = np.nan_to_num(profile.overall)
+    return sorted(found, key=lambda i: (-common[i], i))

@@ -140,7 +140,7 @@ class CountProtector:
         >>> one.counts(np.array([0.0, 4.0]), np.array([0, 7], dtype=np.uint64))
         array([nan, nan])
         """
-        return self._shown(counts, counts + self._drawn(counts, keys))
+        return self._suppress(counts, counts + self._draw_noise(counts, keys))
 
     def table(self, counts: Floats, keys: Keys, published: Floats | None = None) -> Floats:
         """Return counts of sets and, last on the last axis, of all of them together.
@@ -150,12 +150,12 @@ class CountProtector:
         ``published`` are the counts of the wholes, where these are published already.
         """
         noisy = counts + self.table_noise(counts, keys, published)
-        shown = self._shown(counts, noisy)
+        shown = self._suppress(counts, noisy)
         return np.where(np.isnan(shown[..., -1:]), np.nan, shown)
 
     def table_noise(self, counts: Floats, keys: Keys, published: Floats | None = None) -> Ints:
         """Return the noise of a `table`, also of the suppressed counts."""
-        drawn = self._drawn(counts, keys)
+        drawn = self._draw_noise(counts, keys)
         whole = noise(self.keys(keys[..., -1:]))[..., 0]
         if published is not None:
             whole = np.nan_to_num(published - counts[..., -1]).astype(np.int64)
@@ -170,12 +170,12 @@ class CountProtector:
 
         Their noise adds up to that of the sets of either division, but for rounding.
         """
-        drawn = self._drawn(counts, keys).astype(np.float64)
+        drawn = self._draw_noise(counts, keys).astype(np.float64)
         drawn += drawn.mean() - drawn.mean(axis=0) - drawn.mean(axis=1, keepdims=True)
         rows, columns = (self.table_noise(*_margins(counts, keys, axis)) for axis in (1, 0))
         a, b = counts.shape
         drawn += rows[:-1, None] / b + columns[:-1] / a - rows[-1] / (a * b)
-        return self._shown(counts, counts + np.round(drawn))
+        return self._suppress(counts, counts + np.round(drawn))
 
     def fit_within(
         self,
@@ -201,6 +201,31 @@ class CountProtector:
         """Return counts of sets that are parts of wholes."""
         return self.fit_within(self.counts(counts, keys), counts, published, wholes, left)
 
+    def part_table(
+        self, counts: Floats, keys: Keys, published: Floats, wholes: Floats, left: int | None = None
+    ) -> Floats:
+        """Return a `table` of sets that are parts of wholes."""
+        return self.fit_within(self.table(counts, keys), counts, published, wholes, left)
+
+    def shares(
+        self,
+        parts: Floats,
+        published: Floats,
+        counts: Floats,
+        wholes: Floats,
+        weighted: Floats | None,
+    ) -> Floats:
+        """Return the shares that protected ``parts`` have in their ``published`` wholes.
+
+        ``weighted`` are the weighted shares of the true ``counts`` in their ``wholes``, None
+        without weights: protected shares are larger by the same ratio.
+        """
+        ratio: Floats | float = 1.0
+        if weighted is not None:
+            ratio = self.weight_ratio(weighted, counts, wholes, parts, published)
+        share = parts / np.where(published > 0, published, np.nan) * ratio
+        return round_shares(np.clip(share, 0, 1))
+
     def weight_ratio(
         self, shares: Floats, counts: Floats, wholes: Floats, parts: Floats, published: Floats
     ) -> Floats:
@@ -213,11 +238,11 @@ class CountProtector:
         known = (published - parts >= self.min_cell) & np.isfinite(ratio)
         return np.where(known, ratio, 1.0)
 
-    def _drawn(self, counts: Floats, keys: Keys) -> Ints:
+    def _draw_noise(self, counts: Floats, keys: Keys) -> Ints:
         own = self.keys(keys)
         return np.where(counts < self.min_cell, noise(own, MAX_HIDDEN_NOISE), noise(own))
 
-    def _shown(self, counts: Floats, noisy: Floats) -> Floats:
+    def _suppress(self, counts: Floats, noisy: Floats) -> Floats:
         few: Mask = (counts < self.min_cell) | (noisy < self.min_cell)
         return np.where(few, np.nan, noisy)
 
@@ -231,11 +256,6 @@ def _margins(counts: Floats, keys: Keys, axis: int) -> tuple[Floats, Keys]:
     """Return the sums over one axis of two, and the sum of all at the end."""
     sums, key_sums = counts.sum(axis=axis), keys.sum(axis=axis, dtype=np.uint64)
     return np.append(sums, sums.sum()), np.append(key_sums, key_sums.sum(dtype=np.uint64))
-
-
-def protected_shares(parts: Floats, published: Floats, ratio: Floats | float = 1.0) -> Floats:
-    """Return shares of protected counts; ``ratio`` is by how much those of weights are larger."""
-    return round_shares(np.clip(parts / np.where(published > 0, published, np.nan) * ratio, 0, 1))
 
 
 def round_two_digits(values: Floats | float) -> Floats:

@@ -17,14 +17,13 @@ from scipy.sparse import csc_array, csr_array
 from comorb.model.arrays import Floats, Ints, Keys, Mask
 from comorb.model.blocks import from_csr, snap_to_grid
 from comorb.model.subsample import row_uniforms
-from comorb.profiles.assignment import Assignment
+from comorb.profiles.assignment import REVIEW_BELOW, Assignment
 from comorb.records.cohort import Cohort
 
 MAX_CONDITIONS = 5  # conditions of a list
 BEAM_WIDTH = 6  # lists that are kept while one grows
 MAX_TRAINING = 50_000  # records that lists are learned from, at most
 MIN_MEMBERS = 30  # records of a cluster in each half, at least
-REVIEW_BELOW = 0.6  # below this probability a record is to be looked at
 MIN_F1_GAIN = 0.002  # of F1 that another condition has to bring
 MIN_CODE_SHARE = 0.01  # share of the records that have a code of a condition, at least
 

@@ -11,12 +11,12 @@ import numpy as np
 from comorb.model import diagnostics, select_k
 from comorb.model.arrays import Floats
 from comorb.profiles import codec
+from comorb.profiles.assignment import REVIEW_BELOW
 from comorb.profiles.burden import MAIN_COLUMNS
 from comorb.profiles.contents import Outcome
 from comorb.profiles.intervals import round_nine_digits
 from comorb.profiles.labels import DEFAULT_LAMBDA, TINY
 from comorb.profiles.profile import Profile
-from comorb.profiles.rules import REVIEW_BELOW
 from comorb.records.values import yes_no
 from comorb.views.words import Words, rendered, translated
 
