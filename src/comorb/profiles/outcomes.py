@@ -108,8 +108,9 @@ def correct_mean(
     if relation is None:
         return None
     half = Z * relation.errors
-    figures = zip((relation.means, relation.means - half, relation.means + half), naive, median)
-    rows = (np.vstack([np.append(own, last), below]) for own, last, below in figures)
+    figures = (relation.means, relation.means - half, relation.means + half)
+    parts = zip(figures, naive, median, strict=True)
+    rows = (np.vstack([np.append(own, last), below]) for own, last, below in parts)
     return CorrectedFigures(*(np.round(one, 6) for one in rows))
 
 

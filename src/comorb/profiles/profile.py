@@ -164,6 +164,8 @@ class Profile(CodeTable):
             return label if condition.has else f"not {label}"
         return f"has {label}" if condition.has else f"doesn't have {label}"
 
+    said = condition_text  # its name until version 0.2; it goes with version 0.3
+
     def automatic_names(self) -> tuple[str, ...]:
         """Return a name for each cluster, made from its most relevant diseases."""
         return self.names_of(self.numbers)

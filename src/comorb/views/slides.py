@@ -11,7 +11,7 @@ from typing import Any
 
 from comorb.errors import InputError, not_installed
 from comorb.views.board import Board
-from comorb.views.drawing import colours, palette, wrap_name
+from comorb.views.charts import colours, palette, wrap_name
 from comorb.views.findings import amount_name
 from comorb.views.sheets import DAY, Cell, workbook
 

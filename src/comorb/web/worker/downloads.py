@@ -82,9 +82,9 @@ def write(task: WriteDownload) -> None:
     from comorb.records.export import export
     from comorb.runs.folder import RunFolder, load_profile, outcome_batch, save_report
     from comorb.storage import write_text, write_whole
-    from comorb.views import drawing, pack
+    from comorb.views import pack
     from comorb.views.board import Board
-    from comorb.views.charts import draw
+    from comorb.views.charts import draw, save
     from comorb.views.words import Words
 
     folder, path = RunFolder(task.folder), Path(task.path)
@@ -112,7 +112,7 @@ def write(task: WriteDownload) -> None:
         with write_whole(path) as file:
             file.write(make(board))
     else:
-        drawing.save(draw(name, board.profile, words=board.words), path)
+        save(draw(name, board.profile, words=board.words), path)
 
 
 def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
