@@ -137,6 +137,13 @@ class Profile(CodeTable):
         return len(self.clusters)
 
     @property
+    def uses(self) -> list[tuple[str, Floats]]:
+        """The amounts that are shown first, at most three, with each cluster's share of them."""
+        used = self.burden
+        names = () if used is None else used.main or used.columns[:3]
+        return [] if used is None else [(n, used.shares[used.columns.index(n), :-1]) for n in names]
+
+    @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of the clusters, in their order."""
         return tuple(cluster.number for cluster in self.clusters)

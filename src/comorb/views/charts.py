@@ -67,16 +67,14 @@ def draw(name: str, profile: Profile, ax: Axes | None = None, words: Words | Non
 
 def draw_burden(profile: Profile, ax: Axes | None = None, words: Words = ENGLISH) -> Axes:
     """Draw for each cluster a grey bar of its records, and a bar for each amount that is used."""
-    burden = profile.burden
-    shown = () if burden is None else (burden.main or burden.columns[:3])
+    burden, shown = profile.burden, profile.uses
     ax = ax or new_axes(8, 1.6 + (0.4 + 0.16 * len(shown)) * profile.k)
     at = np.arange(profile.k)
     if burden is None or not shown:
         ax.set_axis_off()
         return finish_axes(ax, words("chart.burden.none"))
     height = 0.8 / (1 + len(shown))
-    bars = [("records", burden.share[:-1])]
-    bars += [(name, burden.shares[burden.columns.index(name), :-1]) for name in shown]
+    bars = [("records", burden.share[:-1]), *shown]
     for row, (name, shares) in enumerate(bars):
         y = at - 0.4 + height * (row + 0.5)
         fills = colours(profile.numbers) if row else [palette()["overall"]] * profile.k

@@ -43,8 +43,7 @@ def findings(profile: Profile, words: Words, starred: Sequence[str] = ()) -> lis
     """
     if profile.k == 1:
         return [Finding(words("finding.one"), "records")]
-    burden = profile.burden
-    used = () if burden is None else (burden.main or burden.columns[:3])
+    used = [name for name, _ in profile.uses]
     found: list[list[Finding]] = []
     for name in starred or (*used, *_RATES):
         figures = _figures_of(profile, name)

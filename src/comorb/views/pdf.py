@@ -71,7 +71,7 @@ def _page(title: str = "") -> Figure:
     return figure
 
 
-def _text(
+def _text(  # noqa: PLR0913 - a place and a style
     figure: Figure, left: float, height: float, text: str, size: float, colour: str = "",
     *, bold: bool = False, ha: str = "left",
 ) -> None:  # fmt: skip
