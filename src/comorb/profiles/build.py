@@ -23,15 +23,6 @@ from comorb.model.moments import DENSE_COLUMNS, moments
 from comorb.profiles import contents
 from comorb.profiles.assignment import Assignment, assign, check_codes, count_uncertain
 from comorb.profiles.burden import Burden, BurdenSums
-from comorb.profiles.contents import (
-    Caveats,
-    Cluster,
-    CodeColumns,
-    CodeTable,
-    Pair,
-    Provenance,
-    round_stability,
-)
 from comorb.profiles.indicators import (
     Indicators,
     default_outcomes,
@@ -64,7 +55,7 @@ N_RESIDUALS = 200
 class ModelCheck:
     """What a model leaves unexplained, and how well its means are known."""
 
-    caveats: Caveats
+    caveats: contents.Caveats
     low: Floats  # (k, d): the ends of the 95% interval of each mean
     high: Floats
     lengths: Floats  # (k,): the mean number of codes in a record of each cluster
@@ -84,11 +75,13 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     if 0 < blocks.n_columns <= DENSE_COLUMNS:
         worst = residuals(model, moments(blocks, executor), N_RESIDUALS)
     pairs = [
-        Pair(one.first, one.second, round(one.observed * share), round(one.expected * share, 1))
+        contents.Pair(
+            one.first, one.second, round(one.observed * share), round(one.expected * share, 1)
+        )
         for one in worst
         if one.z >= MIN_RESIDUAL_Z
     ]
-    caveats = Caveats(
+    caveats = contents.Caveats(
         temperature=round(temperature(model, blocks, executor), 6),
         length=round(found.overall, 3) if blocks.n_columns else None,
         explained_by_length=round(found.explained, 6) if blocks.n_columns else None,
@@ -300,26 +293,26 @@ def _code_table(
     cohort: Cohort,
     labels: Ints,
     weights: Floats,
-    source: Provenance,
+    source: contents.Provenance,
     check: ModelCheck,
     keys: Keys | None,
-) -> tuple[CodeTable, Cohort]:
+) -> tuple[contents.CodeTable, Cohort]:
     """Return the columns of a profile, and the cohort with a column for each of them."""
     columns = _code_columns(model, cohort, labels, weights, check)
     if cohort.features is None:
-        return CodeTable(**vars(columns), source=source), cohort
+        return contents.CodeTable(**vars(columns), source=source), cohort
     k, d = columns.counts.shape
     indicators = Indicators.of(cohort.features, weights)
     summaries = summarise_features(cohort.features, labels, k, weights, keys)
     features = feature_profiles(indicators, model, check.influence, d, summaries)
     columns += indicators.code_columns(labels, weights, k)
-    table = CodeTable(**vars(columns), source=source, features=features)
+    table = contents.CodeTable(**vars(columns), source=source, features=features)
     return table, indicators.append_to(cohort)
 
 
 def _code_columns(
     model: Mixture, cohort: Cohort, labels: Ints, weights: Floats, check: ModelCheck
-) -> CodeColumns:
+) -> contents.CodeColumns:
     """Return the codes with their labels, counts, shares, intervals and means of the model."""
     k, n = model.n_components, len(cohort)
 
@@ -332,7 +325,7 @@ def _code_columns(
     sums = counts if cohort.weights is None else positive(weights)
     mass = np.bincount(labels, weights, k)
     prevalence = round_nine_digits(sums / np.maximum(mass, 1e-300)[:, None])
-    return CodeColumns(
+    return contents.CodeColumns(
         codes=cohort.codes,
         names=cohort.names,
         labels=tuple(map(partial(label, system=cohort.system), cohort.codes, cohort.names)),
@@ -351,15 +344,15 @@ def _clusters(
     assigned: Assignment,
     weights: Floats,
     numbers: Sequence[int] | None,
-    table: CodeTable,
+    table: contents.CodeTable,
     check: ModelCheck,
     stability: Sequence[float] | None,
-) -> tuple[Cluster, ...]:
+) -> tuple[contents.Cluster, ...]:
     """Return the clusters with their sizes, confidence, codes a record and stability."""
     total, n, k = float(weights.sum()), weights.size, len(assigned.soft)
     numbers = numbers or range(1, k + 1)
     names = table.names_of(numbers)
-    again = [None] * k if stability is None else round_stability(stability, k)
+    again = [None] * k if stability is None else contents.round_stability(stability, k)
     clusters = []
     for place, (number, soft) in enumerate(zip(numbers, assigned.soft, strict=True)):
         rows = np.flatnonzero(assigned.labels == place)
@@ -369,7 +362,7 @@ def _clusters(
             for values in (assigned.top, assigned.margin, assigned.entropy)
         )
         clusters.append(
-            Cluster(
+            contents.Cluster(
                 number=number,
                 name=names[place],
                 size=rows.size,
@@ -390,9 +383,9 @@ def _clusters(
 
 def _provenance(
     cohort: Cohort, weights: Floats, title: str, reason: str, command: str
-) -> Provenance:
+) -> contents.Provenance:
     """Return what was clustered, with the fingerprint of its codes and weights."""
-    return Provenance(
+    return contents.Provenance(
         title=title or "Records",
         records=len(cohort),
         features=len(cohort.codes),

@@ -17,21 +17,9 @@ from comorb.errors import StorageError
 from comorb.messages import Message, pack, unpack
 from comorb.model.arrays import Keys
 from comorb.model.emissions.base import Feature
+from comorb.profiles import contents
 from comorb.profiles.assignment import UncertainCells, UncertainRecords
 from comorb.profiles.burden import Burden, BurdenCells
-from comorb.profiles.contents import (
-    Caveats,
-    Cells,
-    Cluster,
-    CodeColumns,
-    CorrectedFigures,
-    FeatureModel,
-    FeatureProfile,
-    Heatmap,
-    Outcome,
-    OutcomeCells,
-    Provenance,
-)
 from comorb.profiles.intervals import wilson_interval
 from comorb.profiles.rules import RuleCells, RuleList
 from comorb.profiles.slices import SliceCells, Slices
@@ -45,7 +33,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 Part = Burden | Slices | RuleList | UncertainRecords
 FORMAT, VERSION = "comorb-profile", 2
 _SEAL = ',"seal":"'  # the last field: SHA-256 of all that stands before it
-_ARRAYS = [field.name for field in fields(CodeColumns)[3:]]  # but for its texts
+_ARRAYS = [field.name for field in fields(contents.CodeColumns)[3:]]  # but for its texts
 _ARRAYS.insert(6, "weights")  # in the order of the document
 WHOLE = ("counts", "totals", "known")  # of a profile and its outcomes: without decimals
 _PARTS = {  # of the document: the field of the profile, and the kind of its keys
@@ -92,7 +80,7 @@ def plain_parts(profile: Profile) -> dict[str, Any]:
 
 def plain_part(part: Any) -> dict[str, Any]:
     """Return a dataclass for JSON, without its keys; a number that isn't told is null."""
-    whole = WHOLE if isinstance(part, Outcome) else ()
+    whole = WHOLE if isinstance(part, contents.Outcome) else ()
     names = [field.name for field in fields(part) if field.name != "cells"]
     return {name: _plain(getattr(part, name), name in whole) for name in names}
 
@@ -141,7 +129,7 @@ def decode(text: str) -> dict[str, Any]:
 def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     source = {key: value for key, value in plain["source"].items() if key != "system_title"}
     clusters = tuple(
-        _read(Cluster, {"number": place, **cluster})
+        _read(contents.Cluster, {"number": place, **cluster})
         for place, cluster in enumerate(plain["clusters"], 1)
     )
     if any(one.number >= two.number for one, two in pairwise(clusters)):
@@ -157,40 +145,40 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     for key, values in texts.items():
         if len(values) != d or not all(isinstance(value, str) for value in values):
             raise ValueError(key)
-    drawn = _read(Heatmap, plain["heatmap"])
+    drawn = _read(contents.Heatmap, plain["heatmap"])
     if drawn.rows().shape[0] != sum(drawn.lines) or len(drawn.lines) != k:
         raise ValueError("heatmap")
     return {
-        "source": _read(Provenance, source),
+        "source": _read(contents.Provenance, source),
         "min_cell": int(plain["min_cell"]),
         **texts,
         "clusters": clusters,
         **{key: _array(plain, key, shape) for key, shape in shapes.items()},
         "outcomes": tuple(_read_outcome(outcome, k + 1) for outcome in plain["outcomes"]),
         "heatmap": drawn,
-        "caveats": _read(Caveats, plain.get("caveats", {})),
+        "caveats": _read(contents.Caveats, plain.get("caveats", {})),
         "features": tuple(_read_feature(one, k, d) for one in plain.get("features", ())),
         **read_parts(plain, k, d),
     }
 
 
-def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
+def _read_outcome(plain: dict[str, Any], width: int) -> contents.Outcome:
     v, corrected = len(plain["values"]), plain.get("corrected")
     figures = dict.fromkeys(("estimate", "low", "high"), (v, width))
     if corrected is not None:
-        corrected = _read(CorrectedFigures, corrected, figures)
+        corrected = _read(contents.CorrectedFigures, corrected, figures)
     rows = v if plain["kind"] == "share" else 0
     shapes = {"known": (width,), "counts": (rows, width), **figures}
-    return _read(Outcome, plain, shapes, corrected=corrected)
+    return _read(contents.Outcome, plain, shapes, corrected=corrected)
 
 
-def _read_feature(plain: dict[str, Any], k: int, d: int) -> FeatureProfile:
+def _read_feature(plain: dict[str, Any], k: int, d: int) -> contents.FeatureProfile:
     summary, model = _read_outcome(plain["summary"], k + 1), plain["model"]
     if model is not None:
         width = len(model["parameters"][0])
         feature = Feature.from_dict(model["feature"])
-        model = _read(FeatureModel, model, {"parameters": (k, width)}, feature=feature)
-    one = _read(FeatureProfile, plain, {}, summary=summary, model=model)
+        model = _read(contents.FeatureModel, model, {"parameters": (k, width)}, feature=feature)
+    one = _read(contents.FeatureProfile, plain, {}, summary=summary, model=model)
     if not all(0 <= place < d for place in one.columns):
         raise ValueError("columns")
     return one
@@ -321,7 +309,9 @@ def attach(profile: Profile, text: str) -> Profile:
             for one, keys in zip(profile.features, plain.get("features", ()), strict=True)
         )
         pairs = _keys(plain["pairs"], len(profile.caveats.pairs))
-        cells = Cells(_keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs)
+        cells = contents.Cells(
+            _keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs
+        )
         parts = _keyed_parts(profile, plain.get("parts", {}))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())
@@ -329,10 +319,10 @@ def attach(profile: Profile, text: str) -> Profile:
     return replace(profile, cells=cells, outcomes=outcomes, features=features, **parts)
 
 
-def _with_keys(one: Outcome, plain: dict[str, Any], width: int) -> Outcome:
+def _with_keys(one: contents.Outcome, plain: dict[str, Any], width: int) -> contents.Outcome:
     reach = np.array(plain["reach"], dtype=np.float64).reshape(width)
     counts = _keys(plain["counts"], len(one.counts), width)
-    return replace(one, cells=OutcomeCells(_keys(plain["known"], width), counts, reach))
+    return replace(one, cells=contents.OutcomeCells(_keys(plain["known"], width), counts, reach))
 
 
 def _flat(cells: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from comorb.model.emissions.base import Feature, Variable
 from comorb.model.emissions.category import Category
 from comorb.model.features import parameter_slices
 from comorb.model.mixture import EDGE, Mixture
-from comorb.profiles.contents import FeatureModel, FeatureProfile
+from comorb.profiles.contents import FeatureModel
 from comorb.records.codes import search
 from comorb.records.values import same_sexes, yes_no
 
@@ -35,7 +35,7 @@ class Explanation:
     """
 
     codes: tuple[str, ...]  # those that the model knows, and then values such as age=82
-    unknown: tuple[str, ...]  # those that it doesn't, which say nothing
+    unknown: tuple[str, ...]  # those that it doesn't, which count for nothing
     posterior: Floats  # (k,)
     base: Floats  # (k,): log-probabilities for a record without codes; the highest is 0
     contributions: Floats  # (codes, k): positive where likelier than in the mixture as a whole
@@ -120,8 +120,8 @@ def model_from_profile(profile: Profile) -> Mixture:
 def model_from_counts(shown: Profile) -> Mixture:
     """Return the mixture that the counts of a protected profile give.
 
-    A count that is not told stands in the middle of what it may be, a cluster of which nothing is
-    told has the shares of all records. A feature is a category, of its levels or its parts.
+    A suppressed count stands in the middle of what it may be, a suppressed cluster has the shares
+    of all records. A feature is a category, of its levels or its parts.
     """
     sizes = np.array([float(cluster.size or 0) for cluster in shown.clusters])[:, None]
     middle = np.minimum((shown.min_cell - 1) / 2, sizes / 2)
@@ -129,28 +129,18 @@ def model_from_counts(shown: Profile) -> Mixture:
     counts = np.where(np.isnan(shown.counts), middle, shown.counts)
     means = np.where(sizes > 0, (counts + 0.5) / (sizes + 1), overall)
     weights = np.nan_to_num(shown.weights, nan=1 / shown.source.records)
-    parts = [_shares_of_parts(one, means) for one in shown.features]
-    return Mixture(
-        weights / weights.sum(),
-        np.clip(means[:, : shown.n_codes], 0, 1),
-        tuple(
-            Category(
-                Feature(one.name, "category", tuple(map(str, range(part.shape[1])))),
-                1.0,
-                tuple((weights / weights.sum() @ part).tolist()),
-            )
-            for one, part in zip(shown.features, parts, strict=True)
-        ),
-        np.hstack([np.empty((shown.k, 0)), *parts]),
-    )
-
-
-def _shares_of_parts(one: FeatureProfile, means: Floats) -> Floats:
-    """Return the shares of the signs of a feature with sum 1, (k, parts)."""
-    shares = np.clip(means[:, list(one.columns)], 1e-9, 1)
-    if one.kind == "binary":
-        shares = np.hstack([np.clip(1 - shares, 1e-9, 1), shares])
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    weights = weights / weights.sum()
+    categories, parameters = [], [np.empty((shown.k, 0))]
+    for one in shown.features:
+        shares = np.clip(means[:, list(one.columns)], 1e-9, 1)
+        if one.kind == "binary":
+            shares = np.hstack([np.clip(1 - shares, 1e-9, 1), shares])
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        feature = Feature(one.name, "category", tuple(map(str, range(shares.shape[1]))))
+        categories.append(Category(feature, 1.0, tuple((weights @ shares).tolist())))
+        parameters.append(shares)
+    means = np.clip(means[:, : shown.n_codes], 0, 1)
+    return Mixture(weights, means, tuple(categories), np.hstack(parameters))
 
 
 def parse_values(
@@ -180,8 +170,8 @@ def _parse_value(profile: Profile, at: int, text: str) -> float | None:
     """Return a value as the model sees it; None for a level that it doesn't know."""
     one = profile.features[at]
     if one.kind in ("category", "binary"):
-        levels = _feature_levels(profile, one)
-        return _find_level(one.name, text, levels)
+        levels = [profile.codes[place].removeprefix(f"{one.name}=") for place in one.columns]
+        return _find_level(one.name, text, ["no", *levels] if one.kind == "binary" else levels)
     try:
         number = float(text)
     except ValueError:
@@ -192,12 +182,6 @@ def _parse_value(profile: Profile, at: int, text: str) -> float | None:
     if profile.min_cell or one.model is None:
         return float(np.searchsorted(one.edges, number))
     return float(variable_of(one.model).prepare(np.array([number]))[0])
-
-
-def _feature_levels(profile: Profile, one: FeatureProfile) -> list[str]:
-    """Return the levels of a feature, told by the codes of its signs."""
-    said = [profile.codes[place].removeprefix(f"{one.name}=") for place in one.columns]
-    return ["no", *said] if one.kind == "binary" else said
 
 
 def _find_level(name: str, text: str, levels: Sequence[str]) -> float | None:

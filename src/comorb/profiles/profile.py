@@ -14,18 +14,9 @@ from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints
 from comorb.model.diagnostics import temper
 from comorb.model.tabular import Columns, frame, html_table
-from comorb.profiles import codec, protection
+from comorb.profiles import codec, contents, protection
 from comorb.profiles.assignment import UncertainRecords
 from comorb.profiles.burden import Burden
-from comorb.profiles.contents import (
-    Caveats,
-    Cells,
-    Cluster,
-    CodeTable,
-    Heatmap,
-    Outcome,
-    round_stability,
-)
 from comorb.profiles.explain import (
     Explanation,
     explain,
@@ -60,7 +51,7 @@ class Page:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Profile(CodeTable):
+class Profile(contents.CodeTable):
     """The clusters of a cohort, ready to be shown; NaN and None are suppressed numbers.
 
     The table, the charts, the report and the explorer read nothing else. It holds counts and
@@ -111,12 +102,12 @@ class Profile(CodeTable):
         The records that are in doubt, and between which clusters.
     """
 
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[contents.Cluster, ...]
     weights: Floats
-    outcomes: tuple[Outcome, ...]
-    heatmap: Heatmap
-    caveats: Caveats
-    cells: Cells | None = None
+    outcomes: tuple[contents.Outcome, ...]
+    heatmap: contents.Heatmap
+    caveats: contents.Caveats
+    cells: contents.Cells | None = None
     burden: Burden | None = None
     slices: tuple[Slices, ...] = ()
     rules: tuple[RuleList, ...] = ()
@@ -254,7 +245,7 @@ class Profile(CodeTable):
 
     def with_stability(self, stability: Sequence[float]) -> Profile:
         """Return the profile with the stability of each cluster filled in."""
-        return self._with_each("stability", round_stability(stability, self.k))
+        return self._with_each("stability", contents.round_stability(stability, self.k))
 
     def protected(self, min_cell: int = protection.MIN_CELL) -> Profile:
         """Return the profile that may be shared, by the cell-key method.

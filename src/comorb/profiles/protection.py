@@ -14,17 +14,6 @@ from comorb.model.relations.classification import CONFIG
 from comorb.profiles import contents
 from comorb.profiles.assignment import protect_uncertain
 from comorb.profiles.burden import Burden, BurdenCells
-from comorb.profiles.contents import (
-    Caveats,
-    Cells,
-    Cluster,
-    CorrectedFigures,
-    FeatureProfile,
-    Outcome,
-    OutcomeCells,
-    Pair,
-    Provenance,
-)
 from comorb.profiles.intervals import Z, wilson_interval
 from comorb.profiles.noise import (
     CountProtector,
@@ -55,8 +44,8 @@ class ClusterSizes:
 
 
 def protect_outcome(
-    full: Outcome, wholes: ClusterSizes, protector: CountProtector
-) -> Outcome | None:
+    full: contents.Outcome, wholes: ClusterSizes, protector: CountProtector
+) -> contents.Outcome | None:
     """Return an outcome of clusters whose sizes are published; None where nothing of it may be.
 
     It is made of protected counts and noisy means alone.
@@ -73,7 +62,7 @@ def protect_outcome(
             for rows in intervals
         )
         none = np.empty((0, known.size))
-        return Outcome(full.name, "number", full.values, known, none, centre, low, high)
+        return contents.Outcome(full.name, "number", full.values, known, none, centre, low, high)
     values, true, shares, keys = _pool_rare_values(full, full.cells.counts, protector.min_cell)
     counts = protector.part_table(true, keys, known, full.known)
     weighted = shares if (wholes.design != 1).any() else None
@@ -84,7 +73,7 @@ def protect_outcome(
         return None
     counts, shares, low, high = (one[kept] for one in (counts, shares, low, high))
     low, high, own = round_shares(low), round_shares(high), tuple(values[i] for i in kept)
-    return Outcome(full.name, "share", own, known, counts, shares, low, high)
+    return contents.Outcome(full.name, "share", own, known, counts, shares, low, high)
 
 
 def _list_values(values: tuple[str, ...], totals: Floats, known: float, min_cell: int) -> list[int]:
@@ -99,7 +88,7 @@ def _list_values(values: tuple[str, ...], totals: Floats, known: float, min_cell
 
 
 def _noisy_means(
-    full: Outcome, cells: OutcomeCells, known: Floats, protector: CountProtector
+    full: contents.Outcome, cells: contents.OutcomeCells, known: Floats, protector: CountProtector
 ) -> tuple[Floats, Floats, Floats]:
     """Return means with noise, spreads in two digits, and medians with their intervals.
 
@@ -117,7 +106,9 @@ def _noisy_means(
     return means, spread, medians
 
 
-def protect_corrected(made: Outcome, shares: Floats, taken: Floats, min_cell: int) -> Outcome:
+def protect_corrected(
+    made: contents.Outcome, shares: Floats, taken: Floats, min_cell: int
+) -> contents.Outcome:
     """Return a protected outcome with corrected figures, made of what is published of it alone.
 
     ``shares`` is that of each cluster for one of its records, as published; ``taken`` how often
@@ -143,11 +134,11 @@ def protect_corrected(made: Outcome, shares: Floats, taken: Floats, min_cell: in
         else:
             own = _round_by_interval(own, wide, means)
         figure[rows, :k] = np.where(hidden, np.nan, own)
-    return replace(made, corrected=CorrectedFigures(*figures))
+    return replace(made, corrected=contents.CorrectedFigures(*figures))
 
 
 def _pool_rare_values(
-    full: Outcome, keys: Keys, min_cell: int
+    full: contents.Outcome, keys: Keys, min_cell: int
 ) -> tuple[tuple[str, ...], Floats, Floats, Keys]:
     """Return values, counts, shares and keys in which rare categories are one, the others."""
     rare = np.array([value == OTHER for value in full.values]) | (full.counts[:, -1] < min_cell)
@@ -423,7 +414,9 @@ def protect(full: Profile, min_cell: int = MIN_CELL) -> Profile:
     return made.renamed(names)
 
 
-def _release_counts(full: Profile, cells: Cells, protector: CountProtector) -> ReleasedCounts:
+def _release_counts(
+    full: Profile, cells: contents.Cells, protector: CountProtector
+) -> ReleasedCounts:
     """Return protected counts of clusters and codes, and nothing else of them."""
     sizes = np.array([*(float(c.size or 0) for c in full.clusters), float(full.source.records)])
     published = protector.table(sizes, cells.clusters)
@@ -494,7 +487,7 @@ def _apply_counts(bare: Profile, released: ReleasedCounts) -> Profile:
     )
 
 
-def _list_features(made: Profile, features: tuple[FeatureProfile, ...]) -> Profile:
+def _list_features(made: Profile, features: tuple[contents.FeatureProfile, ...]) -> Profile:
     """Return the profile with the codes and levels alone whose totals are published."""
     gone = {place for one in made.features for place in one.columns}
     gone -= {place for one in features for place in one.columns}
@@ -534,7 +527,7 @@ def _renumber_rule(rule: RuleList, kept: Ints, place: Ints) -> RuleList:
 
 def _protect_features(
     full: Profile, released: ReleasedCounts, protector: CountProtector
-) -> tuple[FeatureProfile, ...]:
+) -> tuple[contents.FeatureProfile, ...]:
     """Return features with protected means and shares, and without what the model knows of them.
 
     Levels of few records are not listed; a feature of which too little is left isn't either.
@@ -553,11 +546,11 @@ def _protect_features(
 
 
 def _protect_cluster(
-    cluster: Cluster, published: float, share: float, soft_ratio: float, effective: float
-) -> Cluster:
+    cluster: contents.Cluster, published: float, share: float, soft_ratio: float, effective: float
+) -> contents.Cluster:
     """Return a cluster with sizes from its protected count, and what is measured in few digits."""
     if np.isnan(published):
-        hidden = Cluster(cluster.number, cluster.name, *[None] * 8)
+        hidden = contents.Cluster(cluster.number, cluster.name, *[None] * 8)
         return replace(hidden, owner=cluster.owner, pathway=cluster.pathway, note=cluster.note)
     digits = dict.fromkeys(("top", "margin", "entropy", "stability", "of_length"), 2)
     measured = {name: getattr(cluster, name) for name in (*digits, "length")}
@@ -576,7 +569,9 @@ def _protect_cluster(
     )
 
 
-def _protect_source(source: Provenance, wholes: ClusterSizes, min_cell: int) -> Provenance:
+def _protect_source(
+    source: contents.Provenance, wholes: ClusterSizes, min_cell: int
+) -> contents.Provenance:
     """Return where the profile comes from, without the fingerprint that would confirm a guess.
 
     How many different codes there are before and after each rule isn't published: one more would be
@@ -594,7 +589,7 @@ def _protect_source(source: Provenance, wholes: ClusterSizes, min_cell: int) -> 
     )
 
 
-def _protect_caveats(full: Profile, released: ReleasedCounts) -> Caveats:
+def _protect_caveats(full: Profile, released: ReleasedCounts) -> contents.Caveats:
     """Return what is left unexplained, the least expected pairs first by their published counts."""
     caveats, hidden = full.caveats, np.isnan(released.wholes.published).any()
     length, explained = caveats.length, caveats.explained_by_length
@@ -604,12 +599,12 @@ def _protect_caveats(full: Profile, released: ReleasedCounts) -> Caveats:
         np.fill_diagonal(taken, 0)
         np.fill_diagonal(taken, 1 - taken.sum(axis=1))
     pairs = [
-        Pair(pair.first, pair.second, int(number), float(f"{pair.expected:.2g}"))
+        contents.Pair(pair.first, pair.second, int(number), float(f"{pair.expected:.2g}"))
         for pair, number in zip(caveats.pairs, released.pairs, strict=True)
         if not np.isnan(number)
     ]
     pairs.sort(key=lambda pair: (-pair.observed / max(pair.expected, 1e-9), pair.first))
-    return Caveats(
+    return contents.Caveats(
         temperature=round(caveats.temperature, 2),
         length=None if length is None else round(length, 1),
         explained_by_length=None if explained is None else round(explained, 2),
