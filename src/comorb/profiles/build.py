@@ -85,7 +85,7 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
         temperature=round(temperature(model, blocks, executor), 6),
         length=round(found.overall, 3) if blocks.n_columns else None,
         explained_by_length=round(found.explained, 6) if blocks.n_columns else None,
-        pairs=tuple(pairs[:MAX_PAIRS]),
+        pairs=tuple(pairs)[:MAX_PAIRS],
     )
     influence = balance(model, blocks, executor)[1] if model.variables else ()
     return ModelCheck(caveats, low, high, found.means, found.of_profile, influence)

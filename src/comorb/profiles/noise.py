@@ -1,4 +1,4 @@
-"""Cell keys: a secret number for each record, and noise by the sum of a set's numbers."""
+"""Noise: the secret key of each record, and noise on a count by the sum of its records' keys."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _BYTES = 32
 
 
 def own_secret() -> bytes:
-    """Return the secret of whoever runs this, made when it is first asked for.
+    """Return the secret of whoever runs this, made when it is first needed.
 
     It is in the folder that COMORB_HOME names, or else in ``.config/comorb`` of the home folder.
-    Give it to `profile` where counts are to be protected: what is protected with a secret that
-    others know, they can lay bare.
+    Give it to `profile` where counts are to be protected. Whoever knows it can remove the noise.
     """
     return secret_in(Path(os.environ.get(HOME_VARIABLE) or Path.home() / ".config" / "comorb"))
 
@@ -109,25 +108,16 @@ def noise(keys: Keys, most: int = MAX_NOISE) -> Ints:
     steps = np.arange(-most, most + 1)
     odds = np.exp(-_NOISE_SHAPE * (steps / most) ** 2)
     edges = np.cumsum(odds / odds.sum())
-    drawn = mixed(keys + _GOLDEN)
-    uniform = (drawn >> np.uint64(11)).astype(np.float64) / 2.0**53
+    uniform = (mixed(keys + _GOLDEN) >> np.uint64(11)).astype(np.float64) / 2.0**53
     return np.asarray(steps[np.minimum(np.searchsorted(edges, uniform, "right"), 2 * most)])
 
 
 @dataclass(frozen=True)
 class CountProtector:
-    """How the counts of one cohort are protected.
+    """How the counts of one cohort are protected."""
 
-    Attributes
-    ----------
-    min_cell : int
-        The smallest count that is published: fewer, none included, are NaN.
-    cohort : uint64
-        The key of all records of the cohort.
-    """
-
-    min_cell: int
-    cohort: np.uint64
+    min_cell: int  # the smallest count that is published: fewer, none included, are NaN
+    cohort: np.uint64  # the key of all records of the cohort
 
     def keys(self, keys: Keys) -> Keys:
         """Return the keys of sets as sets of this cohort."""
@@ -271,21 +261,15 @@ def round_shares(values: Floats) -> Floats:
 
 
 def count_cells(cohort: Cohort, labels: Ints, k: int, keys: Keys, pairs: Iterable[Pair]) -> Cells:
-    """Return the key of each cluster, of its carriers of each code, and of those of both of a pair.
+    """Return the keys of clusters, of their records with each code, and of those with pairs.
 
     The last of the clusters are all records.
     """
     own = csr_array((keys, (labels, np.arange(keys.size))), shape=(k, keys.size))
     ones = cohort.matrix.astype(np.uint64)
     clusters = np.asarray(own.sum(axis=1), dtype=np.uint64)
-    codes = (own @ ones).toarray()
-    columns = ones.tocsc()
-    both = [
-        int((columns[:, [pair.first]].multiply(columns[:, [pair.second]])).T.dot(keys)[0])
-        for pair in pairs
-    ]
-    return Cells(
-        np.append(clusters, clusters.sum(dtype=np.uint64)),
-        np.vstack([codes, codes.sum(axis=0, dtype=np.uint64)]),
-        np.array(both, dtype=np.uint64),
-    )
+    codes, columns = (own @ ones).toarray(), ones.tocsc()
+    codes = np.vstack([codes, codes.sum(axis=0, dtype=np.uint64)])
+    both = (columns[:, [pair.first]].multiply(columns[:, [pair.second]]) for pair in pairs)
+    pair_keys = np.array([int(one.T.dot(keys)[0]) for one in both], dtype=np.uint64)
+    return Cells(np.append(clusters, clusters.sum(dtype=np.uint64)), codes, pair_keys)
