@@ -35,15 +35,7 @@ from comorb.profiles.noise import count_cells, record_keys
 from comorb.profiles.outcomes import classification_of, classification_rows, summarise
 from comorb.profiles.profile import Profile
 from comorb.profiles.rules import learn_rules
-from comorb.profiles.slices import (
-    By,
-    Slices,
-    coarsen,
-    date_ends,
-    default_cuts,
-    default_slices,
-    slice_records,
-)
+from comorb.profiles.slices import By, Slices, coarsen, date_ends, default_slices, slice_records
 from comorb.records.cohort import Cohort
 
 MAX_PAIRS = 8  # of unexpected pairs of codes that are shown
@@ -75,17 +67,15 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     if 0 < blocks.n_columns <= DENSE_COLUMNS:
         worst = residuals(model, moments(blocks, executor), N_RESIDUALS)
     pairs = [
-        contents.Pair(
-            one.first, one.second, round(one.observed * share), round(one.expected * share, 1)
-        )
-        for one in worst
-        if one.z >= MIN_RESIDUAL_Z
+        contents.Pair(r.first, r.second, round(r.observed * share), round(r.expected * share, 1))
+        for r in worst
+        if r.z >= MIN_RESIDUAL_Z
     ]
     caveats = contents.Caveats(
         temperature=round(temperature(model, blocks, executor), 6),
         length=round(found.overall, 3) if blocks.n_columns else None,
         explained_by_length=round(found.explained, 6) if blocks.n_columns else None,
-        pairs=tuple(pairs)[:MAX_PAIRS],
+        pairs=tuple(pairs[:MAX_PAIRS]),
     )
     influence = balance(model, blocks, executor)[1] if model.variables else ()
     return ModelCheck(caveats, low, high, found.means, found.of_profile, influence)
@@ -174,7 +164,7 @@ class RecordAccumulator:
         table, labels = every.drop_columns(own), arrays[_LABEL].astype(np.int64)
         records, keys = arrays.get(_RECORDS), arrays.get(_KEY)
         if bys is None:
-            bys = default_cuts(table, default_slices(table, self._ends), records)
+            bys = default_slices(table, self._ends, records)
         weights = np.concatenate(self._weights) if self._weights else None
         some: dict[str, Any] = {"weights": weights, "keys": keys, "records": records}
         return tuple(slice_records(table, labels, self.k, by, **some) for by in bys)

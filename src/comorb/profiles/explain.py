@@ -177,7 +177,7 @@ def _parse_value(profile: Profile, at: int, text: str) -> float | None:
     except ValueError:
         number = np.nan
     if not np.isfinite(number) or (one.kind == "count" and (number < 0 or number % 1)):
-        wanted = "a whole number of 0 or more" if one.kind == "count" else Message("noun.number")
+        wanted = Message("noun.whole_number" if one.kind == "count" else "noun.number")
         raise InputError("explain.value", wanted=wanted, name=one.name, text=text)
     if profile.min_cell or one.model is None:
         return float(np.searchsorted(one.edges, number))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -97,10 +98,13 @@ def cut(table: pa.Table, by: By, most: int = MAX_SLICES, records: Ints | None = 
     return Cut(str(by), places, tuple(made.labels[i] for i in held), made.ordered)
 
 
-def default_slices(table: pa.Table, ends: tuple[Any, Any] | None = None) -> tuple[By, ...]:
-    """Return what records are sliced by by default: those of the columns that are there.
+def default_slices(
+    table: pa.Table, ends: tuple[Any, Any] | None = None, records: Ints | None = None
+) -> tuple[By, ...]:
+    """Return what records are sliced by by default: age, sex, site and time, where that can be.
 
-    ``ends`` are the first and the last date, where the table's own aren't.
+    ``ends`` are the first and the last date, where the table's own aren't; ``records`` are how many
+    each row stands for. A site of too many values is left out.
 
     >>> default_slices(pa.table({"sex": ["f", "m"], "los": [3, 4]}))
     (By(name='sex', cuts=(), quantiles=0),)
@@ -111,7 +115,12 @@ def default_slices(table: pa.Table, ends: tuple[Any, Any] | None = None) -> tupl
         if first is not None:
             days = (last - first).days
             names.append("year" if days > 1500 else "quarter" if days > 300 else "month")
-    return tuple(map(By, names))
+    made = []
+    for by in map(By, names):
+        with suppress(InputError):
+            cut(table, by, records=records)
+            made.append(by)
+    return tuple(made)
 
 
 def date_ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
@@ -496,15 +505,3 @@ def _with_whole(parts: Any) -> Any:
     """Return counts or keys by cluster with those of all clusters at the end."""
     whole = parts.sum(axis=-1, keepdims=True, dtype=parts.dtype)
     return np.concatenate([parts, whole], axis=-1)
-
-
-def default_cuts(table: pa.Table, names: Sequence[By], records: Ints | None = None) -> list[By]:
-    """Return those of the slices that can be made; sites and others of many values can't."""
-    made = []
-    for by in names:
-        try:
-            cut(table, by, records=records)
-        except InputError:
-            continue
-        made.append(by)
-    return made
