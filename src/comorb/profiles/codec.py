@@ -1,4 +1,4 @@
-"""The profile as a document: versioned JSON, checked when it is read; keys of its counts apart."""
+"""Codec: a profile as versioned JSON, checked when it is read, and the keys of its counts."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _PARTS = {  # of the document: the field of the profile, and the kind of its key
 
 
 def encode(profile: Profile, also: dict[str, Any] | None = None) -> str:
-    """Return a profile as JSON, without its keys; a number that isn't told is null.
+    """Return a profile as JSON, without its keys; a suppressed number is null.
 
-    What is asked for ``also`` is for those who show it, and passed over when it is read.
+    ``also`` is added for those who show the profile, and ignored when it is read.
     """
     plain = {
         "format": FORMAT,
@@ -79,7 +79,7 @@ def plain_parts(profile: Profile) -> dict[str, Any]:
 
 
 def plain_part(part: Any) -> dict[str, Any]:
-    """Return a dataclass for JSON, without its keys; a number that isn't told is null."""
+    """Return a dataclass for JSON, without its keys; a suppressed number is null."""
     whole = WHOLE if isinstance(part, contents.Outcome) else ()
     names = [field.name for field in fields(part) if field.name != "cells"]
     return {name: _plain(getattr(part, name), name in whole) for name in names}
@@ -223,7 +223,7 @@ def _read_rules(plain: dict[str, Any], d: int) -> RuleList:
 def _read(kind: type[T], plain: dict[str, Any], shapes: Shapes | None = None, **made: Any) -> T:
     """Return a dataclass of plain values, each of the type or the shape that it must have.
 
-    What a document of an earlier version lacks has its default. One with arrays may say more.
+    What a document of an earlier version lacks has its default. One with arrays may hold more.
     """
     own = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     if shapes is None and not plain.keys() <= own.keys():
@@ -262,7 +262,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _array(plain: dict[str, Any], key: str, shape: tuple[int, ...]) -> Any:
-    """Return numbers in a shape, or one number where it is (); those that aren't told are NaN."""
+    """Return numbers in a shape, or one number where it is (); suppressed ones are NaN."""
     values = np.array(plain[key], dtype=np.float64)
     if values.size != int(np.prod(shape)) or np.isinf(values).any():
         raise ValueError(key)

@@ -135,7 +135,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class FeatureProfile:
-    """A feature that the clusters were found by, beside the codes."""
+    """A feature, besides the codes, that the clusters were found by."""
 
     name: str
     kind: Kind
@@ -197,7 +197,7 @@ class CodeTable(CodeColumns):
 
     @property
     def universal(self) -> tuple[int, ...]:
-        """The codes that every record has, as places in ``codes``: they tell nothing apart.
+        """The codes that every record has, as places in ``codes``: they mark no cluster.
 
         In a protected profile, those that all records have, or all but few.
         """
@@ -373,8 +373,8 @@ def draw_heatmap(
 ) -> Heatmap:
     """Return the heat-map that shares of clusters (k, d) give, without looking at a record.
 
-    A line stands for ``min_cell`` records or more. As many lines as its share says have a code;
-    which ones is drawn by the code's place. A suppressed share has no dot, a suppressed cluster no
+    A line stands for ``min_cell`` records or more. A code's share of the lines have it; which ones
+    is drawn by the code's place. A suppressed share has no dot, a suppressed cluster no
     line.
     """
     per_line = max(min_cell, -(-sum(size or 0 for size in sizes) // MAX_LINES))

@@ -76,7 +76,7 @@ def explain(
 
 
 def _feature_contribution(model: Mixture, at: int, value: float) -> Floats:
-    """Return what a value says for each cluster, (k,)."""
+    """Return what a value contributes to each cluster, (k,)."""
     variable, own = list(parameter_slices(model.variables))[at]
     if variable.n_values is None:
         statistics = np.array([1.0, value, value**2])

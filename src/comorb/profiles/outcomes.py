@@ -135,7 +135,7 @@ def outcome_rows(profile: Profile) -> list[dict[str, Any]]:
     """Return a row for each outcome, value and cluster: what was counted, and corrected figures.
 
     ``observed`` and its interval are of ``records`` with a value, of which ``events`` have it;
-    ``estimate`` and its interval are corrected where ``corrected`` says so.
+    ``estimate`` and its interval are corrected where ``corrected`` is true.
     """
 
     def shown(value: float, kind: type = float) -> Any:

@@ -234,7 +234,11 @@ def protect_slices(full: Slices, min_cell: int) -> Slices:
     protector = CountProtector(min_cell, keys.sum(dtype=np.uint64))
     whole = protector.table(*append_whole(full.counts[:, -1], keys))[:-1]
     kept = np.flatnonzero(~np.isnan(whole))
-    full, cells, whole = *_select_slices(full, cells, kept), whole[kept]
+    rows = ("counts", "effective", "share", "low", "high", "standardised", "covered")
+    labels, arrays = tuple(full.labels[i] for i in kept), {n: getattr(full, n)[kept] for n in rows}
+    keyed = ("counts", "strata_keys", "strata", "strata_share")
+    cells = replace(cells, **{name: getattr(cells, name)[kept] for name in keyed})
+    full, whole = replace(full, labels=labels, **arrays), whole[kept]
     true, size = full.counts[:, :-1], full.counts[:, -1:]
     noisy = protector.table(full.counts, cells.counts, whole)[:, :-1]
     parts = protector.fit_within(noisy, true, whole[:, None], size)
@@ -266,15 +270,6 @@ def protect_slices(full: Slices, min_cell: int) -> Slices:
     )
 
 
-def _select_slices(full: Slices, cells: SliceCells, kept: Ints) -> tuple[Slices, SliceCells]:
-    """Return some of the slices, and their keys."""
-    rows = ("counts", "effective", "share", "low", "high", "standardised", "covered")
-    arrays = {name: getattr(full, name)[kept] for name in rows}
-    left = replace(full, labels=tuple(full.labels[place] for place in kept), **arrays)
-    keyed = ("counts", "strata_keys", "strata", "strata_share")
-    return left, replace(cells, **{name: getattr(cells, name)[kept] for name in keyed})
-
-
 def protect_strata(cells: SliceCells, protector: CountProtector) -> tuple[Floats, Floats]:
     """Return the records of each slice by stratum (s, g), 0 if suppressed, and the strata's mix.
 
@@ -292,11 +287,9 @@ def _standardise_protected(cells: SliceCells, protector: CountProtector) -> tupl
     published, true = np.where(whole > 0, whole, np.nan)[..., None], counts[..., -1:]
     parts = protector.table(counts, keys, published[..., 0])[..., :-1]
     parts = protector.fit_within(parts, counts[..., :-1], published, true)
-    middle = np.minimum((protector.min_cell - 1) / 2, whole / 2)[..., None] / np.maximum(
-        whole[..., None], 1
-    )
+    middle = np.minimum((protector.min_cell - 1) / 2, whole / 2) / np.maximum(whole, 1)
     share = protector.shares(parts, published, counts[..., :-1], true, cells.strata_share)
-    share = np.where(np.isnan(parts), middle, share)
+    share = np.where(np.isnan(parts), middle[..., None], share)
     made, covered = standardise(share, (whole > 0).astype(float), mix)
     return np.clip(np.round(made, 3), 0, 1), np.round(covered, 2)
 
@@ -327,16 +320,9 @@ def _protect_rule(
     review = protector.part_counts(np.array([full.review]), cells.review, published[1:], wholes[1:])
     of = np.array([full.precision, full.recall])
     precision, recall = np.round(protector.shares(right, published, true, wholes, of), 2)
-    return replace(
-        full,
-        matched=matched,
-        right=np.nan if np.isnan(right).any() else float(right.min()),
-        members=members,
-        review=float(review[0]),
-        precision=float(precision),
-        recall=float(recall),
-        cells=None,
-    )
+    counts: Any = {"matched": matched, "members": members, "review": float(review[0])}
+    counts["right"] = float(right.min())  # NaN where either is suppressed
+    return replace(full, **counts, precision=float(precision), recall=float(recall), cells=None)
 
 
 def _round_notes(notes: Sequence[str], min_cell: int) -> tuple[str, ...]:

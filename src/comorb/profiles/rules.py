@@ -1,7 +1,7 @@
 """Rules: for each cluster a short list of conditions by which a ward sees who belongs to it.
 
 A list is read from the top: the first condition that a record meets decides, and the last line
-says what the others are. It is learned on one half of the records and judged on the other.
+is for all others. It is learned on one half of the records and judged on the other.
 """
 
 from __future__ import annotations

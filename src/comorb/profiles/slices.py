@@ -132,7 +132,7 @@ def date_ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
 def coarsen(table: pa.Table) -> pa.Table:
     """Return a table with one age for each band of ages, and one date for each month.
 
-    It is sliced as the table itself, unless cuts of one's own are asked for.
+    It is sliced as the table itself by the default cuts.
     """
     for place, name in enumerate(table.column_names):
         column = table[name]
@@ -221,7 +221,7 @@ MAX_VALUES_READ = 5000  # different texts that are looked at
 def splits(table: pa.Table, features: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return what records can be split by: times, age, sex, categories and features.
 
-    A text of many values is one where its name says that it is a label, such as a hospital.
+    A text of many values is one where it is named as a label, such as a hospital.
 
     >>> splits(pa.table({"sex": ["f", "m"], "age": [30, 40], "los": [3.5, 4.0]}))
     ('age', 'sex')

@@ -314,7 +314,7 @@ def palette() -> dict[str, Any]:
 def colours(numbers: Sequence[int]) -> list[str]:
     """Return the colour of each cluster, as distinct to the colour-blind as may be.
 
-    It follows from the number, which every chart shows as well. Eleven hues; each further round
+    It follows from the number, which every chart shows as well. Eleven hues; each later round
     of them is lighter, then darker.
 
     >>> colours([1, 2])

@@ -172,7 +172,7 @@ def _find_use(profile: Profile, words: Words, mean: _Figures) -> list[Finding]:
         return _finding(profile, text, name, place)
 
     most = used.apart
-    if most is None:  # it can't be said which of the groups that use most does
+    if most is None:  # intervals overlap: several groups may use most
         order = sorted(used.places, key=lambda j: -used.estimate[j])
         near = [j for j in order if used.high[j] >= used.low[order[0]]][:_MAX_GROUPS]
         groups = [f"{group_name(profile, words, j)}: {words.percent(shares[j])}" for j in near]

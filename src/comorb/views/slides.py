@@ -157,10 +157,10 @@ class _Pen:
         left = " · ".join(part for part in (board.title, board.place_and_day) if part)
         slides = list(self.deck.slides)
         for number, self.slide in enumerate(slides, 1):
-            told = board.words("board.page", n=str(number), all=str(len(slides)))
+            page = board.words("board.page", n=str(number), all=str(len(slides)))
             muted = palette()["muted"]
             self.text((_EDGE, 6.98, 10, 0.35), [left], 10, muted)
-            self.text((_WIDE - _EDGE - 2, 6.98, 2, 0.35), [told], 10, muted, right=True)
+            self.text((_WIDE - _EDGE - 2, 6.98, 2, 0.35), [page], 10, muted, right=True)
 
 
 _PLAIN_TABLE = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"  # the style of a table without any
