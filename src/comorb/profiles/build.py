@@ -23,12 +23,7 @@ from comorb.model.moments import DENSE_COLUMNS, moments
 from comorb.profiles import contents
 from comorb.profiles.assignment import Assignment, assign, check_codes, count_uncertain
 from comorb.profiles.burden import Burden, BurdenSums
-from comorb.profiles.indicators import (
-    Indicators,
-    default_outcomes,
-    feature_profiles,
-    summarise_features,
-)
+from comorb.profiles.indicators import Indicators, feature_profiles, summarise_features
 from comorb.profiles.intervals import effective_size, round_nine_digits
 from comorb.profiles.labels import label
 from comorb.profiles.noise import count_cells, record_keys
@@ -261,13 +256,16 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     table, counted = _code_table(mixture, cohort, labels, weights, source, check, keys)
     accumulator = accumulator or accumulate_records(counted, labels, k, secret, outcomes)
     caveats = replace(check.caveats, classification=classification_rows(assigned.table))
-    wanted, taken = default_outcomes(cohort, outcomes), classification_of(assigned.table)
+    taken = classification_of(assigned.table)
+    if outcomes is None and cohort.features is not None:  # by default all that aren't features
+        own = {feature.name for feature in cohort.features.features}
+        outcomes = [name for name in cohort.covariates.column_names if name not in own]
     columns = table.common(contents.HEATMAP_COLUMNS)
     return Profile(
         **vars(table),
         clusters=_clusters(assigned, weights, numbers, table, check, stability),
         weights=round_nine_digits(mixture.weights),
-        outcomes=summarise(cohort.covariates, labels, k, weights, wanted, keys, taken),
+        outcomes=summarise(cohort.covariates, labels, k, weights, outcomes, keys, taken),
         burden=accumulator.burden(counted.ledger.notes),
         slices=accumulator.slices(),
         heatmap=contents.count_heatmap(counted.matrix, labels, assigned.top, columns, k),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -332,32 +332,27 @@ def count_heatmap(
     bits = np.unpackbits(keys[order, None].view(np.uint8), axis=1, bitorder="little")
     rows = bits[:, : len(columns)].astype(bool)
     sizes = np.bincount(labels, minlength=k)
-    whole = pack_lines(rows, tuple(int(c) for c in columns), sizes.tolist(), 1)
+    whole = pack_lines(rows, columns, sizes, 1)
     return merge_lines(whole, -(-len(labels) // MAX_LINES)) if len(labels) > MAX_LINES else whole
 
 
-def pack_lines(
-    rows: Mask, columns: tuple[int, ...], lines: Sequence[int], per_line: int
-) -> Heatmap:
+def pack_lines(rows: Mask, columns: Iterable[int], lines: Iterable[int], per_line: int) -> Heatmap:
     """Return lines of bits as a heat-map."""
     bits = base64.b64encode(np.packbits(rows, axis=1).tobytes()).decode("ascii")
-    return Heatmap(columns, tuple(int(n) for n in lines), per_line, bits)
+    return Heatmap(tuple(map(int, columns)), tuple(map(int, lines)), per_line, bits)
 
 
-def merge_lines(whole: Heatmap, times: int, lines: Sequence[int] | None = None) -> Heatmap:
+def merge_lines(whole: Heatmap, times: int) -> Heatmap:
     """Return a heat-map in which a line stands for at least ``times`` lines of the first.
 
-    ``lines`` are how many each cluster has, by default as many as there may be.
-
-    A line has a code where the running count of its carriers passes a multiple of the line's
+    A line has a code where the running count of its records passes a multiple of the line's
     height: the shade of every stretch of lines stays right to within one line, and no dot
     stands for fewer records than a line has.
     """
     rows = whole.rows()
     ends = np.cumsum(whole.lines)
     parts = []
-    lines = [max(size // times, 1) for size in whole.lines] if lines is None else lines
-    lines = [min(count, size) for count, size in zip(lines, whole.lines, strict=True)]
+    lines = [min(max(size // times, 1), size) for size in whole.lines]
     for end, size, count in zip(ends, whole.lines, lines, strict=True):
         if count:
             edges = (np.arange(count + 1) * size) // count
@@ -384,5 +379,4 @@ def draw_heatmap(
         places = np.arange(count, dtype=np.uint64)[:, None] * np.uint64(HEATMAP_COLUMNS)
         order = mixed(places + np.arange(len(columns), dtype=np.uint64)).argsort(axis=0).argsort(0)
         parts.append(order < np.round(own * count))
-    dots = np.concatenate(parts)
-    return pack_lines(dots, tuple(int(c) for c in columns), lines, per_line)
+    return pack_lines(np.concatenate(parts), columns, lines, per_line)

@@ -133,14 +133,6 @@ def feature_profiles(
     )
 
 
-def default_outcomes(cohort: Cohort, wanted: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the covariates to sum up: all that aren't features, unless some are named."""
-    if wanted is not None or cohort.features is None:
-        return wanted
-    own = {feature.name for feature in cohort.features.features}
-    return [name for name in cohort.covariates.column_names if name not in own]
-
-
 def summarise_features(
     table: FeatureTable, labels: Ints, k: int, weights: Floats, keys: Keys | None
 ) -> tuple[Outcome, ...]:
@@ -191,6 +183,6 @@ def _name_indicators(feature: Feature, edges: Sequence[float]) -> list[tuple[str
     texts = [f"{edge:,.10g}" for edge in edges]
     if not texts:
         return [(f"{feature.name}=known", f"{name} known")]
-    parts = [f"≤ {texts[0]}", *(f"{a} – {b}" for a, b in pairwise(texts))]
-    parts.append(f"> {texts[-1]}")
+    between = (f"{a} – {b}" for a, b in pairwise(texts))
+    parts = [f"≤ {texts[0]}", *between, f"> {texts[-1]}"]
     return [(f"{feature.name} {part}", f"{name} {part}") for part in parts]
