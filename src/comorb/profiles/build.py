@@ -236,44 +236,75 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     >>> profile(BernoulliMixture(5).fit(heart_failure()), heart_failure()).k
     5
     """
-    mixture = getattr(model, "mixture_", model)
-    if not isinstance(mixture, Mixture) or not isinstance(cohort, Cohort):
-        raise InputError(
-            "profile.arguments", type=type(model).__name__, type2=type(cohort).__name__
-        )
-    check_codes(mixture, cohort)
+    mixture = _mixture(model, cohort)
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
-    if check is None:
-        with workers(-1) as executor:
-            check = check_model(mixture, cohort.blocks(mixture.variables), executor)
+    check = check or _check_cohort(mixture, cohort)
     assigned = assigned or assign(mixture, cohort, temperature=check.caveats.temperature)
-    labels, k, keys = assigned.labels, mixture.n_components, assigned.keys
-    if secret is None:
-        keys = None
-    elif keys is None:
-        keys = record_keys(cohort, secret)
+    labels, k = assigned.labels, mixture.n_components
+    keys = _keys_of_records(cohort, assigned, secret)
     source = _provenance(cohort, weights, title, reason, command)
     table, counted = _code_table(mixture, cohort, labels, weights, source, check, keys)
     accumulator = accumulator or accumulate_records(counted, labels, k, secret, outcomes)
-    caveats = replace(check.caveats, classification=classification_rows(assigned.table))
-    taken = classification_of(assigned.table)
-    if outcomes is None and cohort.features is not None:  # by default all that aren't features
-        own = {feature.name for feature in cohort.features.features}
-        outcomes = [name for name in cohort.covariates.column_names if name not in own]
-    columns = table.common(contents.HEATMAP_COLUMNS)
+    wanted, taken = _outcome_names(cohort, outcomes), classification_of(assigned.table)
     return Profile(
         **vars(table),
         clusters=_clusters(assigned, weights, numbers, table, check, stability),
         weights=round_nine_digits(mixture.weights),
-        outcomes=summarise(cohort.covariates, labels, k, weights, outcomes, keys, taken),
-        burden=accumulator.burden(counted.ledger.notes),
-        slices=accumulator.slices(),
-        heatmap=contents.count_heatmap(counted.matrix, labels, assigned.top, columns, k),
-        caveats=caveats,
-        cells=None if keys is None else count_cells(counted, labels, k, keys, caveats.pairs),
-        rules=learn_rules(counted, assigned, k, keys),
-        uncertain=count_uncertain(assigned, k, keys),
+        outcomes=summarise(cohort.covariates, labels, k, weights, wanted, keys, taken),
+        **_describe_clusters(table, counted, assigned, keys, check.caveats, accumulator),
     )
+
+
+def _describe_clusters(
+    table: contents.CodeTable,
+    cohort: Cohort,
+    assigned: Assignment,
+    keys: Keys | None,
+    caveats: contents.Caveats,
+    accumulator: RecordAccumulator,
+) -> dict[str, Any]:
+    """Return what is shown of the clusters besides their codes and outcomes."""
+    k, columns = len(table.counts), table.common(contents.HEATMAP_COLUMNS)
+    labels = assigned.labels
+    return {
+        "burden": accumulator.burden(cohort.ledger.notes),
+        "slices": accumulator.slices(),
+        "heatmap": contents.count_heatmap(cohort.matrix, labels, assigned.top, columns, k),
+        "caveats": replace(caveats, classification=classification_rows(assigned.table)),
+        "cells": None if keys is None else count_cells(cohort, labels, k, keys, caveats.pairs),
+        "rules": learn_rules(cohort, assigned, k, keys),
+        "uncertain": count_uncertain(assigned, k, keys),
+    }
+
+
+def _mixture(model: Mixture | MixtureFit, cohort: Cohort) -> Mixture:
+    """Return the mixture itself, over the codes of a cohort; what is neither is refused."""
+    found = getattr(model, "mixture_", model)
+    if not isinstance(found, Mixture) or not isinstance(cohort, Cohort):
+        kinds = {"type": type(model).__name__, "type2": type(cohort).__name__}
+        raise InputError("profile.arguments", **kinds)
+    check_codes(found, cohort)
+    return found
+
+
+def _check_cohort(model: Mixture, cohort: Cohort) -> ModelCheck:
+    with workers(-1) as executor:
+        return check_model(model, cohort.blocks(model.variables), executor)
+
+
+def _keys_of_records(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
+    """Return the keys of the records, None where the profile isn't to be protected."""
+    if secret is None:
+        return None
+    return record_keys(cohort, secret) if assigned.keys is None else assigned.keys
+
+
+def _outcome_names(cohort: Cohort, wanted: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the covariates to sum up: all that aren't features, unless some are named."""
+    if wanted is not None or cohort.features is None:
+        return wanted
+    own = {feature.name for feature in cohort.features.features}
+    return [name for name in cohort.covariates.column_names if name not in own]
 
 
 def _code_table(
