@@ -18,7 +18,7 @@ from comorb.cli.summaries import profile_summary
 from comorb.profiles.burden import MAIN_COLUMNS
 from comorb.remote import place_of
 from comorb.storage import check_file
-from comorb.views.drawing import save
+from comorb.views.charts import save
 
 if TYPE_CHECKING:
     from pathlib import Path

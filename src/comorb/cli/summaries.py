@@ -147,7 +147,7 @@ def strata_summary(strata: Strata, sliced: SlicedRecords) -> dict[str, Any]:
 
 def rules_summary(profile: Profile) -> dict[str, Any]:
     """Return the rules of each cluster in words, with how often they are right."""
-    from comorb.profiles.rules import REVIEW_BELOW
+    from comorb.profiles.assignment import REVIEW_BELOW
 
     clusters = [
         {
@@ -157,7 +157,7 @@ def rules_summary(profile: Profile) -> dict[str, Any]:
                 {
                     "code": profile.codes[one.code],
                     "name": profile.labels[one.code],
-                    "says": profile.said(one),
+                    "says": profile.condition_text(one),
                     "has": one.has,
                     "member": one.member,
                 }

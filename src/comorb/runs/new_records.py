@@ -14,11 +14,10 @@ import pyarrow as pa
 from comorb.engines import open_engine
 from comorb.errors import RecordsError
 from comorb.model.arrays import Floats, Indices, Keys, Mask
-from comorb.profiles.assignment import Assignment, concatenate_assignments
+from comorb.profiles.assignment import REVIEW_BELOW, Assignment, concatenate_assignments
 from comorb.profiles.noise import CountProtector, append_whole, record_keys
 from comorb.profiles.profile import Profile
 from comorb.profiles.rounded import round_count
-from comorb.profiles.rules import REVIEW_BELOW
 from comorb.records.cohort import Cohort
 from comorb.records.export import export
 from comorb.records.spec import CohortSpec

@@ -80,9 +80,9 @@ def write(
     from comorb.records.export import export
     from comorb.runs.folder import RunFolder, load_profile, outcome_batch, save_report
     from comorb.storage import write_text, write_whole
-    from comorb.views import drawing, pack
+    from comorb.views import pack
     from comorb.views.board import Board
-    from comorb.views.charts import draw
+    from comorb.views.charts import draw, save
     from comorb.views.words import Words
 
     run, target = RunFolder(folder), Path(path)
@@ -110,7 +110,7 @@ def write(
         with write_whole(target) as file:
             file.write(make(board))
     else:
-        drawing.save(draw(what, board.profile, words=board.words), target)
+        save(draw(what, board.profile, words=board.words), target)
 
 
 def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:

@@ -14,8 +14,8 @@ from comorb.errors import InputError
 from comorb.model.arrays import Floats
 from comorb.profiles.codec import plain_part
 from comorb.profiles.comparison import likeness_word
+from comorb.profiles.explain import resolve_codes
 from comorb.profiles.profile import Profile
-from comorb.profiles.search import resolve_codes
 from comorb.runs.assign import assign_records
 from comorb.runs.compare import compare_runs
 from comorb.runs.edit import Revision, load_moves, row_of
