@@ -1,4 +1,4 @@
-"""Assign: each record to its most probable cluster, once, by whoever holds its block."""
+"""Assignment of each record to its most probable cluster, where its block is."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from fnmatch import fnmatchcase
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from comorb.engines import open_engine
 from comorb.engines.base import Engine
 from comorb.engines.block_files import ID, RowGroup, read_group
 from comorb.errors import StorageError
 from comorb.model.arrays import Floats, Indices, Ints
 from comorb.model.blocks import (
-    Loader,
     Pass,
     Rows,
     map_blocks,
@@ -40,7 +38,14 @@ from comorb.records.export import check_export, export, join_parts, read_parts
 from comorb.records.ledger import Ledger
 from comorb.records.spec import CohortSpec
 from comorb.remote import Place, Remote, place_of, removed
-from comorb.runs.cohorts import AnyCohort, Unknown, align, checkpoint_folder, open_cohort
+from comorb.runs.cohorts import (
+    AnyCohort,
+    Unknown,
+    align,
+    checkpoint_folder,
+    open_records,
+    spec_for_model,
+)
 from comorb.runs.drift import Drift, density, drift
 from comorb.runs.folder import RunFolder, load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
@@ -51,7 +56,7 @@ PART_NAME = "part-{:06d}{}"
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """What tells the cluster of a record: a mixture, and the numbers of its clusters.
+    """Finds the cluster of a record, by a mixture and the numbers of its clusters.
 
     ``place`` has the mixture's column of each code of the records; see `align`.
     """
@@ -61,14 +66,16 @@ class Scorer:
     numbers: tuple[int, ...]
     place: Indices | None = None
 
+    @classmethod
+    def of(cls, saved: SavedModel, place: Indices | None = None) -> Scorer:
+        """Return that of a saved model."""
+        return cls(saved.mixture, temperature_of(saved), saved.numbers, place)
+
     def assign(self, rows: Rows) -> Assignment:
         """Return the clusters of the records of a block."""
-        own = (
-            rows
-            if self.place is None
-            else move_row_columns(self.place, self.mixture.n_columns, rows)
-        )
-        return assign_rows(self.mixture, None, self.temperature, own)
+        if self.place is not None:
+            rows = move_row_columns(self.place, self.mixture.n_columns, rows)
+        return assign_rows(self.mixture, None, self.temperature, rows)
 
 
 def temperature_of(saved: SavedModel) -> float:
@@ -116,12 +123,8 @@ class Totals:
         return cls(np.bincount(part.labels, minlength=k), sure, *sums)
 
     def __add__(self, other: Self) -> Totals:
-        return Totals(
-            self.sizes + other.sizes,
-            self.sure + other.sure,
-            self.soft + other.soft,
-            self.table + other.table,
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Totals(*(one + two for one, two in pairs))
 
 
 class IdentifiedRows(Rows):
@@ -146,22 +149,8 @@ class IdentifiedGroup(RowGroup):
 
 
 def workers_write(cohort: AnyCohort, executor: Executor | None) -> TypeGuard[CohortFile]:
-    """Tell whether other processes write the clusters of these records."""
+    """Return whether other processes write the clusters of these records."""
     return isinstance(executor, Engine) and cohort.path is not None
-
-
-class ExtraStatistics(Protocol):
-    """What else is added up of the records of a block, in some shards; see `Pass`."""
-
-    @property
-    def shards(self) -> int:
-        """How many there are."""
-
-    def of(self, number: int, part: Assignment) -> list[Any]:
-        """Return that of a block, by its number."""
-
-    def finish(self, one: Any) -> Any:
-        """Return what a shard comes to."""
 
 
 def score_parts(
@@ -169,28 +158,26 @@ def score_parts(
     scorer: Scorer,
     where: tuple[Place, str],
     executor: Executor | None,
-    extra: ExtraStatistics | None = None,
+    extra: BlockAccumulator | None = None,
 ) -> list[Any]:
     """Have the workers write the cluster of each record, a file for each block, to a folder.
 
-    ``where`` is the folder and how its files end. `Totals` are returned, and what else is asked.
+    ``where`` is the folder and how its files end. `Totals` are returned, and what is extra.
     """
     blocks = cohort.blocks(scorer.mixture.variables)
     groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
-    named: list[Loader] = [
-        IdentifiedGroup(**vars(one), place=place) for place, one in enumerate(groups)
-    ]
+    named = tuple(IdentifiedGroup(**vars(one), place=place) for place, one in enumerate(groups))
     whole = blocks.n_rows, blocks.weight
     write = partial(_score_block, scorer, (str(where[0]), where[1]), whole, extra)
     job = Pass(write, partial(_finish_shard, extra), 1 + (extra.shards if extra else 0))
-    return run_pass(job, replace(blocks, loaders=tuple(named), journal=None), executor)
+    return run_pass(job, replace(blocks, loaders=named, journal=None), executor)
 
 
 def _score_block(
     scorer: Scorer,
     where: tuple[str, str],
     whole: tuple[int, float],
-    extra: ExtraStatistics | None,
+    extra: BlockAccumulator | None,
     rows: Rows,
 ) -> list[Any]:
     assert isinstance(rows, IdentifiedRows)  # noqa: S101 - the loaders make no others
@@ -204,7 +191,7 @@ def _score_block(
     return [Totals.of(part, *whole), *(extra.of(rows.number, part) if extra else ())]
 
 
-def _finish_shard(extra: ExtraStatistics | None, one: Any) -> Any:
+def _finish_shard(extra: BlockAccumulator | None, one: Any) -> Any:
     return one if extra is None or isinstance(one, Totals) else extra.finish(one)
 
 
@@ -231,21 +218,8 @@ def check_parts(path: Place, force: bool) -> None:
         raise StorageError("assign.other_files", path=path)
 
 
-def _move_folder(folder: Place, path: Place) -> None:
-    """Put a folder in its place; in a store, file by file."""
-    if isinstance(folder, Path):
-        folder.rename(str(path))
-        return
-    for one in folder.iterdir():
-        one.move(path / one.name)
-
-
 def write_assignments(
-    cohort: AnyCohort,
-    scorer: Scorer,
-    path: Place,
-    executor: Executor | None,
-    force: bool = False,
+    cohort: AnyCohort, scorer: Scorer, path: Place, executor: Executor | None, force: bool = False
 ) -> Totals:
     """Write the cluster of each record to a file, or to a folder of .parquet parts."""
     blocks = cohort.blocks(scorer.mixture.variables)
@@ -271,7 +245,11 @@ def write_assignments(
         else:
             check_parts(path, force)
             removed(path)
-            _move_folder(folder, path)
+            if isinstance(folder, Path):
+                folder.rename(str(path))
+            else:  # a store renames file by file
+                for one in folder.iterdir():
+                    one.move(path / one.name)
     return reduce(add, held)
 
 
@@ -305,51 +283,32 @@ def assign_records(  # noqa: PLR0913 - options are given by name
     The .csv or .parquet file at ``path`` gets id, cluster (its number) and confidence; a path
     without such an ending becomes a folder of .parquet parts, which is there when all are. On a
     cluster the workers write them. ``reading`` has the table and layout where they differ from the
-    training data's; with ``subsample``, records that the model's rules would leave out are assigned
+    training data's; with ``every``, records that the model's rules would leave out are assigned
     too. ``memory`` and ``engine`` are as in `comorb.runs.run.fit_records`.
     """
     path = place_of(path)
     check = check_parts if path.suffix == "" else check_export
     check(path, force)
     saved = load_run_model(model)
-    fitted = CohortSpec.from_dict(saved.preparation)
-    features = [variable.feature for variable in saved.mixture.variables]
-    asked = fitted.for_new_records(saved.system, reading, every, features)
+    asked = spec_for_model(saved, reading, every)
     work = checkpoint_folder(path.absolute(), records, asked) if engine else nullcontext()
     with (
-        open_engine(engine or "threads") as executor,
         work as folder,
-        open_cohort(
-            records,
-            asked,
-            memory=memory,
-            executor=executor if engine else None,
-            folder=folder,
-            report=report,
-        ) as cohort,
+        open_records(records, asked, memory, engine, report, folder) as (cohort, executor),
     ):
         report(Progress("writing", f"Assigning {len(cohort):,} records"))
         place, unknown = align(cohort, saved.codes, saved.left_out, executor)
-        scorer = Scorer(saved.mixture, temperature_of(saved), saved.numbers, place)
-        totals = write_assignments(cohort, scorer, path, executor, force)
-        sizes, sure = totals.sizes, totals.sure
-        blocks = cohort.blocks(saved.mixture.variables)
+        totals = write_assignments(cohort, Scorer.of(saved, place), path, executor, force)
+        sizes, blocks = totals.sizes, cohort.blocks(saved.mixture.variables)
         found = density(saved.mixture, blocks, executor, place)
         changed = drift(saved, sizes / max(sizes.sum(), 1), *found)
         return AssignmentSummary(
-            saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown, changed
+            saved.clusters, saved.numbers, sizes, totals.sure, cohort.ledger, unknown, changed
         )
 
 
 N_SHARDS = 16  # of the patients that are counted
-_RECORD_FIELDS = (
-    "labels",
-    "top",
-    "margin",
-    "entropy",
-    "second",
-    "keys",
-)  # of a record, in `Assignment`
+_RECORD_FIELDS = ("labels", "top", "margin", "entropy", "second", "keys")  # in `Assignment`
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,13 +334,8 @@ class AssignmentWriter:
         ):
             samples = SampledAssignments(str(some), step, self.cohort.starts)
             where = parts, self.folder.assignments.suffix
-            totals, found, *people = score_parts(
-                self.cohort,
-                self.scorer,
-                where,
-                executor,
-                BlockAccumulator(self.cohort, *own, samples),
-            )
+            extra = BlockAccumulator(self.cohort, *own, samples)
+            totals, found, *people = score_parts(self.cohort, self.scorer, where, executor, extra)
             join_parts(list(parts.iterdir()), self.folder.assignments)
             assigned = samples.read(totals)
         accumulator += found

@@ -1,4 +1,4 @@
-"""Relate: outcomes and predictors of the clusters of a model, over any records."""
+"""Outcomes and predictors of the clusters of a model, over any records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comorb.engines import open_engine
 from comorb.engines.block_files import RowGroup, read_group
 from comorb.errors import InputError
 from comorb.messages import Message
@@ -29,13 +28,8 @@ from comorb.model.blocks import (
 from comorb.model.diagnostics import temper
 from comorb.model.emissions.base import Variable
 from comorb.model.mixture import Mixture
-from comorb.model.relations import (
-    outcomes as outcome,
-)
+from comorb.model.relations import outcomes as outcome
 from comorb.model.relations import predictors, survival
-from comorb.model.relations import (
-    predictors as regression,
-)
 from comorb.model.relations.classification import (
     Bounds,
     Classification,
@@ -60,7 +54,7 @@ from comorb.records.ledger import Ledger
 from comorb.records.spec import CohortSpec
 from comorb.records.values import yes_no
 from comorb.runs.assign import temperature_of
-from comorb.runs.cohorts import AnyCohort, align, open_cohort
+from comorb.runs.cohorts import AnyCohort, align, open_records, spec_for_model
 from comorb.runs.folder import load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
 
@@ -69,10 +63,7 @@ _AS_NUMBER = "=number"  # behind the name of an outcome: its mean, however few v
 
 @dataclass(frozen=True)
 class Column:
-    """A column as numbers: itself, the place of its value among ``values``, or whether it is one.
-
-    ``title`` is what a table calls it.
-    """
+    """A column as numbers: itself, the place of its value in ``values``, or whether it is one."""
 
     name: str
     kind: Literal["number", "category", "is"] = "number"
@@ -90,54 +81,43 @@ class Column:
             return np.where(np.isfinite(found), found, np.nan)
         texts = pc.cast(column, pa.string())
         if self.kind == "is":
-            return np.asarray(
-                pc.cast(pc.cast(pc.equal(texts, self.values[0]), pa.int8()), pa.float64())
-                .to_numpy()
-                .astype(np.float64)
-            )
-        places = pc.index_in(texts, pa.array(self.values, pa.string()))
+            places = pc.cast(pc.equal(texts, self.values[0]), pa.int8())
+        else:
+            places = pc.index_in(texts, pa.array(self.values, pa.string()))
         return np.asarray(pc.cast(places, pa.float64()).to_numpy().astype(np.float64))
 
 
 class DescribedRows(Rows):
-    """One block, with the ``columns`` (n, p) that are known beside its codes."""
+    """One block, with ``columns`` (n, p) of covariates."""
 
     columns: Floats
 
 
-def attach_columns(rows: Rows, columns: Floats) -> DescribedRows:
-    """Return a block with numbers beside it."""
-    made = DescribedRows(*rows)
-    made.columns = columns
-    return made
-
-
 @dataclass(frozen=True)
 class DescribedGroup(RowGroup):
-    """A loader of one row group with numbers beside the codes."""
+    """A loader of one row group with columns of covariates."""
 
     columns: tuple[Column, ...] = ()
 
     def __call__(self) -> Rows:
         """Read the row group."""
-        rows = super().__call__()
         names = list({column.name: None for column in self.columns})
         table = read_group(self.path, self.number, names)
-        return attach_columns(rows, _as_numbers(self.columns, table))
+        return _load_described(super().__call__, _as_numbers(self.columns, table))
 
 
 def described_blocks(
     cohort: AnyCohort, columns: Sequence[Column], variables: tuple[Variable, ...] = ()
 ) -> Blocks:
-    """Return the blocks of a cohort, each with numbers beside its codes.
+    """Return the blocks of a cohort, each with columns of covariates as numbers.
 
     Its features are as the ``variables`` of a model see them.
     """
     wanted = tuple(columns)
     blocks = cohort.blocks(variables)
     if groups := [load for load in blocks.loaders if isinstance(load, RowGroup)]:
-        beside: list[Loader] = [DescribedGroup(**vars(one), columns=wanted) for one in groups]
-        return replace(blocks, loaders=tuple(beside))
+        described = tuple(DescribedGroup(**vars(one), columns=wanted) for one in groups)
+        return replace(blocks, loaders=described)
     numbers = _as_numbers(wanted, cohort.load().covariates)
     ends = np.cumsum([load().indptr.size - 1 for load in blocks.loaders])
     parts = zip(blocks.loaders, np.split(numbers, ends[:-1]), strict=True)
@@ -145,7 +125,9 @@ def described_blocks(
 
 
 def _load_described(load: Loader, numbers: Floats) -> Rows:
-    return attach_columns(load(), numbers)
+    made = DescribedRows(*load())
+    made.columns = numbers
+    return made
 
 
 def _as_numbers(columns: Sequence[Column], table: pa.Table) -> Floats:
@@ -162,16 +144,14 @@ def outcome_column(cohort: AnyCohort, name: str) -> Column:
     """
     if name.endswith(_AS_NUMBER) and name not in cohort.schema().names:
         return number_column(cohort, name.removesuffix(_AS_NUMBER))
-    one = _value_column(cohort, name)
-    if one is not None:
+    if (one := _value_column(cohort, name)) is not None:
         return one
     name, kind = _find_covariate(cohort, name)
-    plain = _is_number(kind)
-    if plain and not pa.types.is_integer(kind):
-        return Column(name)
-    counts = _count_values(cohort, name)
+    counts = (
+        _count_values(cohort, name) if pa.types.is_integer(kind) or not _is_number(kind) else None
+    )
     if counts is None:
-        if plain:
+        if _is_number(kind):
             return Column(name)
         raise InputError("relate.many_texts", name=name, limit=MAX_VALUES)
     return Column(name, "category", categories_of(list(counts)))
@@ -190,8 +170,7 @@ def predictor_columns(cohort: AnyCohort, name: str) -> tuple[Column, ...]:
 
     That one is the no of yes and no, or the most common; discharge=died is whether it is that one.
     """
-    one = _value_column(cohort, name)
-    if one is not None:
+    if (one := _value_column(cohort, name)) is not None:
         return (one,)
     name, kind = _find_covariate(cohort, name)
     if _is_number(kind):
@@ -200,9 +179,7 @@ def predictor_columns(cohort: AnyCohort, name: str) -> tuple[Column, ...]:
     if counts is None:
         raise InputError("relate.predictor_texts", name=name, limit=MAX_VALUES)
     if len(counts) < 2:
-        raise InputError(
-            f"the predictor {name} has the same value in all records that have one; leave it out"
-        )
+        raise InputError("relate.constant_predictor", name=name)
     values = categories_of(list(counts))
     nos = [value for value in values if yes_no(value) is False]
     base = nos[0] if len(values) == 2 and nos else max(values, key=counts.__getitem__)
@@ -217,11 +194,8 @@ def _value_column(cohort: AnyCohort, name: str) -> Column | None:
     own, kind = _find_covariate(cohort, before)
     counts = _count_values(cohort, own)
     if counts is not None and value not in counts:
-        mean = f"; {own}{_AS_NUMBER} asks for its mean" if _is_number(kind) else ""
-        raise InputError(
-            f"no record has {value!r} as its {own}, but {', '.join(categories_of(list(counts)))}"
-            f"{mean}"
-        )
+        key = "relate.no_value_number" if _is_number(kind) else "relate.no_value"
+        raise InputError(key, value=value, name=own, values=categories_of(list(counts)))
     return Column(own, "is", (value,))
 
 
@@ -328,15 +302,8 @@ def relate_records(  # noqa: PLR0913 - options are given by name
                 "relate.reference", numbers=saved.numbers, reference=question.reference
             )
         base = saved.numbers.index(question.reference)
-    features = [variable.feature for variable in saved.mixture.variables]
-    fitted = CohortSpec.from_dict(saved.preparation)
-    asked = fitted.for_new_records(saved.system, reading, every, features)
-    with (
-        open_engine(engine or "threads") as executor,
-        open_cohort(
-            records, asked, memory=memory, executor=executor if engine else None, report=report
-        ) as cohort,
-    ):
+    asked = spec_for_model(saved, reading, every)
+    with open_records(records, asked, memory, engine, report) as (cohort, executor):
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
         report(Progress("describing", f"Relating {len(cohort):,} records to the clusters"))
         found = relate_cohort(
@@ -361,19 +328,23 @@ def relate_cohort(
     times: list[Column] = []
     if question.survival:
         time, event = question.survival
-        times = [number_column(cohort, time), _event_column(cohort, event)]
+        ended = predictor_columns(cohort, event)
+        if len(ended) != 1:
+            raise InputError("relate.yes_no", name=event, n=len(ended) + 1)
+        times = [number_column(cohort, time), ended[0]]
     columns = [*outcomes, *leading, *times]
     if not columns:
         raise InputError("relate.nothing")
     blocks = described_blocks(cohort, columns, mixture.variables)
-    fold = _fold(blocks, mixture, temperature, place, executor)
+
+    def fold(statistic: Any) -> Any:
+        function = partial(_over_rows, statistic, mixture, temperature, place)
+        return map_reduce(function, blocks, executor)
+
     first = fold(partial(_first_pass, blocks.weight))
     classification, bounds = first.classification, first.bounds
-    first_leading = len(outcomes)
-    design = Design(
-        tuple(range(first_leading, first_leading + len(leading))),
-        tuple(one.title for one in leading),
-    )
+    places = range(len(outcomes), len(outcomes) + len(leading))
+    design = Design(tuple(places), tuple(one.title for one in leading))
     related, notes = _relate_outcomes(outcomes, question, design, classification, bounds, fold)
     predicted = None
     if leading:
@@ -413,19 +384,11 @@ def _relate_outcomes(
         lines = None
         if question.within and design.columns and len(one.values) in (0, 2):
             try:
-                lines = regression.fit_regression(one.column, design, classification, bounds, fold)
+                lines = predictors.fit_regression(one.column, design, classification, bounds, fold)
             except InputError as error:
                 notes.append(Message("note.not_regressed", name=one.name, error=error))
         related.append(RelatedOutcome(one.name, relation, counts, lines))
     return tuple(related), tuple(notes)
-
-
-def _event_column(cohort: AnyCohort, name: str) -> Column:
-    """Return whether a record ended with the event, as 0 and 1."""
-    found = predictor_columns(cohort, name)
-    if len(found) != 1:
-        raise InputError("relate.yes_no", name=name, n=len(found) + 1)
-    return found[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,11 +400,8 @@ class FirstPass:
     counts: Floats
 
     def __add__(self, other: Self) -> FirstPass:
-        return FirstPass(
-            self.classification + other.classification,
-            self.bounds + other.bounds,
-            self.counts + other.counts,
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return FirstPass(*(one + two for one, two in pairs))
 
 
 def _first_pass(total: float, part: Part) -> FirstPass:
@@ -464,22 +424,6 @@ def _sum_outcomes(named: tuple[OutcomeColumn, ...], bounds: Bounds, part: Part) 
     return OutcomeSumsList(
         tuple(sum_outcome(one.column, len(one.values), bounds, part) for one in named)
     )
-
-
-def _fold(
-    blocks: Blocks,
-    mixture: Mixture,
-    temperature: float,
-    place: Indices | None,
-    executor: Executor | None,
-) -> Fold:
-    """Return what adds a statistic up over all blocks."""
-
-    def fold(statistic: Any) -> Any:
-        function = partial(_over_rows, statistic, mixture, temperature, place)
-        return map_reduce(function, blocks, executor)
-
-    return fold
 
 
 def _over_rows(

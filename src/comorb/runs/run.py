@@ -1,4 +1,4 @@
-"""The one run: from a cohort, wherever it lies, to a folder of results.
+"""A run, from a cohort wherever it lies to a folder of results.
 
 The command line, the explorer and a notebook differ in how they show progress and in nothing else.
 """
@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from comorb.engines import FileJournal, open_engine
+from comorb.engines import FileJournal
 from comorb.engines.block_files import RowGroup, identity
 from comorb.errors import InputError, StorageError
 from comorb.messages import Message
@@ -30,7 +30,7 @@ from comorb.records.cohort import Cohort
 from comorb.remote import Place, Remote, place_of
 from comorb.runs.assign import AssignmentWriter, Scorer
 from comorb.runs.choose import tree_document
-from comorb.runs.cohorts import CHECKPOINTS, AnyCohort, checkpoint_folder, open_cohort
+from comorb.runs.cohorts import CHECKPOINTS, AnyCohort, checkpoint_folder, open_records
 from comorb.runs.compare import carry_names, carry_notes, order_by_number
 from comorb.runs.drift import density_facts
 from comorb.runs.folder import RunFolder
@@ -40,8 +40,6 @@ from comorb.runs.stability import Stability, stability
 from comorb.storage import SavedModel, check_folder, save_model, write_text
 
 MAX_DESCRIBED = 500_000  # records of a file that the profile is made of, at most
-
-
 Request = RunSpec  # its name until version 0.3
 
 
@@ -64,24 +62,15 @@ def fit_records(
     """
     check_folder(directory, force)
     directory = place_of(directory).absolute()
-    outside = bool(memory or engine)
-    place = checkpoint_folder(directory, records, request.preparation) if outside else nullcontext()
+    asked, outside = request.preparation, bool(memory or engine)
+    place = checkpoint_folder(directory, records, asked) if outside else nullcontext()
     with (
-        open_engine(engine or "threads") as executor,
         place as folder,
-        open_cohort(
-            records,
-            request.preparation,
-            memory=memory,
-            executor=executor if engine else None,
-            folder=folder,
-            report=report,
-        ) as cohort,
+        open_records(records, asked, memory, engine, report, folder) as (cohort, executor),
     ):
+        ways: dict[str, Any] = {"force": force, "report": report}
         journal = None if folder is None else folder / CHECKPOINTS
-        return run(
-            cohort, request, directory, executor, force=force, journal=journal, report=report
-        )
+        return run(cohort, request, directory, executor, journal=journal, **ways)
 
 
 def run(
@@ -122,8 +111,8 @@ def run(
         save_model(_model_to_save(cohort, clusters, made, request, digest), folder.model)
         folder.save_profile(made, request.protected)
         if clusters.choice is not None:
-            grown = tree_document(clusters.choice, cohort.codes, cohort.names, cohort.system)
-            write_text(json.dumps(grown, ensure_ascii=False), folder.tree)
+            tree = tree_document(clusters.choice, cohort.codes, cohort.names, cohort.system)
+            write_text(json.dumps(tree, ensure_ascii=False), folder.tree)
     return made
 
 
@@ -247,7 +236,7 @@ def measure_stability(
     executor: Executor | None = None,
     report: Reporter = ignore_progress,
 ) -> tuple[Profile, Stability]:
-    """Find the clusters of a cohort, and find out how well they come out again."""
+    """Find the clusters of a cohort, and measure how stable they are."""
     clusters = find_clusters(cohort, request, executor, report=report)
     sample, _ = cohort.sample(MAX_DESCRIBED, executor)
     tau = clusters.check.caveats.temperature

@@ -1,4 +1,4 @@
-"""RunSpec: what a run is asked for: a cohort, how many clusters, which outcomes, what is shown.
+"""RunSpec, the options of a run: a cohort, how many clusters, which outcomes, what is shown.
 
 Every option is declared here and nowhere else; see `comorb.fields` for what follows from that.
 """
@@ -20,10 +20,11 @@ PAIRS = 3  # of overlapping parts that stability is measured on
 
 
 class Clusters(Form):
-    """A number of clusters, or 'auto'; a command always says it."""
+    """A number of clusters, or 'auto'; a command always has it."""
 
     argument = str
     always = True
+    json = staticmethod(lambda _: int | Literal["auto"])
 
     def read(self, text: Any) -> Any:
         """Return the number."""
@@ -35,16 +36,11 @@ class Clusters(Form):
         """Return the short option and the number."""
         return ["-k", str(value)]
 
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return int | Literal["auto"]
-
 
 class Repeats(Form):
     """How often something is repeated; the command line asks whether."""
 
-    def __init__(self) -> None:
-        self.argument = bool
+    argument = bool
 
     def shown(self, default: Any) -> Any:
         """Return what the command line has for a default."""
@@ -58,29 +54,11 @@ class Repeats(Form):
 class Title(Form):
     """A text, which may be empty."""
 
+    json = staticmethod(lambda text: text)
+
     def shown(self, default: Any) -> Any:
         """Return what the command line has for a default."""
         return default or None
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return text
-
-
-class Pair(Form):
-    """Two whole numbers, or none."""
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return tuple[int, int] | None
-
-
-class Part(Form):
-    """A part of another run: plain values, which the explorer checks."""
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return dict[str, Any] | None
 
 
 class OwnCohort(Form):
@@ -100,18 +78,21 @@ class OwnCohort(Form):
         return CohortSpec.from_dict(plain)
 
 
+_PAIR = Form(lambda _: tuple[int, int] | None)
+
+
 @dataclass(frozen=True)
 class RunSpec(Spec):
-    """What a run is asked for, beside its records.
+    """The options of a run, without its records.
 
-    ``preparation`` is kept with the model. ``outcomes`` are the covariates to sum up, None for all
-    that can be; ``repeats`` are pairs of overlapping parts that stability is measured on, 0 leaves
-    it out; ``protected`` is the smallest count that the report tells, 0 for a full report.
+    ``preparation`` is kept with the model. ``outcomes`` are the covariates to summarise, None for
+    all that can be; ``repeats`` are pairs of overlapping parts that stability is measured on, 0 for
+    none; ``protected`` is the smallest count that the report shows, 0 for a full report.
 
-    A run after a ``parent`` keeps the numbers and names of its clusters; two of them become one by
-    ``merge``, one becomes several by ``split``; ``within`` is a part of another run. What is
-    ``earlier`` is the last one first. The keys of records are made with the ``secret``; None for
-    one's own. ``command`` is what was run, for the report.
+    A run after a ``parent`` keeps the numbers and names of its clusters; ``merge`` makes two of
+    them one, ``split`` makes one several; ``within`` is a part of another run. ``earlier`` are
+    profiles, the last one first. The keys of records are made with the ``secret``; None for one's
+    own. ``command`` is what was run, for the report.
     """
 
     k: int | Literal["auto"] = declare(
@@ -153,15 +134,17 @@ class RunSpec(Spec):
     secret: bytes | None = None
     protected: int = declare(0, Number(), again=False, web=False)
     parent: str | None = declare(None, Form(), again=False)
-    within: Mapping[str, Any] | None = declare(None, Part(), again=False)
-    merge: tuple[int, int] | None = declare(None, Pair(), again=False)
-    split: tuple[int, int] | None = declare(None, Pair(), again=False)
+    within: Mapping[str, Any] | None = declare(
+        None, Form(lambda _: dict[str, Any] | None), again=False
+    )
+    merge: tuple[int, int] | None = declare(None, _PAIR, again=False)
+    split: tuple[int, int] | None = declare(None, _PAIR, again=False)
 
-    def words(self, records: str, beside: Mapping[str, str] | None = None) -> str:
-        """Return the command that does the same with some records, and sources beside them.
+    def words(self, records: str, auxiliary: Mapping[str, str] | None = None) -> str:
+        """Return the command that does the same with some records and auxiliary sources.
 
         >>> RunSpec(5, CohortSpec(having=("428",))).words("visits.csv")
         'comorb fit visits.csv -k 5 --having 428'
         """
-        others = [word for one in (beside or {}).items() for word in ("--with", "=".join(one))]
+        others = [word for one in (auxiliary or {}).items() for word in ("--with", "=".join(one))]
         return shlex.join(["comorb", "fit", records, *others, *words_of(self)])
