@@ -41,7 +41,7 @@ class Option:
     default: Any = None
     part: str = ""
     first: bool = False
-    bounds: Given = field(default_factory=dict)
+    limits: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class Rule:
         request to the explorer may have it, whether its option is listed before all others.
     bounds : mapping
         The limits of a request: 'longest' and 'pattern' of a text, and what pydantic's Field takes.
-        'ge' and 'le' are the limits of its option, too.
+    limits : tuple
+        The smallest and the largest number that its option takes.
     """
 
     form: Form
@@ -79,6 +80,7 @@ class Rule:
     again: bool = True
     web: bool = True
     bounds: Given = field(default_factory=dict)
+    limits: tuple[int | None, int | None] = (None, None)
     first: bool = False
     name: str = ""
     default: Any = None
@@ -260,7 +262,7 @@ class Form:
         """Return the options of a field."""
         if not rule.flags:
             return []
-        more = (self.argument, self.shown(rule.default), rule.part, rule.first, rule.bounds)
+        more = (self.argument, self.shown(rule.default), rule.part, rule.first, rule.limits)
         return [Option(rule.flags, rule.metavar, rule.help, *more)]
 
     def shown(self, default: Any) -> Any:

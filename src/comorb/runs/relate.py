@@ -41,7 +41,6 @@ from comorb.model.relations.classification import (
 )
 from comorb.model.relations.outcomes import (
     Fold,
-    Method,
     OutcomeColumn,
     OutcomeRelation,
     categories_of,
@@ -57,6 +56,7 @@ from comorb.runs.assign import temperature_of
 from comorb.runs.cohorts import AnyCohort, align, open_records, spec_for_model
 from comorb.runs.folder import load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
+from comorb.runs.spec import Question as Question
 
 _AS_NUMBER = "=number"  # behind the name of an outcome: its mean, however few values it has
 
@@ -226,18 +226,6 @@ def _count_values(cohort: AnyCohort, name: str) -> dict[str, int] | None:
         if len(counts) > MAX_VALUES:
             return None
     return counts
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked of clusters: covariates by name."""
-
-    outcomes: tuple[str, ...] = ()
-    predictors: tuple[str, ...] = ()
-    survival: tuple[str, str] | None = None  # the time and whether it ended with the event
-    within: bool = False  # also regress numbers, and shares of two, on the predictors in clusters
-    method: Method = "bch"
-    reference: int | None = None  # the number of the cluster that others are held against
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,11 +33,11 @@ from comorb.runs.assign import Scorer, assign_blocks, temperature_of
 from comorb.runs.cohorts import align, open_records, spec_for_model
 from comorb.runs.folder import RunFolder, load_profile, load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
+from comorb.runs.spec import N_DRAWS, SliceRequest
 from comorb.storage import SavedModel, load_model, mixed
 
 MIN_STRATUM = 200  # records of a stratum that is fitted
 MAX_TESTED = 20_000  # records that the test is made on, at most
-N_DRAWS = 39  # permutations of the records
 N_EM_STEPS = 20  # of EM, for the records and for each draw alike
 PRIOR_RECORDS = 1.0  # records of the shared profile that a stratum's own profile leans to
 
@@ -206,18 +206,6 @@ class SlicedRecords:
     ledger: Ledger
     codes: tuple[str, ...] = ()
     min_cell: int = 0
-
-
-@dataclass(frozen=True)
-class SliceRequest:
-    """What records are sliced by, and how they are read where it isn't as the model's own were."""
-
-    by: tuple[By, ...]
-    refit: bool = False
-    draws: int = N_DRAWS
-    reading: CohortSpec | None = None
-    min_cell: int = 0
-    secret: bytes | None = None
 
 
 def slice_run(

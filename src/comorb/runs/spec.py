@@ -1,4 +1,4 @@
-"""RunSpec, the options of a run: a cohort, how many clusters, which outcomes, what is shown.
+"""The options of a run, and of what is done with one: relations, slices, reports.
 
 Every option is declared here and nowhere else; see `comorb.fields` for what follows from that.
 """
@@ -10,13 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from comorb.fields import Form, Number, OptionError, Rule, Spec, Texts, declare, words_of
+from comorb.fields import (
+    Flag,
+    Form,
+    Joined,
+    Number,
+    OptionError,
+    Rule,
+    Spec,
+    Texts,
+    declare,
+    words_of,
+)
 from comorb.records.spec import CohortSpec
 
 if TYPE_CHECKING:
     from comorb.profiles.profile import Profile
+    from comorb.profiles.slices import By
 
 PAIRS = 3  # of overlapping parts that stability is measured on
+N_DRAWS = 39  # permutations of the records in the test of slices
+METHODS = ("bch", "ml", "naive")
 
 
 class Clusters(Form):
@@ -148,3 +162,127 @@ class RunSpec(Spec):
         """
         others = [word for one in (auxiliary or {}).items() for word in ("--with", "=".join(one))]
         return shlex.join(["comorb", "fit", records, *others, *words_of(self)])
+
+
+class Covariates(Joined):
+    """Names of covariates in one word, as many as are wanted."""
+
+    def __init__(self, flag: str, wanted: int | None = None) -> None:
+        self.flag, self.wanted = flag, wanted
+        super().__init__()
+
+    def read(self, text: Any) -> Any:
+        """Return the names."""
+        names = super().read(text)
+        if not names:
+            raise OptionError(self.flag, "expected names of covariates, such as age,sex")
+        if self.wanted and len(names) != self.wanted:
+            raise OptionError(self.flag, f"expected two names, such as days,died, got {text!r}")
+        return names
+
+
+class MethodName(Form):
+    """The name of a method of correction."""
+
+    def read(self, text: Any) -> Any:
+        """Return the method."""
+        if text not in METHODS:
+            expected = f"expected one of {', '.join(METHODS)}, got {text!r}"
+            raise OptionError("--method", expected)
+        return text
+
+
+@dataclass(frozen=True)
+class Question(Spec):
+    """What is related to clusters: covariates by name."""
+
+    outcomes: tuple[str, ...] = declare(
+        (),
+        Texts(),
+        "What follows: died; one value, as discharge=died; a mean, as gpa=number. Repeatable.",
+        "--outcome NAME",
+    )
+    predictors: tuple[str, ...] = declare(
+        (),
+        Covariates("--predictors"),
+        "Covariates that lead to a cluster, as age,sex.",
+        "--predictors NAME,NAME",
+    )
+    survival: tuple[str, str] | None = declare(
+        None,
+        Covariates("--survival", 2),
+        "Two covariates: how long, and whether it ended.",
+        "--survival TIME,EVENT",
+    )
+    within: bool = declare(
+        False,
+        Flag(),
+        "Also regress numbers, and yes or no, on the predictors in each cluster.",
+        "--within",
+    )
+    method: Literal["bch", "ml", "naive"] = declare(
+        "bch", MethodName(), "How outcomes are corrected: bch, ml or naive.", "--method METHOD"
+    )
+    reference: int | None = declare(
+        None,
+        Number(optional=True),
+        "The number of the cluster to compare others with; the largest if none.",
+        "--reference N",
+    )
+
+
+@dataclass(frozen=True)
+class SliceRequest(Spec):
+    """What records are sliced by, and how they are read where it isn't as the model's own were."""
+
+    by: tuple[By, ...] = ()
+    refit: bool = declare(
+        False,
+        Flag(),
+        "Also find the clusters of each slice anew, match them to the run's, and test whether "
+        "profiles differ.",
+        "--refit",
+    )
+    draws: int = declare(
+        N_DRAWS, Number(), "Draws of the test of --refit.", "--draws N", limits=(1, 999)
+    )
+    reading: CohortSpec | None = None
+    min_cell: int = 0
+    secret: bytes | None = None
+
+
+@dataclass(frozen=True)
+class ReportRequest(Spec):
+    """How a run is reported: in which language, for whom, protected, and sliced by what.
+
+    Slices that the run doesn't hold are made of its ``records``.
+    """
+
+    language: str = declare(
+        "en",
+        Form(),
+        "The language of what is written: en, es or ca.",
+        "--language CODE",
+        part="view",
+    )
+    site: str = declare("", Title(), "The site, for print.", "--site TEXT")
+    day: str = declare("", Title(), "The day, for print: 2026-01-31, or today.", "--date DAY")
+    starred: tuple[str, ...] = declare(
+        (), Texts(), "Print this outcome and other starred. Repeatable.", "--star OUTCOME"
+    )
+    split_by: tuple[str, ...] = declare(
+        (),
+        Texts(),
+        "Show the clusters by age, sex, site, year, quarter, month or a column, as in "
+        "'comorb slices'. Repeatable.",
+        "--split-by WHAT",
+        part="view",
+    )
+    records: Any = declare(
+        None,
+        Form(),
+        "The run's records, for what --split-by asks beyond the slices that the run holds.",
+        "--records RECORDS",
+        part="view",
+    )
+    min_cell: int = 0
