@@ -62,8 +62,7 @@ app = typer.Typer(
 @app.callback()
 def comorb(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Find groups of patients with similar clinical profiles, from their diagnosis codes."""

@@ -64,8 +64,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print notes and errors alone.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run.")]
 Chart = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Also draw it: a .png, .svg or .pdf file."),
+    Path | None, typer.Option(metavar="FILE", help="Also draw it: a .png, .svg or .pdf file.")
 ]
 
 

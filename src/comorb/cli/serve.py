@@ -50,8 +50,7 @@ FitMemory = Annotated[
     ),
 ]
 Host = Annotated[
-    str,
-    typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users."),
+    str, typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users.")
 ]
 Site = Annotated[
     str, typer.Option(metavar="TEXT", help="Whose records they are, for what is printed.")

@@ -19,14 +19,7 @@ from comorb.engines.base import Engine
 from comorb.engines.block_files import ID, RowGroup, read_group
 from comorb.errors import StorageError
 from comorb.model.arrays import Floats, Indices, Ints
-from comorb.model.blocks import (
-    Pass,
-    Rows,
-    map_blocks,
-    move_row_columns,
-    run_pass,
-    snap_to_grid,
-)
+from comorb.model.blocks import Pass, Rows, map_blocks, move_row_columns, run_pass, snap_to_grid
 from comorb.model.mixture import Mixture
 from comorb.profiles.assignment import Assignment, assign_rows, concatenate_assignments
 from comorb.profiles.build import RecordAccumulator
@@ -37,7 +30,7 @@ from comorb.records.cohort_file import CohortFile
 from comorb.records.export import check_export, export, join_parts, read_parts
 from comorb.records.ledger import Ledger
 from comorb.records.spec import CohortSpec
-from comorb.remote import Place, Remote, place_of, removed
+from comorb.remote import Place, place_of, removed
 from comorb.runs.cohorts import (
     AnyCohort,
     Unknown,
@@ -311,55 +304,61 @@ N_SHARDS = 16  # of the patients that are counted
 _RECORD_FIELDS = ("labels", "top", "margin", "entropy", "second", "keys")  # in `Assignment`
 
 
-@dataclass(frozen=True, eq=False)
-class AssignmentWriter:
-    """Writes the cluster of each record of a cohort to a folder, and adds up burden and slices."""
+def assign_run(
+    cohort: AnyCohort,
+    scorer: Scorer,
+    folder: RunFolder,
+    accumulator: RecordAccumulator,
+    executor: Executor | None,
+    step: int,
+    place: Place | None = None,
+) -> Assignment:
+    """Write the cluster of each record to a run's folder; return those of each ``step``-th record.
 
-    cohort: AnyCohort
-    scorer: Scorer
-    folder: RunFolder
-    accumulator: RecordAccumulator
-    place: Remote | None = None  # where workers write, if not beside the folder
+    Burden and slices are added up meanwhile. On a cluster its workers write, to ``place`` or else
+    next to the folder's file.
+    """
+    if not workers_write(cohort, executor):
+        return _assign_here(cohort, scorer, folder, accumulator, executor, step)
+    place = place or folder.assignments
+    accumulator.narrow = True
+    own = accumulator.k, accumulator.secret, accumulator.wanted
+    with parts_folder(place) as parts, parts_folder(place.with_name(f"{place.name}.some")) as some:
+        samples = SampledAssignments(str(some), step, cohort.starts)
+        extra = BlockAccumulator(cohort, *own, samples)
+        where = parts, folder.assignments.suffix
+        totals, found, *people = score_parts(cohort, scorer, where, executor, extra)
+        join_parts(list(parts.iterdir()), folder.assignments)
+        assigned = samples.read(totals)
+    accumulator += found
+    if accumulator.sums is not None and people[0][0].size:
+        counts, keys = (np.sum(some, axis=0) for some in zip(*people, strict=True))
+        accumulator.sums.counted = counts, keys
+    return assigned
 
-    def run(self, executor: Executor | None, step: int) -> Assignment:
-        """Assign all, on a cluster by its workers, and return those of every n-th record."""
-        if not workers_write(self.cohort, executor):
-            return self._here(executor, step)
-        accumulator, place = self.accumulator, self.place or self.folder.assignments
-        accumulator.narrow = True
-        own = accumulator.k, accumulator.secret, accumulator.wanted
-        with (
-            parts_folder(place) as parts,
-            parts_folder(place.with_name(f"{place.name}.some")) as some,
-        ):
-            samples = SampledAssignments(str(some), step, self.cohort.starts)
-            where = parts, self.folder.assignments.suffix
-            extra = BlockAccumulator(self.cohort, *own, samples)
-            totals, found, *people = score_parts(self.cohort, self.scorer, where, executor, extra)
-            join_parts(list(parts.iterdir()), self.folder.assignments)
-            assigned = samples.read(totals)
-        accumulator += found
-        if accumulator.sums is not None and people[0][0].size:
-            counts, keys = (np.sum(some, axis=0) for some in zip(*people, strict=True))
-            accumulator.sums.counted = counts, keys
-        return assigned
 
-    def _here(self, executor: Executor | None, step: int) -> Assignment:
-        sampled: list[Assignment] = []
+def _assign_here(
+    cohort: AnyCohort,
+    scorer: Scorer,
+    folder: RunFolder,
+    accumulator: RecordAccumulator,
+    executor: Executor | None,
+    step: int,
+) -> Assignment:
+    sampled: list[Assignment] = []
 
-        def rows() -> Iterator[pa.RecordBatch]:
-            start = 0
-            blocks = assign_blocks(self.cohort, self.scorer, executor)
-            for number, (ids, part) in enumerate(blocks):
-                own = self.cohort.part(number, start, len(ids))
-                part = add_keys(part, own, self.accumulator.secret)
-                self.accumulator.add(own, part.labels, part.keys)
-                sampled.append(part.subsample(step, -start % step))
-                start += len(ids)
-                yield assignment_rows(ids, part, self.scorer.numbers)
+    def rows() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for number, (ids, part) in enumerate(assign_blocks(cohort, scorer, executor)):
+            own = cohort.part(number, start, len(ids))
+            part = add_keys(part, own, accumulator.secret)
+            accumulator.add(own, part.labels, part.keys)
+            sampled.append(part.subsample(step, -start % step))
+            start += len(ids)
+            yield assignment_rows(ids, part, scorer.numbers)
 
-        self.folder.save_assignments(rows())
-        return concatenate_assignments(sampled)
+    folder.save_assignments(rows())
+    return concatenate_assignments(sampled)
 
 
 def add_keys(part: Assignment, records: Cohort, secret: bytes | None) -> Assignment:

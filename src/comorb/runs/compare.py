@@ -59,14 +59,14 @@ def compare_runs(
 
 
 def _same_records(one: Profile, two: Profile) -> bool:
-    """Tell whether two runs are on the same records: by their features too, or by codes alone."""
-    if one.source.digest == two.source.digest or not (one.features or two.features):
-        return one.source.digest == two.source.digest
-    counted = [
-        (run.source.records, dict(zip(run.codes[: run.n_codes], run.totals.tolist(), strict=False)))
-        for run in (one, two)
+    """Return whether two runs are on the same records: by their features too, or by codes alone."""
+    same = one.source.digest == two.source.digest
+    if same or not (one.features or two.features):
+        return same
+    counts = [
+        dict(zip(run.codes[: run.n_codes], run.totals.tolist(), strict=False)) for run in (one, two)
     ]
-    return counted[0] == counted[1]
+    return one.source.records == two.source.records and counts[0] == counts[1]
 
 
 def _shared_records(one: RunFolder, two: RunFolder) -> pa.Table | None:

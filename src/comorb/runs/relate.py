@@ -17,14 +17,7 @@ from comorb.engines.block_files import RowGroup, read_group
 from comorb.errors import InputError
 from comorb.messages import Message
 from comorb.model.arrays import Floats, Indices
-from comorb.model.blocks import (
-    Blocks,
-    Loader,
-    Rows,
-    map_reduce,
-    move_row_columns,
-    single_threaded,
-)
+from comorb.model.blocks import Blocks, Loader, Rows, map_reduce, move_row_columns, single_threaded
 from comorb.model.diagnostics import temper
 from comorb.model.emissions.base import Variable
 from comorb.model.mixture import Mixture
@@ -39,12 +32,7 @@ from comorb.model.relations.classification import (
     classify,
     sum_outcome,
 )
-from comorb.model.relations.outcomes import (
-    Fold,
-    OutcomeColumn,
-    OutcomeRelation,
-    categories_of,
-)
+from comorb.model.relations.outcomes import Fold, OutcomeColumn, OutcomeRelation, categories_of
 from comorb.model.relations.predictors import Design, PredictorRelation, RegressionRelation
 from comorb.model.relations.survival import SurvivalRelation
 from comorb.records.layouts.columns import MAX_VALUES

@@ -28,7 +28,7 @@ from comorb.profiles.noise import own_secret
 from comorb.profiles.profile import Profile
 from comorb.records.cohort import Cohort
 from comorb.remote import Place, Remote, place_of
-from comorb.runs.assign import AssignmentWriter, Scorer
+from comorb.runs.assign import Scorer, assign_run
 from comorb.runs.choose import tree_document
 from comorb.runs.cohorts import CHECKPOINTS, AnyCohort, checkpoint_folder, open_records
 from comorb.runs.compare import carry_names, carry_notes, order_by_number
@@ -103,8 +103,7 @@ def run(
         accumulator = RecordAccumulator(clusters.mixture.n_components, secret, request.outcomes)
         scorer = Scorer(clusters.mixture, clusters.check.caveats.temperature, clusters.numbers)
         place = journal.with_name("parts") if isinstance(journal, Remote) else None
-        assigning = AssignmentWriter(cohort, scorer, folder, accumulator, place)
-        assigned = assigning.run(executor, step)
+        assigned = assign_run(cohort, scorer, folder, accumulator, executor, step, place)
         made, _ = make_profile(clusters, sample, assigned, request, report, accumulator)
         report(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
@@ -148,13 +147,9 @@ def find_clusters(
         warnings.simplefilter("always")
         fitted = MixtureFit(request.k).fit_blocks(blocks, executor, pace.gained)
     reason = fitted.choice_.reason if request.k == "auto" else Message("run.as_asked", k=request.k)
-    facts: dict[str, Any] = {
-        "reason": reason,
-        "passes": fitted.n_iter_,
-        "converged": fitted.converged_,
-        "log_likelihood": fitted.log_likelihood_,
-        "smoothing": fitted.smoothing_,
-    }
+    facts: dict[str, Any] = {"reason": reason, "passes": fitted.n_iter_}
+    for name in ("converged", "log_likelihood", "smoothing"):
+        facts[name] = getattr(fitted, f"{name}_")
     mixture, numbers = fitted.mixture_, tuple(range(1, fitted.weights_.size + 1))
     if request.earlier:
         mixture, numbers = order_by_number(mixture, cohort.codes, request.earlier)
@@ -262,14 +257,8 @@ def _model_to_save(
     cohort: AnyCohort, clusters: Clusters, made: Profile, request: RunSpec, digest: str
 ) -> SavedModel:
     return SavedModel(
-        mixture=clusters.mixture,
-        codes=cohort.codes,
-        names=cohort.names,
-        clusters=made.cluster_names,
-        numbers=clusters.numbers,
-        system=cohort.system,
-        level=cohort.level,
-        left_out=cohort.left_out,
+        *(clusters.mixture, cohort.codes, cohort.names, made.cluster_names, clusters.numbers),
+        *(cohort.system, cohort.level, cohort.left_out),
         preparation=request.preparation.to_dict(),
         data_hash=digest,
         run={
