@@ -153,8 +153,7 @@ WITH = Option(
 SAVED = Option(
     ("--cohort",),
     "FILE",
-    "A cohort that was saved in the explorer; an option given beside it takes the place of its "
-    "rule.",
+    "A cohort that was saved in the explorer; an option given with it takes the place of its rule.",
     Path | None,
 )
 
@@ -219,5 +218,5 @@ def _read_spec(spec: type[Spec], given: dict[str, Any]) -> Any:
 
 
 def stated(reading: CohortSpec) -> CohortSpec | None:
-    """Return how records are to be read, or None where no option says it."""
+    """Return how records are to be read, or None where no option is given."""
     return None if reading == CohortSpec() else reading

@@ -146,7 +146,7 @@ def rules_summary(profile: Profile) -> dict[str, Any]:
             "right": _known(rules.precision),
             "found": _known(rules.recall),
             "judged_on": _known(rules.members),
-            "review": _share(rules.review, rules.members),
+            "review": _known(round(rules.review / (rules.members or math.nan), 4)),
             "in_doubt": _in_doubt(profile, place),
         }
         for place, (cluster, rules) in enumerate(zip(profile.clusters, profile.rules, strict=True))
@@ -159,17 +159,11 @@ def _in_doubt(profile: Profile, place: int) -> dict[str, Any] | None:
     uncertain = profile.uncertain
     if uncertain is None:
         return None
-    others = [
-        {"cluster": cluster.number, "records": _known(uncertain.between[place, other])}
-        for other, cluster in enumerate(profile.clusters)
-        if uncertain.between[place, other] > 0
-    ]
-    others.sort(key=lambda one: -(one["records"] or 0))
-    return {
-        "records": _known(uncertain.doubtful[place]),
-        "of": _known(uncertain.members[place]),
-        "with": others,
-    }
+    between = zip(profile.numbers, uncertain.between[place].tolist(), strict=True)
+    others = [{"cluster": number, "records": n} for number, n in between if n > 0]
+    others.sort(key=lambda one: -one["records"])
+    whole = _figures({"records": uncertain.doubtful, "of": uncertain.members}, place)
+    return {**whole, "with": others}
 
 
 def drift_summary(tally: AssignmentSummary, least: int) -> dict[str, Any]:
@@ -200,12 +194,6 @@ def drift_summary(tally: AssignmentSummary, least: int) -> dict[str, Any]:
             if not least or one.now * drift.now.records >= least
         ],
     }
-
-
-def _share(part: float, whole: float) -> float | None:
-    if math.isnan(part) or math.isnan(whole):
-        return None
-    return round(part / whole, 4) if whole else None
 
 
 def _rounded(value: float) -> float | None:
@@ -345,8 +333,7 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
             "what": f"{outcome.name}: {value}",
             "kind": outcome.kind,
             "cluster": _known(outcome.estimate[row, place]),
-            "low": _known(outcome.low[row, place]),
-            "high": _known(outcome.high[row, place]),
+            **_figures({"low": outcome.low, "high": outcome.high}, (row, place)),
             "all": _known(outcome.estimate[row, -1]),
             "events": _known(outcome.counts[row, place]) if outcome.kind == "share" else None,
             "records": _known(outcome.known[place]),
@@ -361,16 +348,14 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
         one.name: _known(1 - one.summary.known[place] / (profile.clusters[place].size or math.nan))
         for one in profile.features
     }
-    return (
-        whole
-        | ({"missing": missing} if missing else {})
-        | {
-            "diagnoses": diagnoses,
-            "patients": patients,
-            "rules": rules_summary(profile)["clusters"][place] if profile.rules else None,
-            "min_cell": profile.min_cell,
-        }
-    )
+    return {
+        **whole,
+        **({"missing": missing} if missing else {}),
+        "diagnoses": diagnoses,
+        "patients": patients,
+        "rules": rules_summary(profile)["clusters"][place] if profile.rules else None,
+        "min_cell": profile.min_cell,
+    }
 
 
 def compare_summary(compared: RunComparison, top: int = 4) -> dict[str, Any]:

@@ -175,12 +175,11 @@ def _score_block(
 ) -> list[Any]:
     assert isinstance(rows, IdentifiedRows)  # noqa: S101 - the loaders make no others
     part = scorer.assign(rows)
-    folder, ending = where
-    place = place_of(folder)
-    if isinstance(place, Path) and not place.is_dir():
+    folder, ending = place_of(where[0]), where[1]
+    if isinstance(folder, Path) and not folder.is_dir():
         raise StorageError("assign.unseen_folder", folder=folder)
     batch = assignment_rows(rows.ids, part, scorer.numbers)
-    export([batch], place / PART_NAME.format(rows.number, ending), force=True)
+    export([batch], folder / PART_NAME.format(rows.number, ending), force=True)
     return [Totals.of(part, *whole), *(extra.of(rows.number, part) if extra else ())]
 
 
@@ -190,7 +189,7 @@ def _finish_shard(extra: BlockAccumulator | None, one: Any) -> Any:
 
 @contextmanager
 def parts_folder(path: Place) -> Iterator[Place]:
-    """Yield a hidden folder beside a file or folder, for its parts; what is left of it goes."""
+    """Yield a hidden folder next to a file or folder, for its parts, and remove it at the end."""
     folder = path.with_name(f".{path.name}.parts")
     removed(folder)
     try:
@@ -205,9 +204,8 @@ def parts_folder(path: Place) -> Iterator[Place]:
 def check_parts(path: Place, force: bool) -> None:
     """Refuse a folder of parts where something else is, or where parts are unless by ``force``."""
     check_folder(path, force)
-    held = path.iterdir() if path.is_dir() else ()
-    others = [file for file in held if not fnmatchcase(file.name, "part-*.parquet")]
-    if others:
+    files = path.iterdir() if path.is_dir() else ()
+    if not all(fnmatchcase(file.name, "part-*.parquet") for file in files):
         raise StorageError("assign.other_files", path=path)
 
 
@@ -280,8 +278,7 @@ def assign_records(  # noqa: PLR0913 - options are given by name
     too. ``memory`` and ``engine`` are as in `comorb.runs.run.fit_records`.
     """
     path = place_of(path)
-    check = check_parts if path.suffix == "" else check_export
-    check(path, force)
+    (check_export if path.suffix else check_parts)(path, force)
     saved = load_run_model(model)
     asked = spec_for_model(saved, reading, every)
     work = checkpoint_folder(path.absolute(), records, asked) if engine else nullcontext()
@@ -318,8 +315,21 @@ def assign_run(
     Burden and slices are added up meanwhile. On a cluster its workers write, to ``place`` or else
     next to the folder's file.
     """
+    sampled: list[Assignment] = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for number, (ids, part) in enumerate(assign_blocks(cohort, scorer, executor)):
+            own = cohort.part(number, start, len(ids))
+            part = add_keys(part, own, accumulator.secret)
+            accumulator.add(own, part.labels, part.keys)
+            sampled.append(part.subsample(step, -start % step))
+            start += len(ids)
+            yield assignment_rows(ids, part, scorer.numbers)
+
     if not workers_write(cohort, executor):
-        return _assign_here(cohort, scorer, folder, accumulator, executor, step)
+        folder.save_assignments(rows())
+        return concatenate_assignments(sampled)
     place = place or folder.assignments
     accumulator.narrow = True
     own = accumulator.k, accumulator.secret, accumulator.wanted
@@ -335,30 +345,6 @@ def assign_run(
         counts, keys = (np.sum(some, axis=0) for some in zip(*people, strict=True))
         accumulator.sums.counted = counts, keys
     return assigned
-
-
-def _assign_here(
-    cohort: AnyCohort,
-    scorer: Scorer,
-    folder: RunFolder,
-    accumulator: RecordAccumulator,
-    executor: Executor | None,
-    step: int,
-) -> Assignment:
-    sampled: list[Assignment] = []
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        start = 0
-        for number, (ids, part) in enumerate(assign_blocks(cohort, scorer, executor)):
-            own = cohort.part(number, start, len(ids))
-            part = add_keys(part, own, accumulator.secret)
-            accumulator.add(own, part.labels, part.keys)
-            sampled.append(part.subsample(step, -start % step))
-            start += len(ids)
-            yield assignment_rows(ids, part, scorer.numbers)
-
-    folder.save_assignments(rows())
-    return concatenate_assignments(sampled)
 
 
 def add_keys(part: Assignment, records: Cohort, secret: bytes | None) -> Assignment:

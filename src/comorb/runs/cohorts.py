@@ -186,12 +186,12 @@ def align(
         raise RecordsError(
             "run.no_known_code", n=len(cohort.codes), system=cohort.system, level=cohort.level
         )
-    strangers = [i for i in np.flatnonzero(place < 0) if cohort.codes[i] not in left_out]
-    if not strangers:
+    unknown_columns = [i for i in np.flatnonzero(place < 0) if cohort.codes[i] not in left_out]
+    if not unknown_columns:
         return place, ()
     counts = map_reduce(partial(_count_positives, len(cohort.codes)), cohort.blocks(), executor)
-    unknown = [Unknown(cohort.codes[i], cohort.names[i], int(counts[i])) for i in strangers]
-    return place, tuple(sorted(unknown, key=lambda one: (-one.records, one.code)))
+    named = [(cohort.codes[i], cohort.names[i], int(counts[i])) for i in unknown_columns]
+    return place, tuple(Unknown(*one) for one in sorted(named, key=lambda one: (-one[2], one[0])))
 
 
 def _count_positives(width: int, rows: Rows) -> Ints:

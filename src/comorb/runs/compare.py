@@ -112,16 +112,14 @@ def order_by_number(
 
 def carry_notes(profile: Profile, earlier: Sequence[Profile]) -> dict[int, dict[str, str]]:
     """Return what people noted of clusters of earlier runs that go on in this."""
-    given: dict[int, dict[str, str]] = {}
-    for run in earlier:
-        for one in run.clusters:
-            own = {"note": one.note, "owner": one.owner, "pathway": one.pathway}
-            given.setdefault(one.number, own)
-    return {
-        place: own
+    last = {one.number: one for run in reversed(earlier) for one in run.clusters}
+    names = ("note", "owner", "pathway")
+    notes = {
+        place: {name: getattr(last[number], name) for name in names}
         for place, number in enumerate(profile.numbers)
-        if any((own := given.get(number, {})).values())
+        if number in last
     }
+    return {place: own for place, own in notes.items() if any(own.values())}
 
 
 def carry_names(profile: Profile, earlier: Sequence[Profile]) -> dict[int, str]:

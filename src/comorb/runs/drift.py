@@ -45,14 +45,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Drift:
-    """What changed since a model was fitted; what its file doesn't say isn't compared."""
+    """What changed since a model was fitted; what its file lacks isn't compared."""
 
     clusters: tuple[Change, ...]  # in the order of the model's
     codes: tuple[Change, ...]  # those that changed most, by places in ``places``
     places: tuple[int, ...]
     then: Density | None
     now: Density
-    fits: bool | None  # None where the model's file doesn't say how well it fitted
+    fits: bool | None  # None where the model's file lacks how well it fitted
     sentence: str
 
 
@@ -86,7 +86,7 @@ def _sum_densities(mixture: Mixture, place: Indices | None, total: float, rows: 
 
 
 def density_facts(mixture: Mixture, blocks: Blocks, executor: Executor | None) -> dict[str, Any]:
-    """Return what a model's file says of its own records, to compare new ones with."""
+    """Return what a model's file keeps of its own records, to compare new ones with."""
     found, prevalence = density(mixture, blocks, executor)
     shares = [round(float(share), 9) for share in prevalence]
     return {"density": {"mean": found.mean, "spread": found.spread}, "prevalence": shares}

@@ -26,7 +26,6 @@ from comorb.model.relations import predictors, survival
 from comorb.model.relations.classification import (
     Bounds,
     Classification,
-    OutcomeSums,
     Part,
     bounds_of,
     classify,
@@ -271,13 +270,11 @@ def relate_records(  # noqa: PLR0913 - options are given by name
     way gives the same bits.
     """
     saved = load_run_model(model)
-    base = None
-    if question.reference is not None:
-        if question.reference not in saved.numbers:
-            raise InputError(
-                "relate.reference", numbers=saved.numbers, reference=question.reference
-            )
-        base = saved.numbers.index(question.reference)
+    numbers, reference, base = saved.numbers, question.reference, None
+    if reference is not None:
+        if reference not in numbers:
+            raise InputError("relate.reference", numbers=numbers, reference=reference)
+        base = numbers.index(reference)
     asked = spec_for_model(saved, reading, every)
     with open_records(records, asked, memory, engine, report) as (cohort, executor):
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
@@ -317,8 +314,7 @@ def relate_cohort(
         function = partial(_over_rows, statistic, mixture, temperature, place)
         return map_reduce(function, blocks, executor)
 
-    first = fold(partial(_first_pass, blocks.weight))
-    classification, bounds = first.classification, first.bounds
+    classification, bounds, sizes = fold(partial(_first_pass, blocks.weight)).parts
     places = range(len(outcomes), len(outcomes) + len(leading))
     design = Design(tuple(places), tuple(one.title for one in leading))
     related, notes = _relate_outcomes(outcomes, question, design, classification, bounds, fold)
@@ -331,7 +327,7 @@ def relate_cohort(
         at = len(columns) - 2
         found = fold(partial(survival.sum_times, at, at + 1, bounds.total, bounds.largest))
         curves, events = survival.curves(found, classification), found.events.sum(axis=1)
-    return Relations(first.counts, classification, related, predicted, curves, events, notes)
+    return Relations(sizes, classification, related, predicted, curves, events, notes)
 
 
 def _relate_outcomes(
@@ -368,38 +364,22 @@ def _relate_outcomes(
 
 
 @dataclass(frozen=True, eq=False)
-class FirstPass:
-    """What the first pass over the records gives."""
+class Sums:
+    """Several statistics of the records, each of which is added up."""
 
-    classification: Classification
-    bounds: Bounds
-    counts: Floats
+    parts: tuple[Any, ...]
 
-    def __add__(self, other: Self) -> FirstPass:
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return FirstPass(*(one + two for one, two in pairs))
+    def __add__(self, other: Self) -> Sums:
+        return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
-def _first_pass(total: float, part: Part) -> FirstPass:
-    k = part.posterior.shape[1]
-    counts = np.bincount(part.labels, minlength=k).astype(np.float64)
-    return FirstPass(classify(total, part), bounds_of(total, part), counts)
+def _first_pass(total: float, part: Part) -> Sums:
+    counts = np.bincount(part.labels, minlength=part.posterior.shape[1]).astype(np.float64)
+    return Sums((classify(total, part), bounds_of(total, part), counts))
 
 
-@dataclass(frozen=True, eq=False)
-class OutcomeSumsList:
-    """The sums of several outcomes."""
-
-    parts: tuple[OutcomeSums, ...]
-
-    def __add__(self, other: Self) -> OutcomeSumsList:
-        return OutcomeSumsList(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
-
-
-def _sum_outcomes(named: tuple[OutcomeColumn, ...], bounds: Bounds, part: Part) -> OutcomeSumsList:
-    return OutcomeSumsList(
-        tuple(sum_outcome(one.column, len(one.values), bounds, part) for one in named)
-    )
+def _sum_outcomes(named: tuple[OutcomeColumn, ...], bounds: Bounds, part: Part) -> Sums:
+    return Sums(tuple(sum_outcome(one.column, len(one.values), bounds, part) for one in named))
 
 
 def _over_rows(

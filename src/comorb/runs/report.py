@@ -33,7 +33,7 @@ def board_of(run: str | Path, request: ReportRequest) -> Board:
 
 
 def split_profile(run: str | Path, request: ReportRequest) -> Profile:
-    """Return the profile of a run, protected where that is asked, with the slices that are."""
+    """Return the profile of a run, protected and with slices as requested."""
     full = load_profile(run)
     shown = full.protected(request.min_cell) if request.min_cell else full
     if not request.split_by:

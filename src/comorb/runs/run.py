@@ -57,7 +57,7 @@ def fit_records(
 
     ``memory``, such as '2GB', is about the most to hold: the records become a cohort file and may
     be more. An ``engine``, which maps the blocks, wants a file too. While the run is under way, the
-    file and a journal of its passes are in a hidden folder beside ``directory``; a run that was
+    file and a journal of its passes are in a hidden folder next to ``directory``; a run that was
     interrupted goes on there when it is started again.
     """
     check_folder(directory, force)

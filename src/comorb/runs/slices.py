@@ -268,7 +268,7 @@ def _use_model_codes(cohort: Cohort, saved: SavedModel, place: Indices) -> Cohor
 
 
 def parse_slices(texts: Sequence[str]) -> tuple[By, ...]:
-    """Return what is asked for by texts such as 'age:q4'."""
+    """Return the columns and cuts of texts such as 'age:q4'."""
     return tuple(By.of(text) for text in texts)
 
 
@@ -286,7 +286,7 @@ class SplitRecords:
 
         With them comes half of the 95% interval of each standardised share, (s, k).
         """
-        cuts, notes = self._cut(by)
+        cuts, notes = pool_slices(self.cohort.covariates, By.of(by), self.min_cell)
         own = load_profile(self.folder)
         keys = record_keys(self.cohort, self.secret or own_secret())
         made = slice_records(
@@ -313,7 +313,7 @@ class SplitRecords:
 
         ``groups`` is the number that each fitted cluster goes by, where clusters were merged.
         """
-        cuts, _ = self._cut(by)
+        cuts, _ = pool_slices(self.cohort.covariates, By.of(by), self.min_cell)
         if label not in cuts.labels:
             raise InputError("slices.gone")
         rows = cuts.places == cuts.labels.index(label)
@@ -333,12 +333,8 @@ class SplitRecords:
             secret=self.secret or own_secret(),
         )
         made = made.renamed(dict(enumerate(earlier.cluster_names)))
-        stable = [cluster.stability for cluster in earlier.clusters]
-        known = [one for one in stable if one is not None]
+        known = [one.stability for one in earlier.clusters if one.stability is not None]
         return made.with_stability(known) if len(known) == made.k else made
-
-    def _cut(self, by: str) -> tuple[Cut, tuple[str, ...]]:
-        return pool_slices(self.cohort.covariates, By.of(by), self.min_cell)
 
     def _labels(self, own: Profile) -> Ints:
         """Return the place of each record's cluster, as the run's assignments have it."""
