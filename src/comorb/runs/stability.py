@@ -79,11 +79,9 @@ def stability(
     blocks = rows.seen_by(model)
     if not 0.5 < share < 1 or repeats < 1:
         raise InputError("stability.arguments", share=share, repeats=repeats)
-    common = int(blocks.records) * (2 * share - 1)
-    if common < 2 * k:
-        raise InputError(
-            "stability.too_few", share=share, n=int(blocks.records), common=common, k=k
-        )
+    many = int(blocks.records)
+    if (common := many * (2 * share - 1)) < 2 * k:
+        raise InputError("stability.too_few", share=share, n=many, common=common, k=k)
     whole = hard_labels(model, blocks) if labels is None else labels
     records = unit_records(blocks, prevalence(blocks), blocks.records, None)
     drawn = (records.uniforms * 2.0**53).astype(np.uint64)
@@ -94,9 +92,8 @@ def stability(
         one, other, both = (records.part(own, n) for own in (low, high, low & high))
         again = [_refit_labels(rows, part, model) for part in (one, other)]
         aris.append(adjusted_rand(again[0], again[1], both))
-        overlaps += [
-            jaccard(whole, own, k, part) for part, own in zip((one, other), again, strict=True)
-        ]
+        parts = zip((one, other), again, strict=True)
+        overlaps += [jaccard(whole, own, k, part) for part, own in parts]
     means = np.mean(overlaps, axis=0)
     return Stability(float(np.mean(aris)), tuple(aris), tuple(float(mean) for mean in means))
 
