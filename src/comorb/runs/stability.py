@@ -66,7 +66,7 @@ def stability(
     labels : ndarray of int, shape (n,), optional
         The cluster of each record, when it is known already.
     features : FeatureTable, optional
-        What the model was fitted to beside the codes.
+        The features of the records besides their codes.
 
     Returns
     -------
@@ -77,7 +77,11 @@ def stability(
     rows = _Records(binary_csr(X), sample_weight, features)
     n, k = rows.matrix.shape[0], model.n_components
     blocks = rows.seen_by(model)
-    _check(int(blocks.records), k, share, repeats)
+    if not 0.5 < share < 1 or repeats < 1:
+        raise InputError("stability.arguments", share=share, repeats=repeats)
+    many = int(blocks.records)
+    if (common := many * (2 * share - 1)) < 2 * k:
+        raise InputError("stability.too_few", share=share, n=many, common=common, k=k)
     whole = hard_labels(model, blocks) if labels is None else labels
     records = unit_records(blocks, prevalence(blocks), blocks.records, None)
     drawn = (records.uniforms * 2.0**53).astype(np.uint64)
@@ -86,21 +90,12 @@ def stability(
         place = kernels.splitmix64(drawn + np.uint64(repeat)) / 2.0**64
         low, high = place < share, place >= 1 - share
         one, other, both = (records.part(own, n) for own in (low, high, low & high))
-        again = [_found_in(rows, part, model) for part in (one, other)]
+        again = [_refit_labels(rows, part, model) for part in (one, other)]
         aris.append(adjusted_rand(again[0], again[1], both))
-        overlaps += [
-            jaccard(whole, own, k, part) for part, own in zip((one, other), again, strict=True)
-        ]
+        parts = zip((one, other), again, strict=True)
+        overlaps += [jaccard(whole, own, k, part) for part, own in parts]
     means = np.mean(overlaps, axis=0)
     return Stability(float(np.mean(aris)), tuple(aris), tuple(float(mean) for mean in means))
-
-
-def _check(n: int, k: int, share: float, repeats: int) -> None:
-    """Refuse parts that can't be compared."""
-    if not 0.5 < share < 1 or repeats < 1:
-        raise InputError("stability.arguments", share=share, repeats=repeats)
-    if n * (2 * share - 1) < 2 * k:
-        raise InputError("stability.too_few", share=share, n=n, common=n * (2 * share - 1), k=k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +122,11 @@ class _Records:
 
     def seen_by(self, model: Mixture) -> Blocks:
         """Return the records in blocks, as a model sees their features."""
-        if self.features is None:
-            return self.blocks(None)
-        return self.blocks(prepare_for(model.variables, self.features))
+        table = self.features
+        return self.blocks(None if table is None else prepare_for(model.variables, table))
 
 
-def _found_in(records: _Records, part: Floats, model: Mixture) -> Ints:
+def _refit_labels(records: _Records, part: Floats, model: Mixture) -> Ints:
     """Return the cluster of every row in a fit on a part of the records."""
     own = records.part(part)
     influence = {one.feature.name: one.influence for one in model.variables}
