@@ -19,11 +19,18 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from comorb import __version__
-from comorb.engines import partial_sums
-from comorb.engines.base import Engine
-from comorb.engines.partial_sums import pack, unpack
+from comorb.engines.base import (
+    FAN_IN,
+    MIN_TASKS,
+    Engine,
+    group_loaders,
+    in_file,
+    pack,
+    unpack,
+    version_problem,
+)
 from comorb.errors import EngineError, not_installed
-from comorb.model.blocks import Loader, Pass, Rows
+from comorb.model.blocks import Loader, Pass, Rows, fold_partials
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -69,30 +76,25 @@ class SparkEngine(Engine):
 
     def map_blocks(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
-        if not partial_sums.in_file(loaders):
+        if not in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
-        groups = partial_sums.group_loaders(loaders, _BLOCKS_PER_TASK)
-        with spark_errors():
-            found = self._collect(self._map_groups(groups, partial(_map_task, function)))
-        for results in found:
-            yield from results
+        groups = group_loaders(loaders, _BLOCKS_PER_TASK)
+        yield from chain.from_iterable(self.map_items(partial(_map_group, function), groups))
 
     def run_pass(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
-        """Return what each shard of a pass comes to, added up by the workers."""
-        if not partial_sums.in_file(loaders):
-            return partial_sums.finish(
-                job, partial_sums.sum_blocks(job, (load() for load in loaders))
-            )
-        groups = partial_sums.group_loaders(loaders, _BLOCKS_PER_TASK)
+        """Return the result of each shard of a pass, added up by the workers."""
+        if not in_file(loaders):
+            return super().run_pass(job, loaders)
+        groups = group_loaders(loaders, _BLOCKS_PER_TASK)
         width = len(groups)
         with spark_errors():
-            rows = self._map_groups(groups, partial(_sum_task, job))
-            while width > partial_sums.MIN_TASKS:
-                width = -(-width // partial_sums.FAN_IN)
+            rows = self._tasks(width, _sum_groups, (groups, job))
+            while width > MIN_TASKS:
+                width = -(-width // FAN_IN)
                 rows = self._combine(rows, job.shards, width, None)
             if job.small:
-                return partial_sums.finish(job, partial_sums.fold_partials(self._collect(rows)))
+                return job.finish_all(fold_partials(self._collect(rows)))
             return self._collect(self._combine(rows, job.shards, 1, job.finish))
 
     def map_items(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
@@ -103,15 +105,15 @@ class SparkEngine(Engine):
             return self._collect(self._tasks(len(items), _over_items, (list(items), function)))
 
     def map_partitions(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
-        """Return ``function`` of the number and the batches of each part of a DataFrame."""
+        """Return ``function`` of the number and the batches of each partition."""
         with spark_errors():
-            return self._collect(_map_frame(frame, _over_part, function))
+            return self._collect(_map_frame(frame, _over_partition, function))
 
     def head(self, frame: Any, rows: int) -> pa.Table:
         """Return the first rows of a DataFrame."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        parts = self.map_partitions(_list_batches, frame.limit(rows))
+        parts = self.map_partitions(lambda _, batches: list(batches), frame.limit(rows))
         held = [batch for part in parts for batch in part]
         return pa.Table.from_batches(held, None if held else to_arrow_schema(frame.schema))
 
@@ -131,11 +133,6 @@ class SparkEngine(Engine):
         """Return whether the session has a table."""
         with spark_errors():
             return bool(self.session.catalog.tableExists(table))
-
-    def _map_groups(
-        self, groups: list[tuple[Loader, ...]], work: Callable[..., Iterator[Row]]
-    ) -> Any:
-        return self._tasks(len(groups), _over_groups, (groups, work))
 
     def _tasks(self, count: int, work: Callable[..., Iterator[Row]], about: Any) -> Any:
         """Return the rows that so many tasks make, each of its number."""
@@ -226,23 +223,28 @@ def _freeze_modules(_modules: int) -> None:
 
 
 def _to_batches(about: Any, batches: Batches) -> Iterator[pa.RecordBatch]:
-    work, further = about
-    for row in work(further, batches):
+    work, own = about
+    for row in work(own, batches):
         yield pa.record_batch([[value] for value in row], schema=_SCHEMA)
 
 
 def _by_row(about: Any, batches: Batches) -> Iterator[Row]:
     """Yield the rows that a task makes of those in batches, or of numbers."""
-    work, further = about
+    work, own = about
     columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
     rows = (one[0] if len(one) == 1 else zip(*one, strict=True) for one in columns)
-    yield from work(further, chain.from_iterable(rows))
+    yield from work(own, chain.from_iterable(rows))
 
 
-def _over_groups(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
-    groups, work = about
+def _sum_groups(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
+    groups, job = about
     for number in numbers:
-        yield from work(number, (load() for load in groups[number]))
+        for shard, sums in enumerate(job.sum_blocks(load() for load in groups[number])):
+            yield shard, number // FAN_IN, pack([sums])
+
+
+def _map_group(function: Callable[[Rows], T], group: tuple[Loader, ...]) -> list[T]:
+    return [function(load()) for load in group]
 
 
 def _over_items(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
@@ -251,26 +253,11 @@ def _over_items(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
         yield 0, number, pack(function(items[number]))
 
 
-def _over_part(function: Callable[[int, Any], Any], batches: Batches) -> Iterator[Row]:
+def _over_partition(function: Callable[[int, Any], Any], batches: Batches) -> Iterator[Row]:
     from pyspark import TaskContext
 
     number = TaskContext.get().partitionId()
     yield 0, number, pack(function(number, batches))
-
-
-def _list_batches(_number: int, batches: Batches) -> list[pa.RecordBatch]:
-    return list(batches)
-
-
-def _map_task(
-    function: Callable[[Rows], Any], number: int, blocks: Iterable[Rows]
-) -> Iterator[Row]:
-    yield 0, number, pack(partial_sums.map_each(function, blocks))
-
-
-def _sum_task(job: Pass, number: int, blocks: Iterable[Rows]) -> Iterator[Row]:
-    for shard, sums in enumerate(partial_sums.sum_blocks(job, blocks)):
-        yield shard, number // partial_sums.FAN_IN, pack([sums])
 
 
 def _add_task(finish: Callable[[Any], Any] | None, rows: Iterable[Row]) -> Iterator[Row]:
@@ -279,9 +266,9 @@ def _add_task(finish: Callable[[Any], Any] | None, rows: Iterable[Row]) -> Itera
     for shard, place, content in rows:
         key = (shard, 0 if finish else place)
         own = unpack(content)
-        held[key] = partial_sums.fold_partials([held.pop(key), own]) if key in held else own
+        held[key] = fold_partials([held.pop(key), own]) if key in held else own
     for (shard, place), (sums,) in held.items():
-        yield shard, place // partial_sums.FAN_IN, pack(finish(sums) if finish else [sums])
+        yield shard, place // FAN_IN, pack(finish(sums) if finish else [sums])
 
 
 def explain(error: Exception) -> str:
@@ -289,7 +276,7 @@ def explain(error: Exception) -> str:
     text = str(error)
     if version := re.search(r"comorb-version:([^:{}]*):", text):
         found = None if version[1] == "None" else version[1]
-        return f"Spark: {partial_sums.version_problem(found)}"
+        return f"Spark: {version_problem(found)}"
     if too_much := _TOO_MUCH.search(text):
         return (
             f"Spark gave up: {first_sentence(too_much[0])} Start Spark with a larger "

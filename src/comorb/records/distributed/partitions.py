@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb import __version__
-from comorb.engines.base import Engine
-from comorb.engines.partial_sums import map_items
+from comorb.engines.base import Engine, map_items
 from comorb.errors import ComorbError, EngineError, RecordsError
 from comorb.messages import Message, pack, unpack
 from comorb.records.distributed.shuffle import Shuffle, ShuffledFile

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from comorb.engines import block_files
-from comorb.engines.partial_sums import map_items
+from comorb.engines.base import map_items
 from comorb.errors import ComorbError, EngineError, RecordsError, StorageError, not_installed
 from comorb.fields import take_options
 from comorb.model.arrays import Keys, Mask
