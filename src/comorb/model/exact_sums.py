@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from math import ldexp
 from operator import add
 from typing import Self
@@ -42,6 +43,15 @@ def weighted_sum(values: Floats, weights: Floats | None, total: float) -> float:
     terms = values if weights is None else values * weights
     bound = max(float(np.abs(values).max(initial=0.0)) * total, 1e-300)
     return float(snap_to_grid(terms, bound).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """A statistic that is added up field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        names = [one.name for one in fields(self)]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
 _BITS, _HALF = 53, 26
