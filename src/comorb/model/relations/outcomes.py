@@ -371,7 +371,8 @@ def weighted_means(sums: OutcomeSums, weights: Floats, outcome: OutcomeColumn) -
             left = np.hstack([-means[t][:, None], np.eye(m)])
             right = np.hstack([-means[u][:, None], np.eye(m)])
             covariance[t, :, u] = left @ both @ right.T / (mass[t, 0] * mass[u, 0])
-    failed, notes = None, ()
+    failed: str | None = None
+    notes: tuple[str, ...] = ()
     if outcome.values and ((means < -SHARE_ROUNDING) | (means > 1 + SHARE_ROUNDING)).any():
         failed = "its BCH weights give a share below 0 or above 1"
     spread = weights.T @ sums.squares / mass[:, :1] - means**2

@@ -145,10 +145,9 @@ def fit_predictors(
     base = int(np.argmax(classification.sizes)) if reference is None else reference
     if not 0 <= base < k:
         raise InputError(f"expected the reference to be a cluster from 0 to {k - 1}, got {base}")
+    products = _check_predictors(design, bounds, fold)
     own = list(design.columns)
     centre, scale = bounds.centre[own], bounds.scale[own]
-    products = fold(partial(_sum_products, design, bounds))
-    _check_predictors(design, bounds, products)
     beta, covariance = _maximise(design, classification.matrix, base, bounds, fold)
     naive, _ = _maximise(design, np.eye(k), base, bounds, fold)
     points = _points(products)
@@ -176,8 +175,8 @@ def fit_predictors(
     )
 
 
-def _check_predictors(design: Design, bounds: Bounds, products: Floats) -> None:
-    """Refuse predictors that are missing, constant, or computed from each other."""
+def _check_predictors(design: Design, bounds: Bounds, fold: Fold) -> Floats:
+    """Return Σ w·zzᵀ; refuse predictors that are missing, constant or computed from each other."""
     for column, name in zip(design.columns, design.names, strict=True):
         if not bounds.known[column]:
             raise InputError(f"the predictor {name} is missing in all records; leave it out")
@@ -186,6 +185,7 @@ def _check_predictors(design: Design, bounds: Bounds, products: Floats) -> None:
                 f"the predictor {name} has the same value in all records that have one; leave it "
                 "out"
             )
+    products: Floats = fold(partial(_sum_products, design, bounds))
     records = products[0, 0]
     if records < CONFIG.min_effective:
         raise InputError(
@@ -201,6 +201,7 @@ def _check_predictors(design: Design, bounds: Bounds, products: Floats) -> None:
         raise InputError(
             f"the predictors {', '.join(most)} can be computed from each other; leave one out"
         )
+    return products
 
 
 def _complete(columns: Sequence[int], bounds: Bounds, part: Part) -> tuple[Floats, Floats, Ints]:
