@@ -408,7 +408,7 @@ class LatentClassModel(MixtureEstimator):
     means_ : ndarray of shape (n_components, n_codes)
         The probability of each code in each cluster; no columns where there are no codes.
     parameters_ : dict
-        The parameters of each feature by its name, in people's units, a number a cluster each.
+        The parameters of each feature by its name, in original units, a number a cluster each.
     kinds_ : dict
         The kind of each column.
     variables_ : tuple of Variable
@@ -466,7 +466,7 @@ class LatentClassModel(MixtureEstimator):
 
     @property
     def parameters_(self) -> dict[str, dict[str, Floats]]:
-        """The parameters of each feature by its name, in people's units."""
+        """The parameters of each feature by its name, in original units."""
         return self.mixture_.described()
 
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Any, Ints]:

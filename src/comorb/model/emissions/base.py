@@ -208,7 +208,7 @@ class Variable(ABC):
 
     @abstractmethod
     def describe(self, parameters: Floats) -> dict[str, Floats]:
-        """Return parameters in people's units, by name, each with a row a cluster."""
+        """Return parameters in original units, by name, each with a row a cluster."""
 
     def binarise(self, values: Floats) -> list[Any]:
         """Return 0/1 columns that stand for the prepared values in a search for starts."""

@@ -92,7 +92,7 @@ class Number(Variable):
         return np.asarray((self.transform(values) - self.centre) / self.spread)
 
     def natural(self, parameters: Floats) -> Floats:
-        """Return −½ log 2πσ² − μ² / 2σ², μ / σ² and −1 / 2σ², with σ in people's units."""
+        """Return −½ log 2πσ² − μ² / 2σ², μ / σ² and −1 / 2σ², with σ in original units."""
         mean, variance = parameters.T
         base = -0.5 * np.log(2 * pi * variance) - log(self.spread) - mean**2 / (2 * variance)
         return np.stack([base, mean / variance, -0.5 / variance])
@@ -148,7 +148,7 @@ class Number(Variable):
         return np.asarray(a**2 * variance + 4 * a * b * mean * variance + curved)
 
     def draw(self, parameters: Floats, rng: np.random.Generator, n: int) -> Floats:
-        """Draw numbers, in people's units."""
+        """Draw numbers, in original units."""
         z = rng.normal(parameters[0], np.sqrt(parameters[1]), size=n)
         return self.invert(self.centre + self.spread * z)
 
