@@ -50,10 +50,9 @@ _AGAIN = "Run the same command again: it goes on from the last whole pass."
 class SparkEngine(Engine):
     """Maps the row groups of a file on a Spark session, also over Spark Connect.
 
-    The model travels with the tasks. Blocks that are in the memory of this process are mapped
-    here. The executors see the file and have comorb installed. ``home`` is a session, or a Spark
-    context, of which a session is made where tables are asked for. ``received`` counts the bytes
-    that came back.
+    The model is sent with the tasks. Blocks in the memory of this process are mapped here. The
+    executors see the file and have comorb installed. ``home`` is a session, or a Spark context, of
+    which a session is made for tables. ``received`` counts the bytes that came back.
     """
 
     def __init__(self, home: Any) -> None:
@@ -172,7 +171,7 @@ def spark_errors() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out what Spark thinks of the pandas that is here, and Python of Spark 3.5."""
+    """Silence warnings of Spark about the installed pandas, and of Python about Spark 3.5."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         warnings.filterwarnings("ignore", "distutils Version classes", DeprecationWarning)
@@ -185,7 +184,7 @@ def _map_frame(frame: Any, work: Callable[..., Iterator[Row]], about: Any) -> An
 
 
 def _make_task(work: Callable[..., Iterator[Any]], about: Any) -> Callable[[Iterable[Any]], Any]:
-    """Return what a worker does, in a form that it can look at before it has comorb."""
+    """Return the function of a worker, which first checks the comorb that the worker has."""
     from pyspark import cloudpickle
 
     content, version = cloudpickle.dumps((work, about)), __version__
@@ -206,7 +205,7 @@ def _make_task(work: Callable[..., Iterator[Any]], about: Any) -> Callable[[Iter
 
 
 def run_task(content: bytes, given: Iterable[Any]) -> Iterator[Any]:
-    """Yield what a task makes of what it is given."""
+    """Yield the rows that a task makes of its input."""
     work, about = pickle.loads(content)  # noqa: S301 - our own, sent to our own task
     yield from work(about, given)
     _freeze_modules(len(sys.modules))
@@ -214,9 +213,9 @@ def run_task(content: bytes, given: Iterable[Any]) -> Iterator[Any]:
 
 @lru_cache(maxsize=1)
 def _freeze_modules(_modules: int) -> None:
-    """Take what modules hold out of the search for garbage that Spark makes after every task.
+    """Exempt what modules hold from the garbage collection that Spark runs after every task.
 
-    That search takes longer than a small task. It is settled again when more modules are there.
+    That collection takes longer than a small task. New modules are exempted in turn.
     """
     gc.collect()
     gc.freeze()
@@ -272,7 +271,7 @@ def _add_task(finish: Callable[[Any], Any] | None, rows: Iterable[Row]) -> Itera
 
 
 def explain(error: Exception) -> str:
-    """Return what Spark's own words say went wrong, and what to do."""
+    """Return the cause that Spark's error names, and what to do."""
     text = str(error)
     if version := re.search(r"comorb-version:([^:{}]*):", text):
         found = None if version[1] == "None" else version[1]
@@ -305,7 +304,7 @@ _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
 def _check_answers(address: str) -> None:
-    """Refuse an address where nothing listens, of which Spark Connect would tell after minutes."""
+    """Refuse an address where nothing listens; Spark Connect would take minutes to notice."""
     if any(os.environ.get(name) for name in _PROXIES):
         return
     found = urlsplit(address.partition(";")[0])
@@ -336,7 +335,7 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         _check_answers(master)
     try:
         with quiet():
-            engine = SparkEngine((_connect if connects else _start)(master))
+            engine = SparkEngine(_connect(master) if connects else _start(master))
     except ImportError as error:
         raise EngineError(
             f"Spark Connect lacks a package ({first_sentence(error)}) Install all that it "
