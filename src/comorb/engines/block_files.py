@@ -269,9 +269,7 @@ def features_of(header: dict[str, Any]) -> tuple[Feature, ...]:
 
 
 def open_blocks(
-    path: str | Place,
-    journal: Journal | None = None,
-    variables: tuple[Variable, ...] | None = None,
+    path: str | Place, journal: Journal | None = None, variables: tuple[Variable, ...] | None = None
 ) -> Blocks:
     """Open a cohort file as blocks that are read when they are needed.
 

@@ -305,10 +305,7 @@ def _slice(arrays: tuple[AnyInts, AnyInts, Floats | None, Floats], start: int, s
 
 
 def take_rows(
-    blocks: Blocks,
-    chosen: Ints,
-    executor: Executor | None = None,
-    weights: Floats | None = None,
+    blocks: Blocks, chosen: Ints, executor: Executor | None = None, weights: Floats | None = None
 ) -> Blocks:
     """Return the rows at the places ``chosen`` (sorted) in memory, with new weights if given."""
     parts: list[Rows] = []

@@ -214,9 +214,7 @@ def log_marginal(variables: Variables, sums: Floats, prior: Floats) -> Floats:
 
 
 def map_parameters(
-    variables: Variables,
-    change: Callable[[Variable, Floats, slice], Floats],
-    parameters: Floats,
+    variables: Variables, change: Callable[[Variable, Floats, slice], Floats], parameters: Floats
 ) -> Floats:
     """Return parameters changed variable by variable, (k, m)."""
     parts = [

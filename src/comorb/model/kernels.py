@@ -133,12 +133,7 @@ def exp_batch(buffers: Buffers, m: int, k: int) -> None:
 
 @jit
 def exp_joint(
-    indptr: Ints,
-    indices: Indices,
-    base: Floats,
-    logits: Floats,
-    start: int,
-    buffers: Buffers,
+    indptr: Ints, indices: Indices, base: Floats, logits: Floats, start: int, buffers: Buffers
 ) -> None:
     """Fill the buffers for rows ``start`` to ``start + BATCH``: what eq. 1 is proportional to.
 
@@ -476,12 +471,7 @@ def make_mixed_buffers(k: int, lookup: Lookup) -> tuple[Buffers, Ints]:
 
 @jit
 def exp_joint_mixed(
-    rows: CodedRows,
-    lookup: Lookup,
-    tables: Tables,
-    start: int,
-    buffers: Buffers,
-    places: Ints,
+    rows: CodedRows, lookup: Lookup, tables: Tables, start: int, buffers: Buffers, places: Ints
 ) -> None:
     """Fill the buffers as ``exp_joint`` does, with the features' part of the density.
 
