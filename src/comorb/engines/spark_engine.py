@@ -113,7 +113,7 @@ class SparkEngine(Engine):
         from pyspark.sql.pandas.types import to_arrow_schema
 
         parts = self.map_partitions(lambda _, batches: list(batches), frame.limit(rows))
-        held = [batch for part in parts for batch in part]
+        held = list(chain.from_iterable(parts))
         return pa.Table.from_batches(held, None if held else to_arrow_schema(frame.schema))
 
     def frame(self, table: str) -> Any:
@@ -335,7 +335,13 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         _check_answers(master)
     try:
         with quiet():
-            engine = SparkEngine(_connect(master) if connects else _start(master))
+            if connects:
+                from pyspark.sql import SparkSession
+
+                home = SparkSession.builder.appName("comorb").remote(master).getOrCreate()
+            else:
+                home = _start(master)
+            engine = SparkEngine(home)
     except ImportError as error:
         raise EngineError(
             f"Spark Connect lacks a package ({first_sentence(error)}) Install all that it "
@@ -352,12 +358,6 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         yield engine
     finally:
         engine.stop()
-
-
-def _connect(address: str) -> Any:
-    from pyspark.sql import SparkSession
-
-    return SparkSession.builder.appName("comorb").remote(address).getOrCreate()
 
 
 def _start(master: str) -> Any:

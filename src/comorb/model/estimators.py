@@ -403,8 +403,8 @@ class LatentClassModel(MixtureEstimator):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_components,)
-        The share of each cluster, largest first.
+    weights_, labels_, n_iter_, converged_, log_likelihood_, history_, smoothing_, choice_, tree_
+        As :class:`BernoulliMixture` has them.
     means_ : ndarray of shape (n_components, n_codes)
         The probability of each code in each cluster; no columns where there are no codes.
     parameters_ : dict

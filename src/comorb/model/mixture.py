@@ -192,10 +192,6 @@ class Mixture:
             for variable, own in features.parameter_slices(self.variables)
         }
 
-    def with_features(self, variables: tuple[Variable, ...], parameters: Floats) -> Mixture:
-        """Return the clusters with other features."""
-        return Mixture(self.weights, self.means, variables, parameters)
-
     def at(self, clusters: Any) -> Mixture:
         """Return some of the clusters, in some order; their weights must add up to 1."""
         weights, means = self.weights[clusters], self.means[clusters]
