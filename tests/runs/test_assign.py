@@ -129,6 +129,8 @@ def test_a_model_has_its_map_whatever_became_of_the_file(table, tmp_path):
 class Elsewhere(Engine):
     """An engine whose workers are this process."""
 
+    map_items = map_partitions = head = None  # not used here
+
     def map_blocks(self, function, loaders):
         return (function(load()) for load in loaders)
 

@@ -27,14 +27,12 @@ from comorb.model.start import Candidate, best_start, max_clusters, paper_start
 
 
 class MixtureFit:
-    """Clusters of rows in blocks; see `comorb.BernoulliMixture` for what is asked and found."""
+    """Clusters of rows in blocks; `comorb.BernoulliMixture` has the parameters and attributes."""
 
     variables_: tuple[Variable, ...]
-    _convergence_warning: type[Warning] = (
-        UserWarning  # what is warned with where EM did not converge
-    )
+    _convergence_warning: type[Warning] = UserWarning
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
         n_components: int | Literal["auto"] = "auto",
         *,
@@ -43,6 +41,7 @@ class MixtureFit:
         stop: Stop = "likelihood",
         max_iter: int = 1000,
         smoothing: float | Literal["auto"] = "auto",
+        n_jobs: int = -1,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -51,6 +50,7 @@ class MixtureFit:
         self.stop = stop
         self.max_iter = max_iter
         self.smoothing = smoothing
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit_blocks(
@@ -66,14 +66,14 @@ class MixtureFit:
         blocks : Blocks
             The rows, such as those of a cohort file (:func:`comorb.engines.open_blocks`).
         executor : Executor, optional
-            Who maps the blocks, in place of ``n_jobs``; the answer does not depend on it.
+            What maps the blocks, in place of ``n_jobs``; the result does not depend on it.
         watch : callable, optional
-            Hears of every pass of EM: its number and the objective per record.
+            Called after every pass of EM with its number and the objective per record.
 
         Returns
         -------
         MixtureFit
-            The same.
+            The fit itself.
         """
         self.n_features_in_ = blocks.n_columns + len(blocks.variables)
         self._check_parameters(blocks)

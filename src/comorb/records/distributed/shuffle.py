@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from comorb.engines.partial_sums import map_items
+from comorb.engines.base import map_items
 from comorb.errors import ComorbError, EngineError, RecordsError, StorageError
 from comorb.model.arrays import Ints
 from comorb.records.sources import duck
