@@ -240,17 +240,16 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
     check = check or _check_cohort(mixture, cohort)
     assigned = assigned or assign(mixture, cohort, temperature=check.caveats.temperature)
-    labels, k = assigned.labels, mixture.n_components
-    keys = _keys_of_records(cohort, assigned, secret)
+    labels, k, keys = assigned.labels, mixture.n_components, _record_keys(cohort, assigned, secret)
     source = _provenance(cohort, weights, title, reason, command)
     table, counted = _code_table(mixture, cohort, labels, weights, source, check, keys)
     accumulator = accumulator or accumulate_records(counted, labels, k, secret, outcomes)
-    wanted, taken = _outcome_names(cohort, outcomes), classification_of(assigned.table)
+    own = (_outcome_names(cohort, outcomes), keys, classification_of(assigned.table))
     return Profile(
         **vars(table),
         clusters=_clusters(assigned, weights, numbers, table, check, stability),
         weights=round_nine_digits(mixture.weights),
-        outcomes=summarise(cohort.covariates, labels, k, weights, wanted, keys, taken),
+        outcomes=summarise(cohort.covariates, labels, k, weights, *own),
         **_describe_clusters(table, counted, assigned, keys, check.caveats, accumulator),
     )
 
@@ -292,7 +291,7 @@ def _check_cohort(model: Mixture, cohort: Cohort) -> ModelCheck:
         return check_model(model, cohort.blocks(model.variables), executor)
 
 
-def _keys_of_records(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
+def _record_keys(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
     """Return the keys of the records, None where the profile isn't to be protected."""
     if secret is None:
         return None
