@@ -73,7 +73,7 @@ def test_completion_is_offered():
 
 
 def raising(error: BaseException) -> typer.Typer:
-    app = typer.Typer(cls=group.Group)
+    app = typer.Typer(cls=group.CommandGroup)
 
     @app.callback()
     def roof() -> None: ...
@@ -92,7 +92,7 @@ def test_an_interruption_is_exit_code_130():
 
 
 def test_a_warning_becomes_a_note():
-    app = typer.Typer(cls=group.Group)
+    app = typer.Typer(cls=group.CommandGroup)
 
     @app.callback()
     def roof() -> None: ...

@@ -1,4 +1,4 @@
-"""The front page of ``comorb``, in plain text: help comes before anything is imported."""
+"""The list of commands, and the help of ``comorb``, which is shown before anything is imported."""
 
 from __future__ import annotations
 

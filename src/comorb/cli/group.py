@@ -1,4 +1,4 @@
-"""The commands under one roof: errors become one line, warnings become notes."""
+"""The Typer application: it has all commands, prints an error as one line, a warning as a note."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from comorb.errors import ComorbError, lacks_memory
 from comorb.messages import Message
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group whose page is the front page and whose commands end without a traceback."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -48,21 +48,22 @@ class Group(TyperGroup):
                 raise typer.Exit(130) from None
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"comorb {__version__}")
         raise typer.Exit
 
 
 app = typer.Typer(
-    cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 
 
 @app.callback()
 def comorb(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Find groups of patients with similar clinical profiles, from their diagnosis codes."""

@@ -20,8 +20,6 @@ from comorb.records.codes.systems import systems_by_kind
 if TYPE_CHECKING:
     from comorb.profiles.profile import Profile
 
-LANGUAGES = ("es", "ca")  # of the table; English is the names of the codes
-
 
 def diagnosis(code: str, label: str, system: str, language: str) -> str:
     """Return what a code is called in a language; one that isn't in the table keeps its label.
@@ -39,7 +37,7 @@ def diagnosis(code: str, label: str, system: str, language: str) -> str:
 
 def in_languages(code: str, system: str) -> dict[str, str]:
     """Return the names of a code in each language that the table has it in."""
-    named = {language: diagnosis(code, "", system, language) for language in LANGUAGES}
+    named = {language: diagnosis(code, "", system, language) for language in languages()}
     return {language: name for language, name in named.items() if name}
 
 
