@@ -28,7 +28,7 @@ from comorb.model.blocks import Blocks, Rows, align_codes, from_csr, map_blocks,
 from comorb.model.em import Stop
 from comorb.model.emissions.base import Feature, FeatureTable, Kind, Transform
 from comorb.model.features import prepare_for
-from comorb.model.fit import MixtureFit, apply_influence
+from comorb.model.fit import MixtureFit, Number, apply_influence
 from comorb.model.frames import (
     WHOLE,
     check_cells,
@@ -41,7 +41,7 @@ from comorb.model.frames import (
 from comorb.model.lca import bootstrap_test, latent_classes
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.select_k import Choice, choose
+from comorb.model.select_k import Choice, Goal, choose
 
 
 class MixtureEstimator(
@@ -244,9 +244,10 @@ class BernoulliMixture(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto", default="auto"
-        The number of clusters, from 1 to the number of rows and of columns; "auto" lets
-        :func:`choose_k` choose.
+    n_components : int or {"auto", "main", "finest"}, default="auto"
+        The number of clusters, from 1 to the number of rows and of columns. "main" and "finest"
+        are those that :func:`choose_k` finds; "auto" is "main", the number that stays the same
+        when some records change.
     init : {"best", "asvtd"} or Mixture, default="best"
         Where EM starts: the winner by evidence among many starts that depend on the data alone,
         Algorithm 2 of the paper, or a mixture of your own.
@@ -284,9 +285,9 @@ class BernoulliMixture(MixtureEstimator):
     smoothing_ : float
         The strength of the prior that was used.
     choice_ : Choice
-        The sweep over the number of clusters, with ``n_components="auto"`` only.
+        The sweep over the number of clusters, where that was chosen.
     tree_ : tuple of Merge
-        How the clusters merge until one is left, with ``n_components="auto"`` only.
+        How the clusters merge until one is left, where their number was chosen.
     n_features_in_ : int
         The number of columns seen at fit.
     feature_names_in_ : ndarray of str
@@ -304,7 +305,7 @@ class BernoulliMixture(MixtureEstimator):
 
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
-        n_components: int | Literal["auto"] = "auto",
+        n_components: int | Number = "auto",
         *,
         init: Literal["best", "asvtd"] | Mixture = "best",
         tol: float | None = None,
@@ -349,6 +350,7 @@ def choose_k(
     sample_weight: Any = None,
     lca: bool = False,
     blrt: int = 0,
+    goal: Goal = "main",
     n_jobs: int = -1,
 ) -> Choice:
     """Find out how many clusters the rows of X hold.
@@ -358,7 +360,7 @@ def choose_k(
     X : array, sparse matrix or frame of shape (n, d), or Cohort
         Zeros and ones, of any type; a cohort's codes with its features and weights.
     ks : sequence of int, optional
-        The numbers to look at; by default 1 to 20, and more where the largest is best.
+        The numbers to look at; by default 1 to 20, and more where the finest is the largest.
     sample_weight : array of shape (n,), optional
         How many records each row stands for: patterns with counts give the choice of their rows.
     lca : bool, default=False
@@ -366,6 +368,8 @@ def choose_k(
         classes print: ``classes`` and ``to_pandas()`` of the choice.
     blrt : int, default=0
         With ``lca``, so many draws of the bootstrap likelihood-ratio test for each number.
+    goal : {"main", "finest"}, default="main"
+        Which of the two numbers that are found, ``main`` and ``finest``, is the best.
     n_jobs : int, default=-1
         Threads; −1 for all cores.
 
@@ -373,8 +377,9 @@ def choose_k(
     -------
     Choice
         For each number its evidence, BIC, ICL, held-out log-likelihood, stability, smallest
-        cluster and the reliability of each; the best one with the reason; a model for each, and
-        the tree of merges. A number that leaves a cluster empty is not recommended.
+        cluster and the reliability of each; the main and the finest number, and the best one with
+        the reason; a model for each, and the tree of merges. A number that leaves a cluster empty
+        is not recommended.
     """
     if is_cohort(X, sample_weight):
         blocks: Blocks = X.blocks()
@@ -384,7 +389,7 @@ def choose_k(
         checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
         blocks = _blocks(binary_csr(checked), sample_weight)
     with workers(n_jobs) as executor:
-        choice = choose(blocks, ks, executor)
+        choice = choose(blocks, ks, executor, goal)
         if not (lca or blrt):
             return choice
         choice, models = latent_classes(choice, blocks, executor)
@@ -423,8 +428,8 @@ class LatentClassModel(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto", default="auto"
-        The number of clusters; "auto" chooses as :func:`choose_k` does.
+    n_components : int or {"auto", "main", "finest"}, default="auto"
+        The number of clusters; "main" (or "auto") and "finest" choose as :func:`choose_k` does.
     kinds : "infer" or dict, default="infer"
         The kind of each column by its name: "number", "category", "count" or "binary". What is not
         named is inferred, which one line on standard error shows: whole numbers are taken for
@@ -462,7 +467,7 @@ class LatentClassModel(MixtureEstimator):
 
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
-        n_components: int | Literal["auto"] = "auto",
+        n_components: int | Number = "auto",
         kinds: Literal["infer"] | Mapping[str, Kind] = "infer",
         *,
         influence: Mapping[str, float] | None = None,

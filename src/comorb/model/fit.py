@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from numbers import Real
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 
@@ -22,8 +22,12 @@ from comorb.model.emissions.base import Variable
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import FIRST_STRENGTH, Prior, learn_strength
-from comorb.model.select_k import Choice, choose, finalise
+from comorb.model.select_k import Choice, Goal, choose, finalise
 from comorb.model.start import Candidate, best_start, max_clusters, paper_start
+
+# the number of clusters that is chosen: "auto" is "main"
+Number = Literal["auto", "main", "finest"]
+NUMBERS = get_args(Number)
 
 
 class MixtureFit:
@@ -36,7 +40,7 @@ class MixtureFit:
 
     def __init__(
         self,
-        n_components: int | Literal["auto"] = "auto",
+        n_components: int | Number = "auto",
         *,
         init: Literal["best", "asvtd"] | Mixture = "best",
         tol: float | None = None,
@@ -78,10 +82,11 @@ class MixtureFit:
         self.n_features_in_ = blocks.n_columns + len(blocks.variables)
         self._check_parameters(blocks)
         first = prevalence(blocks, executor)
-        if self.n_components != "auto":
+        if not isinstance(self.n_components, str):
             result = self._fit_k(blocks, self.n_components, first, executor, watch)
         else:
-            choice = choose(blocks, None, executor)
+            goal: Goal = "finest" if self.n_components == "finest" else "main"
+            choice = choose(blocks, None, executor, goal)
             result = self._fit_k(blocks, choice.best, first, executor, watch)
             found = finalise(choice, result.model, blocks, executor)
             while choice.best > 1 and not found.row.offered:
@@ -174,12 +179,13 @@ class MixtureFit:
 
     def _check_parameters(self, blocks: Blocks) -> None:
         n, d, k = int(blocks.records), blocks.n_columns, self.n_components
-        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         most = min(n, max_clusters(blocks))
-        if k != "auto" and not (whole and 1 <= k <= most):
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool) and 1 <= k <= most
+        if k not in NUMBERS and not whole:
             raise InputError(
-                "expected the number of clusters, n_components, to be 'auto' or a whole number "
-                f"from 1 to {most}, for {n} rows and {d + len(blocks.variables)} columns, got {k!r}"
+                "expected the number of clusters, n_components, to be 'auto', 'main', 'finest' or "
+                f"a whole number from 1 to {most}, for {n} rows and "
+                f"{d + len(blocks.variables)} columns, got {k!r}"
             )
         number = isinstance(self.smoothing, Real)
         if self.smoothing != "auto" and not (number and self.smoothing >= 0):
@@ -188,7 +194,7 @@ class MixtureFit:
             )
         if isinstance(self.init, Mixture):
             wrong = self.init.variables != blocks.variables
-            if k == "auto" or self.init.means.shape != (k, d) or wrong:
+            if k in NUMBERS or self.init.means.shape != (k, d) or wrong:
                 raise InputError(
                     f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
                     f"give n_components and a mixture of as many clusters"
