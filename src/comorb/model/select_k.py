@@ -63,6 +63,7 @@ class Config:
     # a split counts where so many codes hold its halves apart, pairs of codes that go together
     # being 2 to 4 (``python -m benchmarks.numbers 3 pairs``), and the smaller one has such a share
     min_breadth: float = 5.0
+    min_breadth_share: float = 0.125  # of the columns, where that is less
     min_share: float = 0.005
 
 
@@ -191,7 +192,7 @@ class Choice(Tabular):
     main: int = 1
     finest: int = 1
     goal: Goal = "main"
-    items: bool = False
+    n_columns: int = 1000
 
     @property
     def row(self) -> Row:
@@ -286,21 +287,21 @@ def main_number(rows: Sequence[Row]) -> int:
     return max(scores, key=lambda k: (scores[k], -k)) if scores else rows[0].k
 
 
-def finest_number(rows: Sequence[Row], items: bool = False) -> int:
+def finest_number(rows: Sequence[Row], n_columns: int = 1000) -> int:
     """Return the most groups that the records speak for; the rows are those of 1, 2, ...
 
     The fewest that explain new records as well as any number whose records lie mostly in reliable
     clusters, given how many codes they have: neither the length of records nor chance then passes
     for groups. Of the splits down to these only those count whose halves more than a few codes hold
     apart, and which aren't tiny: codes that go together are no groups. Where no number is
-    reliable, the fewest that reach ``CONFIG.enough_gain`` of the best gain. In a table of few
-    ``items`` a split can't be broad, and classes may differ in how many items they have: there it
-    is the number with the most evidence.
+    reliable, the fewest that reach ``CONFIG.enough_gain`` of the best gain. In a table of fewer
+    than 20 items a split can't be broad, and classes may differ in how many items they have: there
+    it is the number with the most evidence.
     """
     offered = [row for row in rows if row.offered]
     if no_groups(offered) or len(offered) < 2:
         return rows[0].k
-    if items:
+    if n_columns < CONFIG.first_range:
         return max(offered, key=lambda row: row.evidence).k
     steady = [row for row in offered if row.steady]
     if len(steady) > 1:
@@ -310,8 +311,9 @@ def finest_number(rows: Sequence[Row], items: bool = False) -> int:
         base, best = offered[0].held_out, max(row.held_out for row in offered)
         enough = base + CONFIG.enough_gain * max(best - base, 0)
         top = next(row for row in offered if row.held_out >= enough)
+    wide = min(CONFIG.min_breadth, CONFIG.min_breadth_share * n_columns)
     broad = [
-        row.breadth >= CONFIG.min_breadth and row.smaller >= CONFIG.min_share
+        row.breadth >= wide and row.smaller >= CONFIG.min_share
         for row in rows
         if 1 < row.k <= top.k
     ]
@@ -323,7 +325,7 @@ def _decide(choice: Choice, every: Sequence[Row]) -> Choice:
 
     There are no more main groups than the records speak for.
     """
-    finest = finest_number(every, choice.items)
+    finest = finest_number(every, choice.n_columns)
     main = min(main_number(every), finest)
     offered = [row.k for row in choice.rows if row.offered] or [choice.rows[0].k]
     wanted = main if choice.goal == "main" else finest
@@ -407,7 +409,7 @@ def choose(
         every = _evaluate(sweep, executor)
         seen |= {k: one for k, one in every.items() if k > before}
         if max(wanted) <= most:
-            found = _make_choice(seen, wanted, sweep, every, goal, bound < CONFIG.first_range)
+            found = _make_choice(seen, wanted, sweep, every, goal)
             largest = goal == "finest" and found.best == most < min(CONFIG.max_range, bound)
             if ks is not None or not largest:
                 return found
@@ -474,7 +476,6 @@ def _make_choice(
     sweep: Sweep,
     every: dict[int, Evaluation],
     goal: Goal,
-    items: bool,
 ) -> Choice:
     """Return the choice among the numbers wanted; the tree is that of the last sweep."""
     numbers = [k for k in wanted if k in seen] or [max(seen)]
@@ -492,7 +493,7 @@ def _make_choice(
         {k: seen[k].refits for k in numbers},
         levels={k: every[k].level for k in numbers if k in every},
         goal=goal,
-        items=items,
+        n_columns=max_clusters(sweep.rows),
     )
     return _decide(choice, [seen[k].row for k in sorted(seen)])
 
