@@ -39,6 +39,7 @@ from comorb.model.frames import (
     split_codes,
 )
 from comorb.model.lca import bootstrap_test, latent_classes
+from comorb.model.length import LengthModel
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.select_k import Choice, Goal, choose
@@ -196,12 +197,17 @@ class MixtureEstimator(
         check_is_fitted(self)
         blocks = self._rows(X, sample_weight, reset=False)
         with workers(self.n_jobs) as executor:
-            parts = list(map_blocks(partial(_evaluate_rows, self.mixture_), blocks, executor))
+            parts = list(map_blocks(partial(_evaluate_rows, self._scorer), blocks, executor))
         posterior, densities, weights = map(np.concatenate, zip(*parts, strict=True))
         return posterior, densities, weights
 
+    @property
+    def _scorer(self) -> Mixture | LengthModel:
+        """What records are assigned by: the clusters, given length where that is adjusted."""
+        return getattr(self, "given_length_", None) or self.mixture_
+
     def _label(self, blocks: Blocks, executor: Executor | None) -> None:
-        parts = map_blocks(partial(_nearest, self.mixture_), blocks, executor)
+        parts = map_blocks(partial(_nearest, self._scorer), blocks, executor)
         self.labels_ = np.concatenate(list(parts))
 
     def _rows(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
@@ -226,12 +232,12 @@ def is_cohort(X: Any, sample_weight: Any) -> bool:
     return True
 
 
-def _evaluate_rows(model: Mixture, rows: Rows) -> tuple[Floats, Floats, Floats]:
+def _evaluate_rows(model: Mixture | LengthModel, rows: Rows) -> tuple[Floats, Floats, Floats]:
     posterior, densities = model.posterior(rows)
     return posterior, densities, rows.row_weights
 
 
-def _nearest(model: Mixture, rows: Rows) -> Ints:
+def _nearest(model: Mixture | LengthModel, rows: Rows) -> Ints:
     return np.asarray(model.posterior(rows)[0].argmax(axis=1))
 
 
@@ -261,6 +267,13 @@ class BernoulliMixture(MixtureEstimator):
     smoothing : float or "auto", default="auto"
         Strength α of the prior that draws each mean to the code's overall prevalence (see
         ``Prior.around``); "auto" learns it from the data, 0 is plain maximum likelihood.
+    keep : float, optional
+        With a mixture as ``init``, such as last year's: how much more evidence, in nats a record, a
+        fit that starts from the data must have to be taken instead; 0.01 is a good value. See
+        ``anchor_``.
+    length : "adjust", optional
+        Let the shares of the clusters depend on how many codes a record has, so that these differ
+        in what is coded and not in how much: P(x | s) = Σ_j π_j(s) P(x | j, s).
     n_jobs : int, default=-1
         Threads; −1 for all cores.
     verbose : int, default=0
@@ -288,6 +301,11 @@ class BernoulliMixture(MixtureEstimator):
         The sweep over the number of clusters, where that was chosen.
     tree_ : tuple of Merge
         How the clusters merge until one is left, where their number was chosen.
+    anchor_ : Anchor
+        With ``keep`` only: whether the fit stayed with ``init``, what the free fit has more, and
+        the model that was not taken.
+    given_length_ : LengthModel or None
+        With ``length="adjust"``: the clusters with their shares by length.
     n_features_in_ : int
         The number of columns seen at fit.
     feature_names_in_ : ndarray of str
@@ -312,6 +330,8 @@ class BernoulliMixture(MixtureEstimator):
         stop: Stop = "likelihood",
         max_iter: int = 1000,
         smoothing: float | Literal["auto"] = "auto",
+        keep: float | None = None,
+        length: Literal["adjust"] | None = None,
         n_jobs: int = -1,
         verbose: int = 0,
     ) -> None:
@@ -322,6 +342,8 @@ class BernoulliMixture(MixtureEstimator):
             stop=stop,
             max_iter=max_iter,
             smoothing=smoothing,
+            keep=keep,
+            length=length,
             verbose=verbose,
         )
         self.n_jobs = n_jobs
@@ -440,7 +462,7 @@ class LatentClassModel(MixtureEstimator):
     transforms : dict, optional
         What a number goes through before the model sees it, by its name: "log", or "rank" for the
         normal score of its rank. ``parameters_`` has it undone.
-    init, tol, stop, max_iter, smoothing, n_jobs, verbose
+    init, tol, stop, max_iter, smoothing, keep, length, n_jobs, verbose
         As :class:`BernoulliMixture` has them.
 
     Attributes
@@ -477,6 +499,8 @@ class LatentClassModel(MixtureEstimator):
         stop: Stop = "likelihood",
         max_iter: int = 1000,
         smoothing: float | Literal["auto"] = "auto",
+        keep: float | None = None,
+        length: Literal["adjust"] | None = None,
         n_jobs: int = -1,
         verbose: int = 0,
     ) -> None:
@@ -487,6 +511,8 @@ class LatentClassModel(MixtureEstimator):
             stop=stop,
             max_iter=max_iter,
             smoothing=smoothing,
+            keep=keep,
+            length=length,
             verbose=verbose,
         )
         self.kinds = kinds

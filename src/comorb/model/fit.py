@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal, Self, get_args
 
@@ -19,15 +19,34 @@ from comorb.model.blocks import Blocks
 from comorb.model.diagnostics import collapse_warning
 from comorb.model.em import EMResult, Expected, Stop, Stopping, em, fine_tolerance
 from comorb.model.emissions.base import Variable
+from comorb.model.length import (
+    LengthModel,
+    fit_given_length,
+    longest_record,
+    start_given_length,
+)
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.prior import FIRST_STRENGTH, Prior, learn_strength
+from comorb.model.prior import FIRST_STRENGTH, Prior, evidence, learn_strength
 from comorb.model.select_k import Choice, Goal, choose, finalise
 from comorb.model.start import Candidate, best_start, max_clusters, paper_start
 
 # the number of clusters that is chosen: "auto" is "main"
 Number = Literal["auto", "main", "finest"]
 NUMBERS = get_args(Number)
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """What became of an earlier model that a fit started from.
+
+    ``kept`` says whether the fit stayed with it, ``gain`` what the free fit has more, in nats a
+    record, and ``other`` is the model that was not taken: near in worth where the gain is small.
+    """
+
+    kept: bool
+    gain: float
+    other: Mixture
 
 
 class MixtureFit:
@@ -38,7 +57,7 @@ class MixtureFit:
         UserWarning  # what is warned with where EM did not converge
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parameters of the estimators
         self,
         n_components: int | Number = "auto",
         *,
@@ -47,6 +66,8 @@ class MixtureFit:
         stop: Stop = "likelihood",
         max_iter: int = 1000,
         smoothing: float | Literal["auto"] = "auto",
+        keep: float | None = None,
+        length: Literal["adjust"] | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -55,6 +76,8 @@ class MixtureFit:
         self.stop = stop
         self.max_iter = max_iter
         self.smoothing = smoothing
+        self.keep = keep
+        self.length = length
         self.verbose = verbose
 
     def fit_blocks(
@@ -95,7 +118,12 @@ class MixtureFit:
                 found = finalise(choice, result.model, blocks, executor)
             self.choice_: Choice = found
             self.tree_ = found.tree
+        if self.keep is not None:
+            result = self._compare_with_free(blocks, result, first, executor, watch)
         self._set_results(result)
+        self.given_length_: LengthModel | None = None
+        if self.length == "adjust":
+            self._adjust_length(blocks, first, executor)
         if warned := collapse_warning(self.mixture_, blocks.weight):
             warnings.warn(warned, ComorbWarning, stacklevel=3)
         return self
@@ -116,6 +144,54 @@ class MixtureFit:
         order = result.model.order()
         expected = replace(result.expected, sums=result.expected.sums[:, order])
         return replace(result, model=result.model.at(order), expected=expected)
+
+    def _compare_with_free(
+        self,
+        blocks: Blocks,
+        anchored: EMResult,
+        first: Floats,
+        executor: Executor | None,
+        watch: Callable[[int, float], None] | None,
+    ) -> EMResult:
+        """Return the fit from an earlier mixture, or the free one where that gains enough."""
+        kept = self.smoothing_
+        init, self.init = self.init, "best"
+        try:
+            free = self._fit_k(blocks, anchored.model.n_components, first, executor, watch)
+        finally:
+            self.init = init
+        gain = self._value(free, blocks, first) - self._value(anchored, blocks, first, kept)
+        leaves = gain > (self.keep or 0.0)
+        chosen, other = (free, anchored) if leaves else (anchored, free)
+        if not leaves:
+            self.smoothing_ = kept
+        self.anchor_ = Anchor(not leaves, gain, other.model)
+        return chosen
+
+    def _value(
+        self, result: EMResult, blocks: Blocks, first: Floats, strength: float | None = None
+    ) -> float:
+        """Return what fits are compared by: the evidence, or the likelihood without a prior."""
+        alpha = self.smoothing_ if strength is None else strength
+        value = result.log_likelihood
+        if alpha > 0:
+            prior = Prior.around(first, alpha, blocks.weight, blocks.variables)
+            value = evidence(result.model, result.expected.sums, value, prior)
+        return value / blocks.weight
+
+    def _adjust_length(self, blocks: Blocks, first: Floats, executor: Executor | None) -> None:
+        """Go on from the plain fit to clusters given the number of codes."""
+        prior = self._prior(first, blocks.weight, blocks)
+        start = start_given_length(
+            self.mixture_, blocks, longest_record(blocks, executor), executor
+        )
+        found, self._expected = fit_given_length(start, blocks, prior, first, executor)
+        order = found.model.order()
+        self.given_length_ = found.match_lengths().at(order)
+        self._expected = replace(self._expected, sums=self._expected.sums[:, order])
+        model = self.given_length_.model
+        self.weights_, self.means_, self.traits_ = model.weights, model.means, model.parameters
+        self.log_likelihood_ = self._expected.log_likelihood
 
     def _prior(self, first: Floats, weight: float, blocks: Blocks) -> Prior | None:
         if self.smoothing_ > 0:
@@ -192,6 +268,10 @@ class MixtureFit:
             raise InputError(
                 f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
             )
+        if self.length not in (None, "adjust"):
+            raise InputError(f"expected length to be None or 'adjust', got {self.length!r}")
+        if self.keep is not None and not (isinstance(self.keep, Real) and self.keep >= 0):
+            raise InputError(f"expected keep to be zero or more, got {self.keep!r}")
         if isinstance(self.init, Mixture):
             wrong = self.init.variables != blocks.variables
             if k in NUMBERS or self.init.means.shape != (k, d) or wrong:
@@ -199,6 +279,8 @@ class MixtureFit:
                     f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
                     f"give n_components and a mixture of as many clusters"
                 )
+        elif self.keep is not None:
+            raise InputError("expected init to be an earlier Mixture where keep is given")
         elif self.init not in ("best", "asvtd"):
             raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
 

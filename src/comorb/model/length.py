@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit, logsumexp
 
 from comorb.model import kernels
 from comorb.model.arrays import Floats
@@ -15,6 +16,7 @@ from comorb.model.mixture import EDGE, Mixture
 from comorb.model.prior import Prior
 
 TINY = 1e-300  # below this a probability of a length is rounding
+MAX_SHIFT = 50.0  # of log-odds: beyond, a mean is 0 or 1
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,38 @@ class LengthModel:
         """Return the E-step; its log-likelihood is that of the records given their lengths."""
         most = longest_record(blocks, executor) if longest is None else longest
         return expect(self.model, blocks, executor, self.bases(most))
+
+    def posterior(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return P(Y = j | x) (n, k) and log P(x | s) (n,) for each row of a block."""
+        lengths = np.diff(rows.indptr)
+        bases = self.bases(int(lengths.max(initial=0)))
+        plain, _ = self.model.tables()
+        posterior, density = self.model.posterior(rows)
+        with np.errstate(divide="ignore"):
+            joint = np.log(posterior) + density[:, None] + (bases - plain)[lengths]
+        own = logsumexp(joint, axis=1)
+        return np.exp(joint - own[:, None]), own
+
+    def match_lengths(self) -> LengthModel:
+        """Return the same model with means that add up to the mean length in each cluster.
+
+        A factor on all odds of a cluster changes no P(x | j, s), so that means could be any that
+        are in proportion; these are near the prevalences in its records.
+        """
+        sizes = self.sizes.sum(axis=0)
+        wanted = np.arange(self.sizes.shape[0]) @ self.sizes / np.maximum(sizes, TINY)
+        present, absent = self.model.logs
+        low, high = np.full(sizes.size, -MAX_SHIFT), np.full(sizes.size, MAX_SHIFT)
+        for _ in range(60):  # halvings: to the last bit
+            middle = (low + high) / 2
+            short = np.sort(expit(present - absent + middle[:, None]), axis=1).sum(axis=1) < wanted
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        means = np.clip(expit(present - absent + low[:, None]), EDGE, 1 - EDGE)
+        return LengthModel(replace(self.model, means=means), self.sizes)
+
+    def at(self, clusters: list[int]) -> LengthModel:
+        """Return the clusters in some order."""
+        return LengthModel(self.model.at(clusters), self.sizes[:, clusters])
 
 
 def maximise_given_length(
