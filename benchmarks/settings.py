@@ -27,7 +27,7 @@ from comorb.model.em import em
 from comorb.model.lca import fit_classes
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, evidence
-from comorb.model.select_k import choose, finest_number, mark_isolated
+from comorb.model.select_k import choose, find_numbers, mark_isolated
 from comorb.model.start import best_start
 from comorb.records.datasets import paper, record_like
 
@@ -165,7 +165,7 @@ def sweep_choice() -> None:
         value = getattr(module.CONFIG, name)
         for to in (value - 0.05, value, value + 0.04):
             with other(module, name, to):
-                found = [finest_number(mark_isolated(own)) for own in rows.values()]
+                found = [find_numbers(mark_isolated(own))[1] for own in rows.values()]
             print(f"{name + f' = {to:.2f}':<28}" + "".join(f"{k:>15}" for k in found), flush=True)
 
 

@@ -55,7 +55,7 @@ class Config:
     # numbers one less and one more both fail
     min_covered: float = 0.8
     min_covered_alone: float = 0.95
-    # where no number passes, the fewest clusters with this share of the best gain on new records
+    # the share of the best gain on new records above which it is reported
     enough_gain: float = 0.9
     # nats a record on new records that a further cluster gains: fits of one optimum differ by less
     # (``start.CONFIG.same_evidence``)
@@ -287,48 +287,48 @@ def main_number(rows: Sequence[Row]) -> int:
     return max(scores, key=lambda k: (scores[k], -k)) if scores else rows[0].k
 
 
-def finest_number(rows: Sequence[Row], n_columns: int = 1000) -> int:
-    """Return the most groups that the records speak for; the rows are those of 1, 2, ...
+def count_groups(rows: Sequence[Row], among: Sequence[Row], n_columns: int) -> int:
+    """Return how many groups the records speak for, with the number of clusters among some.
 
-    The fewest that explain new records as well as any number whose records lie mostly in reliable
-    clusters, given how many codes they have: neither the length of records nor chance then passes
-    for groups. Of the splits down to these only those count whose halves more than a few codes hold
-    apart, and which aren't tiny: codes that go together are no groups. Where no number is
-    reliable, the fewest that reach ``CONFIG.enough_gain`` of the best gain. In a table of fewer
-    than 20 items a split can't be broad, and classes may differ in how many items they have: there
-    it is the number with the most evidence.
+    It is taken to be the fewest that explain new records as well as any of them, given how many
+    codes these have, so that neither the length of records nor chance passes for groups. Of the
+    splits down to it only those count whose halves more than a few codes hold apart, and which
+    aren't tiny: codes that go together are no groups. ``rows`` are those of 1, 2, ...
     """
-    offered = [row for row in rows if row.offered]
-    if no_groups(offered) or len(offered) < 2:
-        return rows[0].k
-    if n_columns < CONFIG.first_range:
-        return max(offered, key=lambda row: row.evidence).k
-    steady = [row for row in offered if row.steady]
-    if len(steady) > 1:
-        most = max(row.held_out_given_length for row in steady) - CONFIG.min_gain
-        top = next(row for row in steady if row.held_out_given_length >= most)
-    else:
-        base, best = offered[0].held_out, max(row.held_out for row in offered)
-        enough = base + CONFIG.enough_gain * max(best - base, 0)
-        top = next(row for row in offered if row.held_out >= enough)
+    most = max(row.held_out_given_length for row in among) - CONFIG.min_gain
+    top = next(row for row in among if row.held_out_given_length >= most)
     wide = min(CONFIG.min_breadth, CONFIG.min_breadth_share * n_columns)
     broad = [
         row.breadth >= wide and row.smaller >= CONFIG.min_share
         for row in rows
         if 1 < row.k <= top.k
     ]
-    return max((row.k for row in offered if row.k <= 1 + sum(broad)), default=rows[0].k)
+    return max((row.k for row in rows if row.offered and row.k <= 1 + sum(broad)), default=1)
+
+
+def find_numbers(rows: Sequence[Row], n_columns: int = 1000) -> tuple[int, int]:
+    """Return the number of main groups and the finest number; the rows are those of 1, 2, ...
+
+    The main groups are as many as the knee of the evidence says, and no more than the records speak
+    for; the finest number is what they speak for among those whose records lie mostly in clusters
+    that come out again. In a table of fewer than 20 items a split can't be broad, and classes may
+    differ in how many items they have: there both are the number with the most evidence, which is
+    right more often than its knee (``python -m benchmarks.numbers 7 items``).
+    """
+    offered = [row for row in rows if row.offered]
+    if no_groups(offered) or len(offered) < 2:
+        return rows[0].k, rows[0].k
+    if n_columns < CONFIG.first_range:
+        best = max(offered, key=lambda row: row.evidence).k
+        return best, best
+    main = min(main_number(rows), count_groups(rows, offered, n_columns))
+    steady = [row for row in offered if row.steady]
+    return main, max(main, count_groups(rows, steady, n_columns)) if steady else main
 
 
 def _decide(choice: Choice, every: Sequence[Row]) -> Choice:
-    """Return the choice with its numbers, from the rows of all numbers up to the largest.
-
-    There are no more main groups than the records speak for, and in a table of few items as many:
-    there the evidence is right more often than its knee (``python -m benchmarks.numbers 7 items``).
-    """
-    finest = finest_number(every, choice.n_columns)
-    few = choice.n_columns < CONFIG.first_range
-    main = finest if few else min(main_number(every), finest)
+    """Return the choice with its numbers, from the rows of all numbers up to the largest."""
+    main, finest = find_numbers(every, choice.n_columns)
     offered = [row.k for row in choice.rows if row.offered] or [choice.rows[0].k]
     wanted = main if choice.goal == "main" else finest
     best = max((k for k in offered if k <= wanted), default=offered[0])
@@ -392,7 +392,7 @@ def choose(
 
     Without ``ks`` it is 1 to 20; for the finest number twice as many where the largest is best, to
     80. The main number is the knee of the evidence (``knee``): real records have no true k, and
-    evidence alone would split them further and further. The finest is ``finest_number``.
+    evidence alone would split them further and further. See ``find_numbers`` for the finest.
 
     One agglomeration of all rows gives the models and the tree. Three more, each without a third of
     the records, give the likelihood of the third left out, each cluster's reliability and the
