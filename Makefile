@@ -17,7 +17,7 @@ FAST := tests/model tests/records tests/profiles tests/runs tests/views tests/cl
 
 SUITE := pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test cluster-test programs matrix dist docs lock sbom lint lint-page coverage coverage-package bench torture clean
+.PHONY: demo test cluster-test programs matrix dist docs lock sbom lint lint-page coverage bench torture clean
 
 demo: $(READY)
 	$(BIN)/comorb demo
@@ -25,7 +25,8 @@ demo: $(READY)
 # Bytecode is made first, as the tests start many processes and may not be allowed to keep it.
 test: $(DEV) programs
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m $(SUITE)
+	$(if $(MEASURE),$(BIN)/coverage erase)
+	$(BIN)/$(if $(MEASURE),coverage run,python) -m $(SUITE)
 
 # The contract of the engines, also on Spark with a master and two workers, and on Spark Connect there.
 cluster-test: $(DEV) programs
@@ -112,17 +113,9 @@ lint-page: $(NODE)
 	npm run --silent lint
 endif
 
-# Of the numeric core, its loops not compiled so that they count.
+# What `make test MEASURE=yes` ran of the package, and of the numeric core once more with its loops not
+# compiled, so that they count; held to bounds.
 coverage: $(DEV)
-	$(BIN)/coverage erase
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -m "not compiled" tests/model
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --include "*/comorb/model/*"
-
-# Of the whole package, held to bounds: the suite takes about a third longer than in `make test`.
-coverage-package: $(DEV) programs
-	$(BIN)/coverage erase
-	$(BIN)/coverage run -m $(SUITE)
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -m "not compiled" tests/model
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report

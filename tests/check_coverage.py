@@ -1,6 +1,6 @@
 """Hold the coverage of a whole run to its bounds: of the core, of the rest, and of every module.
 
-``make coverage-package`` runs it. A module counts as tested by the lines in
+``make coverage`` runs it. A module counts as tested by the lines in
 its functions that ran: those outside run at its import, which tests nothing.
 """
 

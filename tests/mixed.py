@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from comorb.records.features import as_asked
+from comorb.records.features import parse_features
 from comorb.records.spec import CohortSpec
 
 CODES = ("428", "250", "585", "401", "272", "496")
@@ -14,7 +14,7 @@ SHARES = np.array(
         [0.1, 0.1, 0.8, 0.4, 0.4, 0.5],
     ]
 )
-ASKED = as_asked(["age", "sex", "visits=count", "hba1c"])
+ASKED = parse_features(["age", "sex", "visits=count", "hba1c"])
 PREPARATION = CohortSpec(at_least=1, features=ASKED)
 SECRET = bytes(range(32))
 

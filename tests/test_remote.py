@@ -152,9 +152,9 @@ def test_a_store_that_cannot_rename_copies_and_deletes(health, monkeypatch):
             raise pa.ArrowNotImplementedError("not without a hierarchical namespace")
 
     (health / "flat-a").send(BytesIO(b"rows"))
-    own, _ = remote._system("s3://health/flat-a")
+    own, _ = remote._find_system("s3://health/flat-a")
     with monkeypatch.context() as patch:
-        patch.setattr(remote, "_system", lambda uri: (Flat(own), f"health/{uri[-6:]}"))
+        patch.setattr(remote, "_find_system", lambda uri: (Flat(own), f"health/{uri[-6:]}"))
         (health / "flat-a").move(health / "flat-b")
     assert (health / "flat-b").read_bytes() == b"rows"
     assert not (health / "flat-a").exists()

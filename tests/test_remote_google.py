@@ -55,7 +55,7 @@ def claims(health, tmp_path):
 
 
 def test_a_bucket_for_everyone_is_named_as_such():
-    assert remote._system("gs://anonymous@health/a/b")[1] == "health/a/b"
+    assert remote._find_system("gs://anonymous@health/a/b")[1] == "health/a/b"
 
 
 def test_files_are_written_read_moved_and_removed(health):

@@ -369,7 +369,7 @@ def mixed(model) -> SavedModel:
     variables = learn_variables(FeatureTable(features, values), None, 50.0)
     one = [0.1, 0.9, 0.2, 0.3, 0.5, 1.5, 0.2, 1.1]
     two = [-0.3, 0.8, 0.5, 0.25, 0.25, 4.0, 0.0, 0.7]
-    mixture = model.mixture.with_features(variables, np.array([one, two]))
+    mixture = replace(model.mixture, variables=variables, parameters=np.array([one, two]))
     return replace(model, mixture=mixture)
 
 

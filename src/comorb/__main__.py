@@ -16,7 +16,12 @@ def main() -> None:
         getattr(sys, name).reconfigure(errors="replace")
     try:
         try:
-            _run()
+            if sys.argv[1:] in ([], ["--help"]):
+                sys.stdout.write(front_page())
+            else:
+                from comorb.cli.group import app
+
+                app(prog_name="comorb")
         finally:
             sys.stdout.flush()
     except OSError as error:
@@ -24,15 +29,6 @@ def main() -> None:
         if not isinstance(error, BrokenPipeError):
             sys.stderr.write(f"comorb: the output can't be written: {error.strerror}\n")
         raise SystemExit(1) from None
-
-
-def _run() -> None:
-    if sys.argv[1:] in ([], ["--help"]):
-        sys.stdout.write(front_page())
-        return
-    from comorb.cli.group import app
-
-    app(prog_name="comorb")
 
 
 if __name__ == "__main__":

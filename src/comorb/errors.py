@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""The exceptions of comorb, as one tree.
 
 ::
 
@@ -9,7 +9,7 @@
     │   ├── EmptyCohortError          rules that leave no record
     │   └── TooLargeError             records that memory doesn't suffice for
     └── StorageError    (ValueError)  a model, cohort or run file that is damaged or too new
-    ComorbWarning       (UserWarning) the answer stands, but is weaker than was asked for
+    ComorbWarning       (UserWarning) the answer stands, but is weaker than requested
 
 A message says what was expected, what came and what to do. It may name a file, a column,
 a row number, a code or a count; it never holds a record id or a record's list of codes.
@@ -66,26 +66,24 @@ class StorageError(ComorbError, ValueError):
 
 
 class ComorbWarning(UserWarning):
-    """The answer stands, but is weaker than was asked for."""
+    """The answer stands, but is weaker than requested."""
 
     def __init__(self, text: str = "", /, **values: Any) -> None:
         super().__init__(as_message(text, **values))
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Tell whether an error is that there is not enough memory.
+    """Return whether an error is that there is not enough memory.
 
-    A thread that can't be started is one, and so is what DuckDB says where Arrow asks it for rows.
+    A thread that can't be started is one, and so is DuckDB's error where Arrow reads rows from it.
 
     >>> lacks_memory(OSError("Out of Memory Error: failed to allocate 2 bytes"))
     True
     """
+    if isinstance(error, MemoryError | TooLargeError):
+        return True
     refused = getattr(error, "errno", None) in (errno.ENOMEM, errno.EAGAIN)
-    return (
-        refused
-        or isinstance(error, MemoryError | TooLargeError)
-        or _OF_MEMORY.search(str(error)) is not None
-    )
+    return refused or _OF_MEMORY.search(str(error)) is not None
 
 
 def not_installed(what: str, extra: str, instead: str = "") -> str:

@@ -1,7 +1,7 @@
-"""Fields: what a specification declares of each of its fields, and all that follows from it.
+"""Declarations of the fields of a specification, and all that is derived from them.
 
-A field is declared once, by `declare`. Options of the command line, the words that ask for the same
-again, JSON, fingerprints and the questions that the explorer counts are derived from that.
+A field is declared once, by `declare`. Options of the command line, the words of a command that
+repeats a run, JSON, fingerprints and the questions that the explorer counts are derived from that.
 """
 
 from __future__ import annotations
@@ -41,37 +41,32 @@ class Option:
     default: Any = None
     part: str = ""
     first: bool = False
+    limits: tuple[int | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What is declared of a field, beside its type.
+    """What is declared of a field besides its type.
 
     Attributes
     ----------
     form : Form
         How its values are written.
-    help : str
-        The help of its option.
-    option : str
-        Its flags and what stands for its value, such as '--drop-rare N'; '' where it has none.
+    help, option : str
+        The help of its option; its flags and metavar, such as '--drop-rare N', '' for none.
     type, doc : str
-        What Python takes for it, and what its documentation says; without these, as the help.
+        The type and the documentation of its Python keyword; by default the help.
     part : str
-        Which part of its specification it belongs to: commands and functions may take some parts.
+        The part of its specification that it belongs to; commands and functions may take some.
     harmless : bool
         Whether it chooses no records, so that it is no part of a privacy question.
-    saved : bool
-        Whether it is part of a cohort that is saved under a name.
-    again : bool
-        Whether the command that does the same again has to say it.
-    web : bool
-        Whether a request to the explorer may have it.
+    saved, again, web, first : bool
+        Whether a saved cohort has it, whether the command that repeats a run has it, whether a
+        request to the explorer may have it, whether its option is listed before all others.
     bounds : mapping
-        What such a request may hold: 'longest' of a text and its 'pattern', and what pydantic's
-        Field takes.
-    first : bool
-        Whether its option is listed before all others.
+        The limits of a request: 'longest' and 'pattern' of a text, and what pydantic's Field takes.
+    limits : tuple
+        The smallest and the largest number that its option takes.
     """
 
     form: Form
@@ -85,6 +80,7 @@ class Rule:
     again: bool = True
     web: bool = True
     bounds: Given = field(default_factory=dict)
+    limits: tuple[int | None, int | None] = (None, None)
     first: bool = False
     name: str = ""
     default: Any = None
@@ -125,10 +121,10 @@ class Spec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what differs from the default, as plain lists and dictionaries, for JSON."""
-        found = ((rule, getattr(self, rule.name)) for rule in rules_of(type(self)))
-        plain = {rule.name: rule.form.plain(value) for rule, value in found}
-        usual = {rule.name: rule.form.plain(rule.default) for rule in rules_of(type(self))}
-        return {name: value for name, value in plain.items() if value != usual[name]}
+        rules = rules_of(type(self))
+        plain = [(rule, rule.form.plain(getattr(self, rule.name))) for rule in rules]
+        changed = [(rule, value) for rule, value in plain if value != rule.form.plain(rule.default)]
+        return {rule.name: value for rule, value in changed}
 
     @classmethod
     def from_dict(cls, plain: Given) -> Self:
@@ -157,8 +153,8 @@ def words_of(spec: Spec, *parts: str) -> list[str]:
     rules = [rule for rule in rules_of(type(spec)) if rule.again]
     rules.sort(key=lambda one: (isinstance(one.form, Flag), order.get(one.part, len(parts))))
     values = [(rule, getattr(spec, rule.name)) for rule in rules]
-    said = [one for one in values if one[0].form.always or one[1] != one[0].default]
-    return [word for rule, value in said for word in rule.form.words(rule, value)]
+    needed = [one for one in values if one[0].form.always or one[1] != one[0].default]
+    return [word for rule, value in needed for word in rule.form.words(rule, value)]
 
 
 def options_of(spec: type[Spec], *parts: str) -> list[Option]:
@@ -167,33 +163,26 @@ def options_of(spec: type[Spec], *parts: str) -> list[Option]:
     for rule in rules_of(spec):
         for option in rule.form.options(rule):
             found.setdefault(option.flags, []).append(option)
-    merged = [_merged(options) for options in found.values()]
+    merged = []
+    for first, *others in found.values():  # fields that share an option say how each is written
+        *most, last = (one.help for one in (first, *others))
+        shared = replace(first, help=f"{', '.join(most)} or {last}. Repeatable.")
+        merged.append(shared if most else first)
     chosen = [one for part in parts for one in merged if one.part == part]
     return chosen if parts else merged
-
-
-def _merged(options: list[Option]) -> Option:
-    """Return the option that several fields share: the help of each is how it is written."""
-    *most, last = (one.help for one in options)
-    return (
-        replace(options[0], help=f"{', '.join(most)} or {last}. Repeatable.")
-        if most
-        else options[0]
-    )
 
 
 def from_options(base: Spec, given: Given) -> Any:
     """Return a specification with what options ask for, by their flags, in place of its own."""
     _check_keys(type(base), given)
-    asked = {rule.name: rule.form.parse(rule, given) for rule in rules_of(type(base)) if rule.flag}
-    defaults = {rule.name: rule.default for rule in rules_of(type(base))}
-    changed = {name: value for name, value in asked.items() if value != defaults[name]}
+    rules = [rule for rule in rules_of(type(base)) if rule.flag]
+    parsed = [(rule, rule.form.parse(rule, given)) for rule in rules]
     own: Any = base
-    return replace(own, **changed)
+    return replace(own, **{rule.name: value for rule, value in parsed if value != rule.default})
 
 
 def _check_keys(spec: type[Spec], given: Given) -> None:
-    """Refuse what a shared option says that no field reads."""
+    """Refuse a value of a shared option that no field reads."""
     keyed = [rule for rule in rules_of(spec) if isinstance(rule.form, Keyed)]
     for flag in {rule.flag for rule in keyed}:
         own = {rule.name: rule for rule in keyed if rule.flag == flag}
@@ -227,12 +216,8 @@ def take_options(spec: type[Spec], *parts: str, but: Sequence[str] = ()) -> Call
 
     The function has ``**options``; in its docstring they stand where ``{options}`` does.
     """
-    rules = [
-        rule
-        for part in parts
-        for rule in rules_of(spec)
-        if rule.part == part and rule.type and rule.name not in but
-    ]
+    typed = [rule for rule in rules_of(spec) if rule.type and rule.name not in but]
+    rules = [rule for part in parts for rule in typed if rule.part == part]
     keywords = [
         Parameter(rule.name, Parameter.KEYWORD_ONLY, default=rule.default, annotation=rule.type)
         for rule in rules
@@ -259,18 +244,25 @@ def take_options(spec: type[Spec], *parts: str, but: Sequence[str] = ()) -> Call
 
 
 class Form:
-    """How values are written, in words and in JSON: this one is for a text or none."""
+    """How values are written, in words and in JSON: this one is for a text or none.
+
+    ``json`` returns the type of the JSON, whose texts are of the type that it is given.
+    """
 
     argument: Any = str | None  # what the command line takes
     is_set = False  # whether the order of what it lists doesn't matter
-    always = False  # whether a command says it even when it is the default
+    always = False  # whether a command has it even when it is the default
+    json: Callable[[Any], Any] = staticmethod(lambda text: text | None)
+
+    def __init__(self, json: Callable[[Any], Any] | None = None) -> None:
+        if json is not None:
+            self.json = json
 
     def options(self, rule: Rule) -> list[Option]:
         """Return the options of a field."""
         if not rule.flags:
             return []
-        shown = self.shown(rule.default)
-        more = (self.argument, shown, rule.part, rule.first)
+        more = (self.argument, self.shown(rule.default), rule.part, rule.first, rule.limits)
         return [Option(rule.flags, rule.metavar, rule.help, *more)]
 
     def shown(self, default: Any) -> Any:
@@ -280,8 +272,8 @@ class Form:
     def parse(self, rule: Rule, given: Given) -> Any:
         """Return the value that options ask for, by their flags; the default where none does."""
         value = given.get(rule.flag)
-        unsaid = value in (None, []) or value == self.shown(rule.default)
-        return rule.default if unsaid else self.read(value)
+        unset = value in (None, []) or value == self.shown(rule.default)
+        return rule.default if unset else self.read(value)
 
     def read(self, text: Any) -> Any:
         """Return the value of what one option was given."""
@@ -305,7 +297,7 @@ class Form:
 
     def schema(self, text: Any) -> Any:
         """Return the type of the JSON, whose texts are of the type ``text``."""
-        return text | None
+        return self.json(text)
 
 
 class Number(Form):
@@ -313,24 +305,18 @@ class Number(Form):
 
     def __init__(self, *, optional: bool = False) -> None:
         self.argument = int | None if optional else int
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return self.argument
+        super().__init__(lambda _: self.argument)
 
 
 class Flag(Form):
     """Yes or no."""
 
     argument = bool
+    json = staticmethod(lambda _: bool)
 
     def words(self, rule: Rule, value: Any) -> list[str]:
         """Return the flag."""
         return [rule.flag] if rule.flag else []
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return bool
 
 
 class Texts(Form):
@@ -338,6 +324,7 @@ class Texts(Form):
 
     argument: Any = list[str] | None
     is_set = True
+    json = staticmethod(lambda text: GenericAlias(list, (text,)))
 
     def shown(self, default: Any) -> Any:
         """Return what the command line has for a default."""
@@ -354,10 +341,6 @@ class Texts(Form):
     def accept(self, value: Any) -> Any:
         """Return one text as several are."""
         return (value,) if isinstance(value, str) else tuple(value)
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return GenericAlias(list, (text,))
 
 
 class Codes(Texts):
@@ -388,7 +371,7 @@ class Keyed(Form):
         return [Option(rule.flags, "RULE", rule.help, self.argument, None, rule.part)]
 
     def parse(self, rule: Rule, given: Given) -> Any:
-        """Return the value that was said last."""
+        """Return the value that was given last."""
         texts = [text.partition("=") for text in given.get(rule.flag) or ()]
         values = [value for name, _, value in texts if name == rule.name]
         return self.read(values[-1]) if values else rule.default
@@ -405,48 +388,40 @@ class Keyed(Form):
 class Bounds(Keyed):
     """Two ends, both included, either of which may be open: numbers, as LOW:HIGH."""
 
+    json: Any = staticmethod(lambda _: tuple[float | None, float | None] | None)
+
     def read(self, text: Any) -> Any:
         """Return the two ends."""
         low, colon, high = text.partition(":")
         if not colon:
             raise ValueError(text)
-        return tuple(self.end(one) if one else None for one in (low, high))
-
-    def end(self, text: str) -> Any:
-        """Return an end."""
-        return float(text)
+        return tuple(self._read_end(one) if one else None for one in (low, high))
 
     def write(self, value: Any) -> str:
         """Return the two ends."""
-        return ":".join("" if end is None else self.written(end) for end in value)
+        return ":".join("" if end is None else self._write_end(end) for end in value)
 
-    def written(self, end: Any) -> str:
-        """Return the text of an end."""
+    def _read_end(self, text: str) -> Any:
+        return float(text)
+
+    def _write_end(self, end: Any) -> str:
         return f"{end:g}" if float(f"{end:g}") == end else repr(float(end))
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return tuple[float | None, float | None] | None
 
 
 class Days(Bounds):
     """Two days, as FIRST:LAST in ISO's form."""
 
-    def end(self, text: str) -> Any:
-        """Return a day."""
+    json = staticmethod(lambda text: GenericAlias(tuple, (text | None, text | None)) | None)
+
+    def _read_end(self, text: str) -> Any:
         return date.fromisoformat(text).isoformat()
 
-    def written(self, end: Any) -> str:
-        """Return the text of a day."""
+    def _write_end(self, end: Any) -> str:
         return str(end)
 
     def plain(self, value: Any) -> Any:
         """Return the days as texts."""
         return value and [end and str(end) for end in value]
-
-    def schema(self, text: Any) -> Any:
-        """Return the type of the JSON."""
-        return GenericAlias(tuple, (text | None, text | None)) | None
 
 
 class Names(Keyed, Texts):

@@ -1,4 +1,4 @@
-"""Remote: files in a store, such as s3://bucket/claims, by Arrow's file systems.
+"""Files in a store, such as s3://bucket/claims, by Arrow's file systems.
 
 A `Remote` has what is needed of a `Path`, so that a cohort, its journal and results lie on the disk
 or in a store alike. Credentials come from where the store's own tools look for them (the
@@ -30,7 +30,7 @@ _PATIENCE = timedelta(seconds=30)  # with a request to Google, on which Arrow sp
 
 
 def is_remote(place: Any) -> bool:
-    """Tell the address of a store from a path."""
+    """Return whether a place is the address of a store, and not a path."""
     return isinstance(place, Remote) or (
         isinstance(place, str | Path) and _ADDRESS.fullmatch(str(place)) is not None
     )
@@ -87,24 +87,23 @@ class Remote:
         return (one.size or 0, one.mtime_ns or 0) if one.is_file else None
 
     def is_file(self) -> bool:
-        """Tell whether it is a file."""
+        """Return whether it is a file."""
         return bool(self._info().is_file)
 
     def is_dir(self) -> bool:
-        """Tell whether there is something below it."""
+        """Return whether there is something below it."""
         return any(True for _ in self.below())
 
     def exists(self) -> bool:
-        """Tell whether there is anything."""
+        """Return whether there is anything."""
         return self.is_file() or self.is_dir()
 
     def below(self) -> list[Remote]:
         """Return all files below it, by their names."""
         from pyarrow.fs import FileSelector
 
-        found, path = _system(self.uri)
-        with _told(self.uri):
-            every = found.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
+        with _system(self.uri) as (system, path):
+            every = system.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
         names = sorted(str(one.path)[len(path) :].strip("/") for one in every if one.is_file)
         return [self / name for name in names]
 
@@ -117,25 +116,23 @@ class Remote:
 
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove a file."""
-        found, path = _system(self.uri)
-        with _told(self.uri):
-            found.delete_file(path)
+        with _system(self.uri) as (system, path):
+            system.delete_file(path)
 
     def move(self, place: Place) -> None:
         """Give a file another name in the same store."""
-        (found, path), there = _system(self.uri), _system(str(place))[1]
-        with _told(self.uri):
+        with _system(self.uri) as (system, path):
+            there = _find_system(str(place))[1]
             try:
-                found.move(path, there)
+                system.move(path, there)
             except NotImplementedError:  # of Azure without folders of its own
-                found.copy_file(path, there)
-                found.delete_file(path)
+                system.copy_file(path, there)
+                system.delete_file(path)
 
     def source(self) -> Any:
         """Return a file of Arrow, to read at any place."""
-        found, path = _system(self.uri)
-        with _told(self.uri):
-            return found.open_input_file(path)
+        with _system(self.uri) as (system, path):
+            return system.open_input_file(path)
 
     @contextmanager
     def open(self, _mode: str = "rb") -> Iterator[BinaryIO]:
@@ -156,21 +153,17 @@ class Remote:
     def fetch(self, path: Path) -> None:
         """Copy a file to the disk."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self.source() as file, path.open("wb") as copy, _told(self.uri):
-            while content := file.read(_AT_ONCE):
-                copy.write(content)
+        with self.source() as file, path.open("wb") as copy, _store_errors(self.uri):
+            shutil.copyfileobj(file, copy, _AT_ONCE)
 
     def send(self, file: BinaryIO) -> None:
         """Write what a file holds from where it stands; there is nothing until it is whole."""
-        found, path = _system(self.uri)
-        with _told(self.uri), found.open_output_stream(path) as sink:
-            while content := file.read(_AT_ONCE):
-                sink.write(content)
+        with _system(self.uri) as (system, path), system.open_output_stream(path) as sink:
+            shutil.copyfileobj(file, sink, _AT_ONCE)
 
     def _info(self) -> Any:
-        found, path = _system(self.uri)
-        with _told(self.uri):
-            return found.get_file_info(path)
+        with _system(self.uri) as (system, path):
+            return system.get_file_info(path)
 
 
 Place = Path | Remote  # a file or a folder, on the disk or in a store
@@ -191,7 +184,7 @@ def written(place: Place) -> Iterator[BinaryIO]:
 
 @contextmanager
 def opened(place: Place) -> Iterator[Any]:
-    """Yield what Arrow reads a file by; a store that is lost meanwhile is told."""
+    """Yield what Arrow reads a file by; a store that is lost meanwhile is an error."""
     if isinstance(place, Path):
         yield str(place)
         return
@@ -207,10 +200,9 @@ def removed(folder: Place) -> None:
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=True)
         return
-    found, path = _system(folder.uri)
     if folder.is_dir():
-        with _told(folder.uri), suppress(FileNotFoundError):  # Google's has only its files
-            found.delete_dir(path)
+        with _system(folder.uri) as (system, path), suppress(FileNotFoundError):
+            system.delete_dir(path)  # not found in Google's, which has only its files
 
 
 def matching(place: Remote) -> tuple[Remote, list[Remote]]:
@@ -226,20 +218,20 @@ def matching(place: Remote) -> tuple[Remote, list[Remote]]:
 
 
 def fits(name: str, pattern: str) -> bool:
-    """Tell whether a path fits a pattern, in which ** stands for any number of folders.
+    """Return whether a path fits a pattern, in which ** stands for any number of folders.
 
     >>> fits("2020/01/a.csv", "**/*.csv"), fits("a.csv", "**/*.csv"), fits("b/a.csv", "*.csv")
     (True, True, False)
     """
-    return _fits(name.split("/"), pattern.split("/"))
 
+    def fit(steps: list[str], wanted: list[str]) -> bool:
+        if not wanted or not steps:
+            return not steps and all(step == "**" for step in wanted)
+        if wanted[0] == "**":
+            return fit(steps, wanted[1:]) or fit(steps[1:], wanted)
+        return fnmatchcase(steps[0], wanted[0]) and fit(steps[1:], wanted[1:])
 
-def _fits(steps: list[str], pattern: list[str]) -> bool:
-    if not pattern or not steps:
-        return not steps and all(step == "**" for step in pattern)
-    if pattern[0] == "**":
-        return _fits(steps, pattern[1:]) or _fits(steps[1:], pattern)
-    return fnmatchcase(steps[0], pattern[0]) and _fits(steps[1:], pattern[1:])
+    return fit(name.split("/"), pattern.split("/"))
 
 
 @lru_cache(maxsize=64)
@@ -249,44 +241,44 @@ def _store(root: str) -> Any:
 
     scheme, _, bucket = root.partition("://")
     amazon = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    with _told(root):
+    with _store_errors(root):
         if scheme == "s3" and amazon:
             from pyarrow.fs import S3FileSystem
 
             return S3FileSystem(endpoint_override=amazon), bucket
         if scheme == "gs" and "@" not in bucket:
-            return _of_google(os.environ.get("STORAGE_EMULATOR_HOST")), bucket
+            from pyarrow.fs import GcsFileSystem
+
+            other: dict[str, Any] = {}
+            if (address := os.environ.get("STORAGE_EMULATOR_HOST")) is not None:
+                own, _, host = address.rpartition("://")  # another server, without credentials
+                other = {"scheme": own or "http", "endpoint_override": host.rstrip("/")}
+                other["anonymous"] = True
+            return GcsFileSystem(retry_time_limit=_PATIENCE, **other), bucket
         return FileSystem.from_uri(root)
 
 
-def _of_google(other: str | None) -> Any:
-    """Return Google's file system, or that of another server, at an address without credentials."""
-    from pyarrow.fs import GcsFileSystem
-
-    if other is None:
-        return GcsFileSystem(retry_time_limit=_PATIENCE)
-    scheme, _, host = other.rpartition("://")
-    return GcsFileSystem(
-        anonymous=True,
-        scheme=scheme or "http",
-        endpoint_override=host.rstrip("/"),
-        retry_time_limit=_PATIENCE,
-    )
-
-
-def _system(uri: str) -> tuple[Any, str]:
+def _find_system(uri: str) -> tuple[Any, str]:
     """Return the file system of an address, and the path in it."""
     scheme, _, rest = uri.partition("://")
     host, _, path = rest.partition("/")
     if (":" in host.partition("@")[0] and "@" in host) or "?" in uri:
         raise StorageError("remote.credentials", scheme=scheme)
-    found, root = _store(f"{scheme}://{host}")
-    return found, f"{root.rstrip('/')}/{path}" if root.strip("/") else f"/{path}"
+    system, root = _store(f"{scheme}://{host}")
+    return system, f"{root.rstrip('/')}/{path}" if root.strip("/") else f"/{path}"
 
 
 @contextmanager
-def _told(uri: str) -> Iterator[None]:
-    """Tell what a store can't do in one line."""
+def _system(uri: str) -> Iterator[tuple[Any, str]]:
+    """Yield the file system of an address and the path in it; its errors become `StorageError`."""
+    found = _find_system(uri)
+    with _store_errors(uri):
+        yield found
+
+
+@contextmanager
+def _store_errors(uri: str) -> Iterator[None]:
+    """Raise the errors of a store as `StorageError`, in one line."""
     try:
         yield
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Storage: the model file, and the one way in which any file is written: whole or not at all.
+"""The model file, and atomic writes: a file or a folder is written whole or not at all.
 
 A model file is two lines of text, raw numbers, and a seal::
 
@@ -7,8 +7,8 @@ A model file is two lines of text, raw numbers, and a seal::
     ω (k), M (k × d), features' (k × m)          little-endian float64
     SHA-256 of all of the above                  32 bytes
 
-It holds no time and no path: the same model gives the same bytes. Version 2 has features beside
-the codes; without them version 1 is written.
+It holds no time and no path: the same model gives the same bytes. A model with
+features besides codes has version 2, others version 1.
 """
 
 from __future__ import annotations
@@ -75,12 +75,10 @@ class SavedModel:
         k, d = self.mixture.means.shape
         came = (len(self.clusters), len(self.codes), len(self.names))
         if came != (k, d, d):
-            raise InputError(
-                f"A model of {k} clusters × {d} codes needs as many names: "
-                f"got {came[0]} clusters, {came[1]} codes and {came[2]} names."
-            )
+            named = dict(zip(("clusters", "codes", "names"), came, strict=True))
+            raise InputError("storage.names", k=k, d=d, **named)
         if len(self.numbers) != k or list(self.numbers) != sorted(set(self.numbers)):
-            raise InputError(f"A model of {k} clusters needs as many numbers, in ascending order.")
+            raise InputError("storage.numbers", k=k)
 
 
 def save_model(model: SavedModel, path: str | Path) -> None:
@@ -104,27 +102,24 @@ def load_model(path: str | Place) -> SavedModel:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise StorageError(f"There is no model file {path}; check the name.") from None
+        raise StorageError("storage.no_model", path=path) from None
     except OSError as error:
-        raise StorageError(f"{path} can't be read: {error.strerror}.") from None
+        raise StorageError("storage.unreadable", path=path, reason=error.strerror) from None
     title, _, rest = content[:-_SEAL].partition(b"\n")
     version = title.removeprefix(_MAGIC)
     if not content.startswith(_MAGIC) or not version.isdigit():
-        raise StorageError(f"{path} is no model file; give the model.comorb that a fit wrote.")
+        raise StorageError("storage.not_a_model", path=path)
     if not 1 <= int(version) <= VERSION:
-        raise StorageError(
-            f"{path} has version {int(version)} of the model format and this comorb knows "
-            f"{VERSION}; install a newer comorb."
-        )
+        raise StorageError("storage.version", path=path, version=int(version), known=VERSION)
     if hashlib.sha256(content[:-_SEAL]).digest() != content[-_SEAL:]:
-        raise StorageError(f"{path} is cut off or was altered; copy it again, or fit again.")
+        raise StorageError("storage.altered", path=path)
     text, _, numbers = rest.partition(b"\n")
     try:
         return _restore(json.loads(text), numbers)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise StorageError(f"{path} is sealed but makes no model: {error}. Fit again.") from None
+        raise StorageError("storage.invalid", path=path, error=error) from None
     except RecursionError:
-        raise StorageError(f"{path} is sealed but nested too deeply. Fit again.") from None
+        raise StorageError("storage.nested", path=path) from None
 
 
 def _restore(header: Any, numbers: bytes) -> SavedModel:
@@ -146,9 +141,9 @@ def _restore(header: Any, numbers: bytes) -> SavedModel:
         raise ValueError("a feature stands there twice")
     k, d, m = len(header["clusters"]), len(header["codes"]), n_parameters(variables)
     if len(numbers) != 8 * k * (1 + d + m):
-        beside = f" and {m} numbers of features" if m else ""
+        features = f" and {m} numbers of features" if m else ""
         size = f"{k * (1 + d + m)} numbers of 8 bytes"
-        raise ValueError(f"{k} clusters × {d} codes{beside} are {size}")
+        raise ValueError(f"{k} clusters × {d} codes{features} are {size}")
     values = np.frombuffer(numbers, "<f8").astype(np.float64)
     means, parameters = np.split(values[k:], [k * d])
     mixture = Mixture(values[:k], means.reshape(k, d), variables, parameters.reshape(k, m))
@@ -160,7 +155,7 @@ def _restore(header: Any, numbers: bytes) -> SavedModel:
 def write_whole(path: str | Place) -> Iterator[BinaryIO]:
     """Yield a file that becomes ``path`` when the block ends well, and vanishes when it doesn't.
 
-    Until then a file of that name stays as it was: the new one is written beside it under a
+    Until then a file of that name stays as it was: the new one is written next to it under a
     temporary name, flushed to the disk and renamed. One that a killed process left is removed.
 
     >>> import tempfile
@@ -186,10 +181,8 @@ def write_whole(path: str | Place) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
-        raise StorageError(
-            f"{path} can't be written: {error.strerror or error}; what was there before is "
-            "untouched. Make room, or choose another place."
-        ) from None
+        reason = error.strerror or error
+        raise StorageError("storage.untouched", path=path, reason=reason) from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -230,9 +223,8 @@ def write_folder(directory: str | Place, force: bool = False) -> Iterator[Path]:
             if new and not any(directory.iterdir()):
                 directory.rmdir()
     except OSError as error:
-        raise StorageError(
-            f"{directory} can't be written: {error.strerror or error}. Choose another place."
-        ) from None
+        reason = error.strerror or error
+        raise StorageError("write.choose_place", path=directory, reason=reason) from None
 
 
 def settle(directory: Path) -> None:
@@ -248,32 +240,27 @@ def settle(directory: Path) -> None:
             if not _alive(draft.name.removeprefix(_DRAFT).partition("-")[0]):
                 shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
-        raise StorageError(
-            f"{directory} holds results that were interrupted on their way, and they can't be put "
-            f"in place: {error.strerror or error}. Open it where it can be written."
-        ) from None
+        reason = error.strerror or error
+        raise StorageError("storage.interrupted", directory=directory, reason=reason) from None
 
 
 def _alive(process: str) -> bool:
-    """Tell whether there is a process of a number; where that can't be known, there is."""
+    """Return whether there is a process of a number; where that can't be known, there is."""
     if hasattr(os, "killpg"):  # Windows has no signal 0, and ends the process
-        try:
-            os.kill(int(process), 0)
-        except ProcessLookupError:
-            return False
-        except (OSError, ValueError, OverflowError):
-            return True
+        with suppress(OSError, ValueError, OverflowError):
+            try:
+                os.kill(int(process), 0)
+            except ProcessLookupError:
+                return False
     return True
 
 
 def check_file(path: Place, endings: Sequence[str], force: bool) -> None:
     """Refuse a file of another kind, and one that is there unless it may be replaced."""
     if path.suffix.lower() not in endings:
-        raise StorageError(
-            f"Expected a file that ends with {' or '.join(endings)}; got {path.name}."
-        )
+        raise StorageError("storage.ending", endings=" or ".join(endings), name=path.name)
     if path.exists() and not force:
-        raise StorageError(f"{path} is there already; name another file, or replace it by force.")
+        raise StorageError("storage.file_exists", path=path)
     if isinstance(path, Path):
         _check_place(path)
 
@@ -283,20 +270,14 @@ def check_folder(directory: str | Place, force: bool) -> None:
     directory = place_of(directory)
     if isinstance(directory, Remote):
         if not force and directory.exists():
-            raise StorageError(
-                f"{directory} holds files already; name another place, or force them to be "
-                "replaced."
-            )
+            raise StorageError("storage.store_in_use", directory=directory)
         return
     if directory.is_file():
-        raise StorageError(f"{directory} is a file; name a directory for the results.")
+        raise StorageError("storage.not_a_folder", directory=directory)
     if directory.is_dir():
         settle(directory)
     if not force and directory.is_dir() and any(directory.iterdir()):
-        raise StorageError(
-            f"{directory} is there already and not empty; name another directory, or force "
-            "the results in it to be replaced."
-        )
+        raise StorageError("storage.folder_in_use", directory=directory)
     _check_place(directory / "results")
 
 
@@ -304,7 +285,7 @@ def _check_place(path: Path) -> None:
     """Refuse early a path that nothing could be written to after a long fit."""
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
-        raise StorageError(f"Nothing can be written to {above}; name another place.")
+        raise StorageError("storage.read_only", folder=above)
 
 
 def fingerprint(
@@ -322,10 +303,9 @@ def fingerprint(
     True
     """
     weights = np.empty(0) if weights is None else weights
-    ones = matrix.indptr.astype(np.int64), matrix.indices, weights
-    if table is None or not table.features:
-        return fingerprint_of([Rows(*ones)], codes)
-    return fingerprint_of([Rows(*ones, table.values)], codes, table.features)
+    table = FeatureTable((), np.empty((matrix.shape[0], 0))) if table is None else table
+    rows = Rows(matrix.indptr.astype(np.int64), matrix.indices, weights, table.values)
+    return fingerprint_of([rows], codes, table.features)
 
 
 def fingerprint_of(

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from comorb.cli import group
-from comorb.cli.options import least_count
+from comorb.cli.options import Protection
 from comorb.profiles.profile import Profile
 from comorb.runs.folder import load_profile
 
@@ -36,9 +36,9 @@ def test_every_command_is_known_and_has_the_option_where_it_tells_counts() -> No
 
 
 def test_a_bound_alone_protects_too() -> None:
-    assert least_count(False, None) == 0
-    assert least_count(True, None) == 11
-    assert least_count(False, 20) == least_count(True, 20) == 20
+    assert Protection().least == 0
+    assert Protection(protected=True).least == 11
+    assert Protection(False, 20).least == Protection(True, 20).least == 20
 
 
 @pytest.fixture(scope="module")

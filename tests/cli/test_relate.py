@@ -57,7 +57,7 @@ def test_a_protected_table_tells_nothing_of_few(comorb, run, records):
     assert shown["outcomes"] == []
     assert shown["predictors"] is None
     assert shown["survival"] is None
-    assert "died is not told: some of its counts are below 1000" in shown["notes"]
+    assert "died is suppressed: some of its counts are below 1,000" in shown["notes"]
     assert [one["records"] for one in shown["clusters"]] == [None] * 3
     rough = json.loads(comorb(*words, "--min-cell", 2).stdout)
     stay = next(one for one in rough["outcomes"] if one["name"] == "los")

@@ -8,7 +8,7 @@ import pytest
 
 from comorb.engines import FileJournal, open_blocks
 from comorb.engines.block_files import identity
-from comorb.engines.partial_sums import decode_result, encode_result
+from comorb.engines.checkpoints import decode_result, encode_result
 from comorb.errors import StorageError
 from comorb.model import start
 from comorb.model.blocks import Rows

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from comorb.engines import open_blocks, partial_sums
-from comorb.engines.base import Engine
-from comorb.engines.partial_sums import pack
+from comorb.engines import base, open_blocks
+from comorb.engines.base import Engine, pack
 from comorb.engines.spark_engine import SparkEngine
 from comorb.errors import EngineError
 from comorb.model import subsample
@@ -100,7 +99,7 @@ def test_what_comes_back_does_not_grow_with_the_records(engine, file, fitted):
     if not hasattr(engine, "received"):
         pytest.skip("counts no bytes")
     loaders, came = open_blocks(file).loaders, []
-    for some in (loaders[: partial_sums.MIN_TASKS], loaders * 8, loaders * 30):
+    for some in (loaders[: base.MIN_TASKS], loaders * 8, loaders * 30):
         before = engine.received
         expect(fitted.mixture_, replace(open_blocks(file), loaders=some), engine)
         came.append(engine.received - before)

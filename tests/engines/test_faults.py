@@ -18,15 +18,15 @@ import pytest
 
 from comorb.engines import (
     FileJournal,
+    base,
     dask_engine,
     open_blocks,
     open_engine,
-    partial_sums,
     spark_engine,
 )
 from comorb.engines.block_files import MANIFEST, identity
+from comorb.engines.checkpoints import encode_result
 from comorb.engines.dask_engine import DaskEngine
-from comorb.engines.partial_sums import encode_result
 from comorb.engines.spark_engine import explain
 from comorb.errors import EngineError
 from comorb.model import start
@@ -255,7 +255,7 @@ def test_spark_is_told_by_its_own_cause(words):
 
 @pytest.mark.parametrize("engine", ["local[2,4]"], indirect=True)
 def test_a_spark_worker_with_another_comorb_is_told(engine, file, monkeypatch):
-    for module in (spark_engine, partial_sums):
+    for module in (spark_engine, base):
         monkeypatch.setattr(module, "__version__", "9.9")
     with pytest.raises(EngineError, match=r"^Spark: a worker has comorb \d[^;]*; install comorb"):
         prevalence(open_blocks(file), engine)

@@ -117,8 +117,8 @@ def test_a_level_of_few_records_is_not_named_in_a_protected_profile():
     full = profile_of(model, cohort, secret=SECRET)
     for place, yes, no in ((0, "has ", "doesn't have "), (full.n_codes, "", "not ")):
         label = full.labels[place]
-        assert full.said(Condition(place, True, True)) == yes + label
-        assert full.said(Condition(place, False, True)) == no + label
+        assert full.condition_text(Condition(place, True, True)) == yes + label
+        assert full.condition_text(Condition(place, False, True)) == no + label
     shown = full.protected()
     assert "intersex" not in shown.to_json()
     assert [code for code in shown.codes if code.startswith("sex=")] == ["sex=F", "sex=M"]

@@ -23,7 +23,6 @@ from comorb.profiles.noise import (
     append_whole,
     noise,
     own_secret,
-    protected_shares,
     record_keys,
     round_two_digits,
     secret_in,
@@ -140,12 +139,13 @@ def test_all_and_all_but_few_are_told_alike() -> None:
 
 def test_shares_are_those_of_protected_counts_times_a_rounded_ratio_of_weights() -> None:
     parts, published = np.array([103.0, 50, np.nan]), np.array([103.0, 98, 100])
-    assert protected_shares(parts, published)[:2].tolist() == [1, 0.5102]
-    ratio = ONE.weight_ratio(
-        np.array([1.0, 0.6129, 0.1]), np.array([100.0, 48, 4]), np.full(3, 100.0), parts, published
-    )
+    counts, wholes = np.array([100.0, 48, 4]), np.full(3, 100.0)
+    assert ONE.shares(parts, published, counts, wholes, None)[:2].tolist() == [1, 0.5102]
+    weighted = np.array([1.0, 0.6129, 0.1])
+    ratio = ONE.weight_ratio(weighted, counts, wholes, parts, published)
     assert ratio.tolist() == [1, 1.3, 1]
-    assert protected_shares(parts, published, ratio)[1] == round(1.3 * 50 / 98, 4)
+    shares = ONE.shares(parts, published, counts, wholes, weighted)
+    assert shares[1] == round(1.3 * 50 / 98, 4)
     assert round_two_digits(np.array([[0.01234, 9876.0]])).tolist() == [[0.012, 9900.0]]
 
 

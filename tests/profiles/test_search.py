@@ -4,7 +4,7 @@ import pytest
 
 from comorb.model.mixture import Mixture
 from comorb.profiles.build import profile
-from comorb.profiles.search import resolve_codes
+from comorb.profiles.explain import resolve_codes
 from tests.records.helpers import make
 
 CODES = ("250", "428", "430", "434", "585", "V45", "V58")

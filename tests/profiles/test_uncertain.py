@@ -5,10 +5,9 @@ import pytest
 
 from comorb.errors import InputError
 from comorb.model.mixture import Mixture
-from comorb.profiles.assignment import Assignment
+from comorb.profiles.assignment import Assignment, count_uncertain, protect_uncertain
 from comorb.profiles.build import profile
 from comorb.profiles.profile import Profile
-from comorb.profiles.uncertain import count_uncertain, protect_uncertain
 from tests.records.helpers import make
 
 

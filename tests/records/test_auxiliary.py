@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.auxiliary import Beside, arranged, main_and_beside
+from comorb.records.auxiliary import AuxiliaryTable, arrange_sources, split_sources
 from comorb.records.join import BIRTH, BIRTH_YEAR, ages
 from comorb.records.layouts.layout import Layout
 from comorb.records.read import read_records
@@ -19,26 +19,30 @@ DRUGS = pd.DataFrame({"hadm_id": ["10", "11"], "atc": ["A10BA02", "C07AB02"]})
 
 
 def test_one_source_is_read_alone():
-    assert arranged("visits.csv") == ("diagnosis", "visits.csv", ())
-    assert main_and_beside("visits.csv") == ("visits.csv", {})
+    assert arrange_sources("visits.csv") == ("diagnosis", "visits.csv", ())
+    assert split_sources("visits.csv") == ("visits.csv", {})
 
 
 def test_the_diagnoses_have_the_records_and_visits_come_before_patients():
     given = {"drug": "d.csv", "patient": "p.csv", "diagnosis": "c.csv", "visit": "v.csv"}
-    kind, records, besides = arranged(given, layouts={"drug": Layout("long")}, system="x drug:atc")
+    kind, records, auxiliary = arrange_sources(
+        given, layouts={"drug": Layout("long")}, system="x drug:atc"
+    )
     assert (kind, records) == ("diagnosis", "c.csv")
-    assert [one.kind for one in besides] == ["visit", "patient", "drug"]
-    assert besides[-1] == Beside("drug", "d.csv", None, Layout("long"), "atc")
-    main, others = main_and_beside(given)
+    assert [one.kind for one in auxiliary] == ["visit", "patient", "drug"]
+    assert auxiliary[-1] == AuxiliaryTable("drug", "d.csv", None, Layout("long"), "atc")
+    main, others = split_sources(given)
     assert main == "c.csv"
     assert others == {"drug": "d.csv", "patient": "p.csv", "visit": "v.csv"}
 
 
 def test_kinds_are_of_the_records_own_source():
-    _, records, besides = arranged("omop", ("diagnosis", "drug"))
-    assert besides == (Beside("drug", records),)
-    _, _, besides = arranged({"diagnosis": "omop", "lab": "labs.csv"}, ("diagnosis", "drug"))
-    assert [(one.kind, one.source) for one in besides] == [("lab", "labs.csv"), ("drug", "omop")]
+    _, records, auxiliary = arrange_sources("omop", ("diagnosis", "drug"))
+    assert auxiliary == (AuxiliaryTable("drug", records),)
+    _, _, auxiliary = arrange_sources(
+        {"diagnosis": "omop", "lab": "labs.csv"}, ("diagnosis", "drug")
+    )
+    assert [(one.kind, one.source) for one in auxiliary] == [("lab", "labs.csv"), ("drug", "omop")]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +65,7 @@ def test_kinds_are_of_the_records_own_source():
 )
 def test_what_is_refused(source, kinds, system, message):
     with pytest.raises(RecordsError, match=message):
-        arranged(source, kinds, {}, system)
+        arrange_sources(source, kinds, {}, system)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

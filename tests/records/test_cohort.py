@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from comorb import datasets, read_records
 from comorb.errors import InputError, RecordsError
-from comorb.records.features import Asked
+from comorb.records.features import FeatureSpec
 from comorb.records.ledger import Ledger
 from tests.records.helpers import make
 
@@ -210,7 +210,7 @@ def test_ages_that_stayed_text_can_not_be_compared():
 
 
 def test_a_part_has_the_features_of_its_own_records(cohort):
-    mixed = cohort.with_features(Asked("age", "number"))
+    mixed = cohort.with_features(FeatureSpec("age", "number"))
     part = mixed.part(0, 1, 2)
     assert part.ids.to_pylist() == mixed.ids.to_pylist()[1:3]
     np.testing.assert_array_equal(part.features.values, mixed.features.values[1:3])

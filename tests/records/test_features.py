@@ -7,7 +7,7 @@ import pytest
 from comorb.errors import RecordsError
 from comorb.model.emissions.base import Feature
 from comorb.records.cohort_file import CohortFile, load_cohort, save_cohort
-from comorb.records.features import MISSING_NOTE, OTHERS, Asked, as_asked, written
+from comorb.records.features import MISSING_NOTE, OTHERS, FeatureSpec, parse_features, write_feature
 from comorb.records.read import read_records
 from comorb.records.spec import CohortSpec
 from comorb.records.stream import write_cohort
@@ -149,7 +149,7 @@ def test_what_can_not_be_a_feature_is_refused(asked, column, message):
 
 
 def test_too_many_texts_are_refused(monkeypatch):
-    monkeypatch.setattr("comorb.records.features._MANY", 30)
+    monkeypatch.setattr("comorb.records.features._MAX_TEXTS", 30)
     with pytest.raises(RecordsError, match="'note' holds more than 30 different texts"):
         read_records(visits(note=TWENTY), features={"note": "category"})
 
@@ -172,7 +172,7 @@ def test_operations_carry_features():
     values = pa.array([1.0, 2.0, None, 4.0])
     groups = pa.array(["a", "b", "a", "b"])
     dense = [[1, 0], [1, 1], [0, 1], [1, 1]]
-    cohort = make(dense, lab=values, g=groups).with_features(Asked("lab"), Asked("g"))
+    cohort = make(dense, lab=values, g=groups).with_features(FeatureSpec("lab"), FeatureSpec("g"))
     assert cohort.having("251").features.values[:, 1].tolist() == [1, 0, 1]
     assert cohort.split("g")["a"].features.values[:, 0].tolist()[0] == 1.0
     assert cohort.drop_codes("250").features is cohort.features
@@ -184,10 +184,10 @@ def test_kinds_and_levels_are_those_of_the_records_that_are_kept():
     sexes = ["F" if row < 30 else "M" for row in range(N)]
     wards = ["ABC"[row % 3] if row < 30 else "D" for row in range(N)]
     table = visits(sex=sexes, ward=wards)
-    kept = CohortSpec(sex=("F",), features=(Asked("ward"),)).cohort(table)
+    kept = CohortSpec(sex=("F",), features=(FeatureSpec("ward"),)).cohort(table)
     assert kept.features.features[0].levels == ("A", "B", "C")
     with pytest.raises(RecordsError, match="'sex' holds one value only"):
-        CohortSpec(sex=("F",), features=(Asked("sex"),)).cohort(table)
+        CohortSpec(sex=("F",), features=(FeatureSpec("sex"),)).cohort(table)
 
 
 def test_a_level_unseen_at_fit_is_missing_with_a_note():
@@ -233,7 +233,7 @@ def mixed(rows):
 def test_parts_give_the_same_features_as_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("comorb.records.stream.PART_ROWS", 100)
     monkeypatch.setattr("comorb.engines.block_files.ROWS_A_GROUP", 128)
-    asked = (Asked("age"), Asked("sex"), Asked("ward", "category"))
+    asked = (FeatureSpec("age"), FeatureSpec("sex"), FeatureSpec("ward", "category"))
     preparation = CohortSpec(without=("585",), drop_codes=("276",), features=asked, at_least=2)
     table = mixed(1000)
     whole = preparation.cohort(table)
@@ -269,13 +269,13 @@ def test_features_can_come_from_a_table_beside_the_records():
 @pytest.mark.parametrize("text", ["age=numbr", "=number", "age=count:log", "age=number:cube", "a="])
 def test_a_feature_is_asked_for_in_one_way(text):
     with pytest.raises(RecordsError, match="Expected a feature as NAME, NAME=KIND"):
-        Asked.parse(text)
+        FeatureSpec.parse(text)
 
 
 def test_features_are_asked_for_by_words_that_read_back():
-    asked = as_asked({"age": "number", "los": "number:log"}) + as_asked("sex")
-    assert [written(one) for one in asked] == ["age=number", "los=number:log", "sex"]
-    assert tuple(map(Asked.parse, map(written, asked))) == asked
+    asked = parse_features({"age": "number", "los": "number:log"}) + parse_features("sex")
+    assert [write_feature(one) for one in asked] == ["age=number", "los=number:log", "sex"]
+    assert tuple(map(FeatureSpec.parse, map(write_feature, asked))) == asked
     preparation = CohortSpec(features=asked)
     assert preparation.words() == [
         "--feature",

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.records.datasets import heart_failure
-from comorb.records.features import Asked
+from comorb.records.features import FeatureSpec
 from comorb.records.layouts.layout import Layout
 from comorb.records.read import count_left, inspect_records, read_records
 from comorb.records.spec import CohortSpec
@@ -462,7 +462,7 @@ def test_nothing_is_warned_of_when_nothing_is_amiss():
         {"having": ("428",), "without": ("250",), "age": (65, None), "sex": ("female",)},
         {"at_least": 7, "drop_codes": ("401", "428"), "drop_rare": 300},
         {"age": (None, 40), "at_least": 5},
-        {"features": (Asked("age"),), "having": ("585",)},
+        {"features": (FeatureSpec("age"),), "having": ("585",)},
     ],
 )
 def test_the_numbers_are_those_of_the_cohort_that_is_left(rules):

@@ -17,7 +17,7 @@ from comorb.fields import Bounds, Form, Texts, declare, question_of, rules_of
 from comorb.records.codes.code_map import CodeMap, Line
 from comorb.records.definitions import RULES
 from comorb.records.distributed.read import read_dask, read_spark
-from comorb.records.features import Asked
+from comorb.records.features import FeatureSpec
 from comorb.records.layouts.layout import Layout
 from comorb.records.read import inspect_records, read_records
 from comorb.records.spec import READING, CohortSpec, Preparation
@@ -255,7 +255,7 @@ EVERY = {
     "code_map": CodeMap("m.csv", "abc", (Line("428", "hf", "icd9cm", True),), (("hf", "HF"),)),
     "chronic": True,
     "scores": ("charlson",),
-    "features": (Asked("age"), Asked("los", "number", "log")),
+    "features": (FeatureSpec("age"), FeatureSpec("los", "number", "log")),
     "layout": Layout(kind="wide", codes=("dx1", "dx2"), weight="copies", ignored=("a", "b")),
     "kinds": ("diagnosis", "drug"),
     "table": "diagnoses",
@@ -286,7 +286,7 @@ def test_python_takes_what_is_short_for_a_value():
         layout={"diagnosis": Layout(kind="long"), "drug": Layout(codes=("ndc",))},
     )
     assert (spec.level, spec.scores, spec.layout.kind) == (("full",), ("charlson",), "long")
-    assert spec.features == (Asked("age", "number"),)
+    assert spec.features == (FeatureSpec("age", "number"),)
     assert spec.layouts == (("drug", Layout(codes=("ndc",))),)
 
 

@@ -22,7 +22,7 @@ from comorb.records.datasets import region
 from comorb.records.layouts.layout import Layout
 from comorb.records.read import read_records
 from comorb.records.spec import CohortSpec
-from comorb.runs.assign import AssignmentWriter, Scorer, assign_records
+from comorb.runs.assign import Scorer, assign_records, assign_run
 from comorb.runs.folder import RunFolder, load_profile
 from comorb.runs.run import Request, fit_records
 from comorb.storage import load_model
@@ -129,6 +129,8 @@ def test_a_model_has_its_map_whatever_became_of_the_file(table, tmp_path):
 class Elsewhere(Engine):
     """An engine whose workers are this process."""
 
+    map_items = map_partitions = head = None  # not used here
+
     def map_blocks(self, function, loaders):
         return (function(load()) for load in loaders)
 
@@ -147,7 +149,7 @@ def test_the_described_records_have_their_own_clusters(
     scorer = Scorer(MODEL, 0.9, (1, 2))
     with RunFolder.write(tmp_path / "run", False) as folder:
         accumulator = RecordAccumulator(2, secret)
-        found = AssignmentWriter(file, scorer, folder, accumulator).run(executor, step)
+        found = assign_run(file, scorer, folder, accumulator, executor, step)
         assert [one.name for one in folder.assignments.parent.iterdir()] == ["assignments.csv"]
     sample = file.load(step)
     wanted, whole = (assign(MODEL, one, temperature=0.9) for one in (sample, file.load()))

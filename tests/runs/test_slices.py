@@ -15,7 +15,7 @@ from comorb.model.mixture import Mixture
 from comorb.profiles.slices import By, cut
 from comorb.records.cohort import Cohort
 from comorb.records.datasets import region
-from comorb.records.features import as_asked
+from comorb.records.features import parse_features
 from comorb.records.layouts.layout import Layout
 from comorb.records.ledger import Ledger
 from comorb.records.spec import CohortSpec
@@ -77,7 +77,7 @@ def test_models_of_their_own_are_matched(table: pa.Table, run: Path) -> None:
 def test_a_run_with_features_is_sliced_but_not_fitted_again(
     table: pa.Table, tmp_path: Path
 ) -> None:
-    request = Request(2, CohortSpec(features=as_asked(["age"])), repeats=0, secret=SECRET)
+    request = Request(2, CohortSpec(features=parse_features(["age"])), repeats=0, secret=SECRET)
     made = fit_records(table.slice(0, 900), tmp_path / "run", request)
     signs = range(made.n_codes, len(made.codes))
     assert len(signs) > 0

@@ -10,7 +10,7 @@ import pytest
 import comorb
 from comorb.errors import InputError
 from comorb.records.datasets import region
-from comorb.records.features import as_asked
+from comorb.records.features import parse_features
 from comorb.records.spec import CohortSpec
 from comorb.runs.assign import assign_records
 from comorb.runs.run import Request, fit_records
@@ -61,7 +61,7 @@ def test_a_row_without_codes_is_scored_and_what_is_no_code_is_passed_over(scored
 
 
 def test_a_model_with_features_is_refused(table, tmp_path):
-    rules = CohortSpec(features=as_asked({"age": "number"}))
+    rules = CohortSpec(features=parse_features({"age": "number"}))
     fit_records(table, tmp_path / "run", Request(2, rules, repeats=0))
     with pytest.raises(InputError, match="expected a model of codes alone"):
         comorb.spark_scorer(tmp_path / "run")

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from comorb.profiles.profile import Profile
 from comorb.views import charts, pdf
 from comorb.views.board import Board
-from comorb.views.pdf import _page, report_pdf, rule_pages, slice_pages
+from comorb.views.pdf import report_pdf, rule_pages, slice_pages
 from comorb.views.words import Words
 from tests.small_cohort import sampled
 
@@ -114,29 +114,29 @@ def words(figure: Figure) -> list[str]:
 
 
 def test_every_slice_and_every_rule_is_printed(full: Profile) -> None:
-    pages = slice_pages(Board(full), _page)
+    pages = slice_pages(Board(full))
     assert len(pages) == len(full.slices)
     for page, one in zip(pages, full.slices, strict=True):
         assert set(one.labels) <= set(words(page))
-    (rules,) = rule_pages(Board(full), _page)
+    (rules,) = rule_pages(Board(full))
     assert any(text.startswith("otherwise: ") for text in words(rules))
 
 
 def test_they_are_printed_in_every_language(full: Profile) -> None:
     board = Board(full, Words("ca"))
-    (rules,) = rule_pages(board, _page)
+    (rules,) = rule_pages(board)
     assert any(text.startswith("si no: ") for text in words(rules))
-    told = [word for page in slice_pages(board, _page) for word in words(page)]
+    told = [word for page in slice_pages(board) for word in words(page)]
     assert "registres" in told
     assert not any("records" in word for word in told)
 
 
 def test_what_isn_t_told_is_few(full: Profile) -> None:
-    pages = slice_pages(Board(full.protected(90)), _page)
+    pages = slice_pages(Board(full.protected(90)))
     assert "few" in [word for page in pages for word in words(page)]
 
 
 def test_a_profile_without_them_has_no_such_pages(full: Profile) -> None:
     old = replace(full, burden=None, slices=(), rules=())
-    assert slice_pages(Board(old), _page) == rule_pages(Board(old), _page) == []
+    assert slice_pages(Board(old)) == rule_pages(Board(old)) == []
     assert "no column that can be added up" in charts.draw_burden(old).get_title("left")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from comorb.profiles.profile import Profile
-from comorb.views.drawing import palette
+from comorb.views.charts import palette
 from comorb.views.findings import page_json
 from comorb.views.report import asset, report, script
 from comorb.views.words import page_texts, rendered

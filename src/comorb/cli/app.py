@@ -48,6 +48,6 @@ Exit codes:
 
 
 def front_page() -> str:
-    """Return what ``comorb --help`` says."""
+    """Return the page of ``comorb --help``."""
     lines = [f"  {name:<11}{summary}" for name, summary in COMMANDS.items()]
     return _PAGE.format(commands="\n".join(lines))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from comorb.cli import options
-from comorb.records.spec import CohortSpec
 
 Every = Annotated[
     bool, typer.Option("--all", help="Also assign records that the model's rules would leave out.")
@@ -38,10 +37,8 @@ def assign(  # noqa: PLR0913 - one parameter for each option
     every: Every = False,
     *,
     reading: options.Source,
-    protected: options.Protected = False,
-    min_cell: options.MinCell = None,
-    memory: options.Memory = None,
-    engine: options.Engine = None,
+    counts: options.Counts,
+    work: options.Work,
     force: options.Force = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -53,24 +50,13 @@ def assign(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb assign heart-failure new-visits.csv -o new-clusters.csv
     """
-    from comorb.cli.render import show, show_assigned, show_notes, shown_progress
+    from comorb.cli.render import show, show_assigned, shown_progress
     from comorb.cli.summaries import assigned_summary
     from comorb.remote import place_of
     from comorb.runs.assign import assign_records
 
     with shown_progress(quiet) as report:
-        tally = assign_records(
-            model,
-            records,
-            output,
-            reading if reading != CohortSpec() else None,
-            every=every,
-            memory=memory,
-            engine=engine,
-            force=force,
-            report=report,
-        )
-    summary = assigned_summary(tally, options.least_count(protected, min_cell))
-    summary |= {"file": str(place_of(output))}
-    show_notes(summary["notes"])
-    show(summary, show_assigned, as_json, quiet)
+        ways: dict[str, Any] = {**vars(work), "every": every, "force": force, "report": report}
+        tally = assign_records(model, records, output, options.stated(reading), **ways)
+    summary = assigned_summary(tally, counts.least) | {"file": str(place_of(output))}
+    show(summary, show_assigned, as_json, quiet, notes=True)

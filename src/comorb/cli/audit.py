@@ -25,13 +25,12 @@ def audit(
     Example: comorb audit verify
     """
     from comorb.errors import StorageError
-    from comorb.web.server.store import Store
-    from comorb.web.server.workspace import DATABASE
+    from comorb.web.server.store import DATABASE, Store
 
     if action not in ("show", "verify"):
         raise typer.BadParameter(f"expected show or verify, got {action!r}", param_hint="ACTION")
     if not (workspace / DATABASE).exists():
-        raise StorageError(f"expected a workspace of the explorer, and {workspace} is none")
+        raise StorageError("audit.no_workspace", workspace=workspace)
     with closing(Store(workspace)) as store:
         acts, broken = store.acts(), store.broken_act()
     if action == "show":
@@ -39,9 +38,6 @@ def audit(
             typer.echo("\t".join(map(str, act.values())))
         return
     if broken is not None:
-        raise StorageError(
-            f"the audit log is not as it was written: act {broken} is missing, changed or out of "
-            "place; compare it with a copy"
-        )
+        raise StorageError("audit.altered", act=str(broken))
     last = acts[-1]["seal"] if acts else "none yet"
     typer.echo(f"{len(acts)} acts, all as they were written; the last seal is {last}")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from comorb.cli import options
-
-if TYPE_CHECKING:
-    from comorb.runs.choose import ClassTables
-
 
 Numbers = Annotated[
     str | None,
@@ -58,13 +54,11 @@ def choose(  # noqa: PLR0913 - one parameter for each option
     output: Output = None,
     chart: options.Chart = None,
     force: options.Force = False,
-    protected: options.Protected = False,
-    min_cell: options.MinCell = None,
-    memory: options.Memory = None,
-    engine: options.Engine = None,
+    *,
+    counts: options.Counts,
+    work: options.Work,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
-    *,
     cohort: options.Cohort,
 ) -> None:
     """Find out how many clusters records hold.
@@ -74,24 +68,21 @@ def choose(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb choose visits.csv --having 428 --chart choice.png
     """
-    from comorb.cli.render import save_chart, show, show_choice, show_notes, shown_progress
+    from comorb.cli.render import save_chart, show, show_choice, shown_progress
     from comorb.cli.summaries import choice_summary
-    from comorb.engines import open_engine
     from comorb.runs.choose import class_tables, splits
-    from comorb.runs.cohorts import open_cohort
+    from comorb.runs.cohorts import open_records
     from comorb.runs.run import choose_number
     from comorb.views.charts import draw_choice
+    from comorb.views.sheets import save_sheets
 
     ks = None if clusters is None else _range(clusters)
-    least = options.least_count(protected, min_cell)
-    _check(lca, blrt, output)
-    tables = None
+    if (blrt or output) and not lca:
+        raise typer.BadParameter("--blrt and --output go with --lca", param_hint="--lca")
+    tables, least = None, counts.least
     with (
         shown_progress(quiet) as report,
-        open_engine(engine or "threads") as executor,
-        open_cohort(
-            records, cohort, memory=memory, executor=executor if engine else None, report=report
-        ) as chosen,
+        open_records(records, cohort, **vars(work), report=report) as (chosen, executor),
     ):
         choice = choose_number(chosen, ks, executor, report)
         found = splits(choice, chosen.codes, chosen.names, chosen.system)
@@ -100,25 +91,12 @@ def choose(  # noqa: PLR0913 - one parameter for each option
             tables = class_tables(choice, chosen, executor, draws, min_cell=least, report=report)
     summary = choice_summary(choice, chosen.ledger, found, least)
     if tables is not None:
-        summary |= _told(tables, output, force)
-    show_notes(summary["notes"])
+        summary |= {"lca": tables.sheets, "methods": tables.methods}
+    if tables is not None and output is not None:
+        summary["files"] = [str(file) for file in save_sheets(tables.sheets, output, force)]
     if chart:
         save_chart(draw_choice(choice), chart, force, quiet)
-    show(summary, show_choice, as_json, quiet)
-
-
-def _check(lca: bool, blrt: int, output: Path | None) -> None:
-    if (blrt or output) and not lca:
-        raise typer.BadParameter("--blrt and --output go with --lca", param_hint="--lca")
-
-
-def _told(tables: ClassTables, output: Path | None, force: bool) -> dict[str, Any]:
-    """Write the tables of latent classes, and return what is to be told of them."""
-    from comorb.views.sheets import save_sheets
-
-    files = [] if output is None else save_sheets(tables.sheets, output, force)
-    told = {"lca": tables.sheets, "methods": tables.methods}
-    return told | ({"files": [str(file) for file in files]} if files else {})
+    show(summary, show_choice, as_json, quiet, notes=True)
 
 
 def _range(text: str) -> list[int]:

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from comorb.cli.options import Chart, Force, Json, MinCell, Protected, least_count
+from comorb.cli import options
 
 
+@options.spec_options
 def compare(
     one: Annotated[
         Path,
@@ -19,11 +20,11 @@ def compare(
         Path,
         typer.Argument(metavar="RUN_B", show_default=False, help="The folder of the second run."),
     ],
-    chart: Chart = None,
-    force: Force = False,
-    protected: Protected = False,
-    min_cell: MinCell = None,
-    as_json: Json = False,
+    chart: options.Chart = None,
+    force: options.Force = False,
+    *,
+    counts: options.Counts,
+    as_json: options.Json = False,
 ) -> None:
     """Compare the clusters of two runs.
 
@@ -38,11 +39,8 @@ def compare(
     from comorb.runs.compare import compare_runs
     from comorb.views.charts import draw_comparison
 
-    compared = compare_runs(one, two, least_count(protected, min_cell))
+    compared = compare_runs(one, two, counts.least)
     if chart:
-        save_chart(
-            draw_comparison(compared.one, compared.two, comparison=compared.comparison),
-            chart,
-            force,
-        )
+        axes = draw_comparison(compared.one, compared.two, comparison=compared.comparison)
+        save_chart(axes, chart, force)
     show(compare_summary(compared), show_comparison, as_json)

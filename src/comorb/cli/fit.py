@@ -16,10 +16,8 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     force: options.Force = False,
     *,
     run: options.Run,
-    protected: options.Protected = False,
-    min_cell: options.MinCell = None,
-    memory: options.Memory = None,
-    engine: options.Engine = None,
+    counts: options.Counts,
+    work: options.Work,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     cohort: options.Cohort,
@@ -34,22 +32,20 @@ def fit(  # noqa: PLR0913 - one parameter for each option
     Example: comorb fit visits.csv --having 428 -k 5 -o heart-failure
     """
     from comorb.cli.render import show_run, shown_progress
-    from comorb.records.auxiliary import main_and_beside
+    from comorb.records.auxiliary import split_sources
     from comorb.runs.run import fit_records
 
-    main, beside = main_and_beside(records)
-    named = {kind: _without_secrets(source) for kind, source in beside.items()}
+    main, auxiliary = split_sources(records)
+    named = {kind: _without_secrets(source) for kind, source in auxiliary.items()}
     run = replace(
         run,
         preparation=cohort,
         title=run.title or Path(_without_secrets(main)).name,
-        protected=options.least_count(protected, min_cell),
+        protected=counts.least,
     )
     run = replace(run, command=run.words(_without_secrets(main), named))
     with shown_progress(quiet) as report:
-        profile = fit_records(
-            records, output, run, memory=memory, engine=engine, force=force, report=report
-        )
+        profile = fit_records(records, output, run, **vars(work), force=force, report=report)
     shown = profile.protected(run.protected) if run.protected else profile
     show_run(shown, output, as_json, quiet)
 

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from comorb import __version__
 from comorb.cli.app import COMMANDS, front_page
 from comorb.errors import ComorbError, lacks_memory
+from comorb.messages import Message
 
 
 class Group(TyperGroup):
@@ -22,7 +23,7 @@ class Group(TyperGroup):
         formatter.write(front_page())
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; what comorb raises on purpose is told in one line."""
+        """Run a command; an error that comorb raises on purpose is one line."""
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = lambda message, *_: typer.echo(f"note: {message}", err=True)
@@ -34,15 +35,13 @@ class Group(TyperGroup):
             except BrokenPipeError:
                 raise
             except OSError as error:
-                said = error.strerror or type(error).__name__
-                typer.echo(f"comorb: a file or the output can't be written: {said}", err=True)
+                reason = error.strerror or type(error).__name__
+                typer.echo(f"comorb: {Message('group.no_output', reason=reason)}", err=True)
                 raise typer.Exit(1) from None
             except Exception as error:
                 if not lacks_memory(error):
                     raise
-                typer.echo(
-                    "comorb: there is not enough memory; give fewer records, or --memory", err=True
-                )
+                typer.echo(f"comorb: {Message('group.memory')}", err=True)
                 raise typer.Exit(1) from None
             except KeyboardInterrupt:
                 typer.echo("comorb: interrupted; files that were there before are whole", err=True)
@@ -63,8 +62,7 @@ app = typer.Typer(
 @app.callback()
 def comorb(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Find groups of patients with similar clinical profiles, from their diagnosis codes."""

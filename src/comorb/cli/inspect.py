@@ -19,9 +19,8 @@ def inspect(
     records: options.Records,
     *,
     cohort: options.Inspected,
-    protected: options.Protected = False,
-    min_cell: options.MinCell = None,
-    memory: options.Memory = None,
+    counts: options.Counts,
+    work: options.InMemory,
     as_json: options.Json = False,
 ) -> None:
     """Say what records hold: layout, columns, coding system, counts and problems.
@@ -32,15 +31,15 @@ def inspect(
     from comorb.records.read import Inspection
     from comorb.runs.progress import Progress
 
-    with shown_progress() as tell:
-        tell(Progress("reading", "Reading the records"))
-        inspection = Inspection.of(records, cohort, memory)
-    if least := options.least_count(protected, min_cell):
-        inspection = _roughly(inspection, least)
+    with shown_progress() as report:
+        report(Progress("reading", "Reading the records"))
+        inspection = Inspection.of(records, cohort, work.memory)
+    if counts.least:
+        inspection = _round_counts(inspection, counts.least)
     show(inspection.to_dict(), lambda _: _show(inspection), as_json)
 
 
-def _roughly(inspection: Inspection, least: int) -> Inspection:
+def _round_counts(inspection: Inspection, least: int) -> Inspection:
     """Return an inspection in rounded numbers of records, without codes and values of few."""
     from comorb.profiles.rounded import round_count, round_lines, round_notes
     from comorb.records.ledger import Ledger
@@ -55,13 +54,9 @@ def _roughly(inspection: Inspection, least: int) -> Inspection:
         most_common=tuple((code, name, n) for code, name, n in common if n),
         ledger=Ledger(round_lines(ledger.lines, least), (), round_notes(ledger.notes, least)),
         columns=tuple(
-            replace(
-                one,
-                values=(),
-                missing=round(one.missing, 2),
-                reason=round_notes([one.reason], least)[0],
-            )
+            replace(one, values=(), missing=round(one.missing, 2), reason=reason)
             for one in inspection.columns
+            for reason in round_notes([one.reason], least)
         ),
     )
 

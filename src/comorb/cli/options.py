@@ -4,39 +4,48 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
 
-from comorb.fields import Codes, Option, OptionError, Spec, from_options, options_of, rules_of
+from comorb.fields import (
+    Codes,
+    Flag,
+    Form,
+    Number,
+    Option,
+    OptionError,
+    Spec,
+    declare,
+    from_options,
+    options_of,
+    rules_of,
+)
 from comorb.records.definitions import expanded, read_definition
 from comorb.records.spec import CohortSpec
-from comorb.runs.spec import RunSpec
+from comorb.runs.spec import Question, ReportRequest, RunSpec, SliceRequest
 
 
 def sources_of(
-    records: str, beside: list[str] | None, kinds: tuple[str, ...] = ()
+    records: str, auxiliary: list[str] | None, kinds: tuple[str, ...] = ()
 ) -> str | dict[str, str]:
     """Return the records, or with ``--with`` the sources by their kinds, the records first."""
-    if not beside:
+    if not auxiliary:
         return records
     main = kinds[0] if kinds and "diagnosis" not in kinds else "diagnosis"
     sources = {main: records}
-    for text in beside:
+    for text in auxiliary:
         kind, _, source = text.partition("=")
         if not kind or not source:
-            raise typer.BadParameter(
-                f"expected KIND=FILE, such as drug=medications.csv, got {text!r}",
-                param_hint="--with",
-            )
+            problem = f"expected KIND=FILE, such as drug=medications.csv, got {text!r}"
+            raise typer.BadParameter(problem, param_hint="--with")
         if kind in sources:
             what = "is that of RECORDS" if kind == main else "is given twice"
-            raise typer.BadParameter(
-                f"the kind {kind!r} {what}; give each source a kind of its own",
-                param_hint="--with",
-            )
+            problem = f"the kind {kind!r} {what}; give each source a kind of its own"
+            raise typer.BadParameter(problem, param_hint="--with")
         sources[kind] = source
     return sources
 
@@ -55,25 +64,56 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print notes and errors alone.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the files of an earlier run.")]
 Chart = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Also draw it: a .png, .svg or .pdf file."),
+    Path | None, typer.Option(metavar="FILE", help="Also draw it: a .png, .svg or .pdf file.")
 ]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="About the most to hold, such as 2GB: the records are read in parts, and may be more "
-        "than that.",
-    ),
-]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ENGINE",
-        help="Who does the work: threads, dask, dask://HOST:PORT, spark, spark://HOST:PORT or "
+
+
+@dataclass(frozen=True)
+class Execution(Spec):
+    """How much memory to hold, and who does the work."""
+
+    memory: str | None = declare(
+        None,
+        Form(),
+        "About the most to hold, such as 2GB: the records are read in parts, and may be more than "
+        "that.",
+        "--memory SIZE",
+        part="memory",
+    )
+    engine: str | None = declare(
+        None,
+        Form(),
+        "Who does the work: threads, dask, dask://HOST:PORT, spark, spark://HOST:PORT or "
         "sc://HOST.",
-    ),
-]
+        "--engine ENGINE",
+    )
+
+
+@dataclass(frozen=True)
+class Protection(Spec):
+    """Whether counts are protected, and which are small."""
+
+    protected: bool = declare(
+        False,
+        Flag(),
+        "Show protected counts, to share: with a small noise, and none of few.",
+        "--protected",
+    )
+    min_cell: int | None = declare(
+        None,
+        Number(optional=True),
+        "Protect counts under N; 11 when left out.",
+        "--min-cell N",
+        limits=(2, None),
+    )
+
+    @property
+    def least(self) -> int:
+        """The smallest count that may be shown; 0 for all."""
+        from comorb.profiles.protection import MIN_CELL
+
+        return (self.min_cell or MIN_CELL) if self.protected or self.min_cell else 0
+
 
 Directory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Where the results go.")
@@ -82,35 +122,6 @@ RunFolder = Annotated[
     Path,
     typer.Argument(
         metavar="RUN", show_default=False, help="The folder of a run, or its profile.json."
-    ),
-]
-Protected = Annotated[
-    bool,
-    typer.Option(
-        "--protected", help="Tell protected counts, to share: with a small noise, none of few."
-    ),
-]
-MinCell = Annotated[
-    int | None,
-    typer.Option(min=2, metavar="N", help="Protect counts under N; 11 when left out."),
-]
-Language = Annotated[
-    str, typer.Option(metavar="CODE", help="The language of what is written: en, es or ca.")
-]
-SplitBy = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="WHAT",
-        help="Show the clusters by age, sex, site, year, quarter, month or a column, as in "
-        "'comorb slices'. Repeatable.",
-    ),
-]
-OwnRecords = Annotated[
-    str | None,
-    typer.Option(
-        "--records",
-        metavar="RECORDS",
-        help="The run's records, for what --split-by asks beyond the slices that the run holds.",
     ),
 ]
 Workspace = Annotated[
@@ -124,6 +135,13 @@ WeightedSource = Annotated[CohortSpec, ("source", "weights")]
 Inspected = Annotated[CohortSpec, ("source", "record", "coding")]
 Run = Annotated[RunSpec, ()]
 Model = Annotated[RunSpec, ("model",)]
+Asked = Annotated[Question, ()]
+Refit = Annotated[SliceRequest, ()]
+Report = Annotated[ReportRequest, ()]
+View = Annotated[ReportRequest, ("view",)]
+Work = Annotated[Execution, ()]
+InMemory = Annotated[Execution, ("memory",)]
+Counts = Annotated[Protection, ()]
 
 WITH = Option(
     ("--with",),
@@ -135,8 +153,7 @@ WITH = Option(
 SAVED = Option(
     ("--cohort",),
     "FILE",
-    "A cohort that was saved in the explorer; an option given beside it takes the place of its "
-    "rule.",
+    "A cohort that was saved in the explorer; an option given with it takes the place of its rule.",
     Path | None,
 )
 
@@ -144,7 +161,7 @@ SAVED = Option(
 def spec_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of each specification among its parameters, in its place.
 
-    What is to be read beside its ``records`` becomes a part of them; see `sources_of`.
+    Sources to be read with its ``records`` become a part of them; see `sources_of`.
     """
     parameters: list[tuple[bool, inspect.Parameter]] = []
     taken: dict[str, tuple[type[Spec], dict[str, Option]]] = {}
@@ -160,53 +177,46 @@ def spec_options(command: Callable[..., None]) -> Callable[..., None]:
     parameters.sort(key=lambda one: (one[1].default is not one[1].empty, not one[0]))
 
     @wraps(command)
-    def asked(**given: Any) -> None:
+    def called(**given: Any) -> None:
         for name, (spec, options) in taken.items():
-            said = {option.flags[0]: given.pop(own) for own, option in options.items()}
-            given[name] = _asked(spec, said)
-            if "--with" in said and "records" in given:
-                given["records"] = sources_of(given["records"], said["--with"], given[name].kinds)
+            texts = {option.flags[0]: given.pop(own) for own, option in options.items()}
+            given[name] = _read_spec(spec, texts)
+            if "--with" in texts and "records" in given:
+                given["records"] = sources_of(given["records"], texts["--with"], given[name].kinds)
         command(**given)
 
     keyword = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for _, one in parameters]
-    asked.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
-    asked.__annotations__ = {one.name: one.annotation for one in keyword}
-    return asked
+    called.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+    called.__annotations__ = {one.name: one.annotation for one in keyword}
+    return called
 
 
 def _parameter(name: str, option: Option) -> inspect.Parameter:
     """Return the parameter by which Typer takes an option."""
-    shown = typer.Option(*option.flags, metavar=option.metavar or None, help=option.help)
+    limits: dict[str, Any] = dict(zip(("min", "max"), option.limits, strict=True))
+    shown = typer.Option(*option.flags, metavar=option.metavar or None, help=option.help, **limits)
     kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[option.type, shown]
     return inspect.Parameter(name, kind, default=option.default, annotation=annotation)
 
 
-def _asked(spec: type[Spec], said: dict[str, Any]) -> Any:
-    """Return the specification that options ask for, by their flags."""
+def _read_spec(spec: type[Spec], given: dict[str, Any]) -> Any:
+    """Return the specification that options ask for, by their flags; a saved cohort is the base."""
     for rule in rules_of(spec):
-        if isinstance(rule.form, Codes) and said.get(rule.flag):
-            said[rule.flag] = expanded(said[rule.flag])
+        if isinstance(rule.form, Codes) and given.get(rule.flag):
+            given[rule.flag] = expanded(given[rule.flag])
+    rules: dict[str, Any] = {}
+    if (path := given.get("--cohort")) is not None:
+        saved = read_definition(path)
+        if saved.codes:
+            problem = f"{path.name} is a set of codes; give it as --having @{path.name}"
+            raise typer.BadParameter(problem, param_hint="--cohort")
+        rules = saved.rules
     try:
-        return from_options(spec.from_dict(_saved_rules(said.get("--cohort"))), said)
+        return from_options(spec.from_dict(rules), given)
     except OptionError as error:
         raise typer.BadParameter(str(error), param_hint=error.flag) from None
 
 
-def _saved_rules(path: Path | None) -> dict[str, Any]:
-    """Return the rules of a cohort that was saved; none without a file."""
-    if path is None:
-        return {}
-    saved = read_definition(path)
-    if saved.codes:
-        raise typer.BadParameter(
-            f"{path.name} is a set of codes; give it as --having @{path.name}",
-            param_hint="--cohort",
-        )
-    return saved.rules
-
-
-def least_count(protected: bool, min_cell: int | None) -> int:
-    """Return the smallest count that ``--protected`` and ``--min-cell`` let be told; 0 for all."""
-    from comorb.profiles.protection import MIN_CELL
-
-    return (min_cell or MIN_CELL) if protected or min_cell else 0
+def stated(reading: CohortSpec) -> CohortSpec | None:
+    """Return how records are to be read, or None where no option is given."""
+    return None if reading == CohortSpec() else reading

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from comorb.cli.options import (
-    Json,
-    Language,
-    MinCell,
-    OwnRecords,
-    Protected,
-    RunFolder,
-    SplitBy,
-    least_count,
-)
+from comorb.cli import options
 
 Lambda = Annotated[
     float,
@@ -27,8 +19,9 @@ Lambda = Annotated[
 ]
 
 
+@options.spec_options
 def profile(  # noqa: PLR0913 - one parameter for each option
-    run: RunFolder,
+    run: options.RunFolder,
     cluster: Annotated[
         int | None, typer.Option(metavar="N", help="Show the cluster of this number in detail.")
     ] = None,
@@ -40,12 +33,10 @@ def profile(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="N=TEXT", help="Rename a cluster of the run, for good. Repeatable."),
     ] = None,
-    language: Language = "en",
-    split_by: SplitBy = None,
-    records: OwnRecords = None,
-    protected: Protected = False,
-    min_cell: MinCell = None,
-    as_json: Json = False,
+    *,
+    request: options.View,
+    counts: options.Counts,
+    as_json: options.Json = False,
 ) -> None:
     """Show the clusters of a run.
 
@@ -54,7 +45,7 @@ def profile(  # noqa: PLR0913 - one parameter for each option
     from comorb.cli.render import show, show_cluster, show_profile
     from comorb.cli.summaries import cluster_summary, profile_summary
     from comorb.runs.folder import load_profile, rename
-    from comorb.runs.report import ReportRequest, board_of
+    from comorb.runs.report import board_of
 
     numbers = load_profile(run).numbers
     _check(cluster, numbers, "--cluster")
@@ -63,13 +54,7 @@ def profile(  # noqa: PLR0913 - one parameter for each option
         for number in names:
             _check(number, numbers, "--name")
         rename(run, names)
-    request = ReportRequest(
-        language=language,
-        min_cell=least_count(protected, min_cell),
-        split_by=tuple(split_by or ()),
-        records=records,
-    )
-    shown = board_of(run, request).profile
+    shown = board_of(run, replace(request, min_cell=counts.least)).profile
     if cluster is None:
         show(profile_summary(shown, lam, top or 5), show_profile, as_json)
     else:
@@ -79,16 +64,13 @@ def profile(  # noqa: PLR0913 - one parameter for each option
 def _numbered(text: str) -> tuple[int, str]:
     number, _, name = text.partition("=")
     if not number.isdigit() or not name.strip():
-        raise typer.BadParameter(
-            f"expected the number of a cluster and a name, such as 2=Kidney, got {text!r}",
-            param_hint="--name",
-        )
+        problem = f"expected the number of a cluster and a name, such as 2=Kidney, got {text!r}"
+        raise typer.BadParameter(problem, param_hint="--name")
     return int(number), name.strip()
 
 
 def _check(cluster: int | None, numbers: tuple[int, ...], option: str) -> None:
     if cluster is not None and cluster not in numbers:
         known = ", ".join(map(str, numbers))
-        raise typer.BadParameter(
-            f"expected one of the clusters {known}, got {cluster}", param_hint=option
-        )
+        problem = f"expected one of the clusters {known}, got {cluster}"
+        raise typer.BadParameter(problem, param_hint=option)

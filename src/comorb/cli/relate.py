@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 
 from comorb.cli import options
+from comorb.messages import Message
 from comorb.profiles.rounded import round_count, round_notes
-from comorb.records.spec import CohortSpec
 from comorb.records.values import yes_no
 
 if TYPE_CHECKING:
@@ -25,37 +25,6 @@ if TYPE_CHECKING:
     from comorb.model.relations.survival import SurvivalRelation
     from comorb.runs.relate import RelatedOutcome, RelatedRecords
 
-METHODS = ("bch", "ml", "naive")
-
-
-Outcomes = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="What follows: died; one value, as discharge=died; a mean, as gpa=number. Repeatable.",
-    ),
-]
-Predictors = Annotated[
-    str | None,
-    typer.Option(metavar="NAME,NAME", help="Covariates that lead to a cluster, as age,sex."),
-]
-Survival = Annotated[
-    str | None,
-    typer.Option(metavar="TIME,EVENT", help="Two covariates: how long, and whether it ended."),
-]
-Within = Annotated[
-    bool,
-    typer.Option(
-        "--within", help="Also regress numbers, and yes or no, on the predictors in each cluster."
-    ),
-]
-Method = Annotated[
-    str, typer.Option(metavar="METHOD", help="How outcomes are corrected: bch, ml or naive.")
-]
-Reference = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="The cluster to hold others against; the largest if none."),
-]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Also write a .csv or .parquet file."),
@@ -69,20 +38,13 @@ Every = Annotated[
 def relate(  # noqa: PLR0913 - one parameter for each option
     run: options.RunFolder,
     records: options.Records,
-    outcome: Outcomes = None,
-    predictors: Predictors = None,
-    survival: Survival = None,
-    within: Within = False,
-    method: Method = "bch",
-    reference: Reference = None,
+    *,
+    question: options.Asked,
     output: Output = None,
     every: Every = False,
-    *,
     reading: options.Source,
-    protected: options.Protected = False,
-    min_cell: options.MinCell = None,
-    memory: options.Memory = None,
-    engine: options.Engine = None,
+    counts: options.Counts,
+    work: options.Work,
     force: options.Force = False,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
@@ -95,69 +57,20 @@ def relate(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb relate heart-failure visits.csv --predictors age,sex --outcome died
     """
-    from comorb.cli.render import shown_progress
-    from comorb.runs.relate import Question, relate_records
+    from comorb.cli.render import show, shown_progress
+    from comorb.records.export import check_export, export
+    from comorb.runs.relate import relate_records
 
-    _check(method, output, force)
-    names = tuple(outcome or ()), _names(predictors, "--predictors"), _pair(survival)
-    corrected = cast("Literal['bch', 'ml', 'naive']", method)
-    question = Question(*names, within=within, method=corrected, reference=reference)
-    with shown_progress(quiet) as report:
-        ways: dict[str, Any] = {
-            "every": every,
-            "memory": memory,
-            "engine": engine,
-            "report": report,
-        }
-        found = relate_records(
-            run, records, question, reading if reading != CohortSpec() else None, **ways
-        )
-    _tell(found, output, options.least_count(protected, min_cell), (force, as_json, quiet))
-
-
-def _check(method: str, output: Path | None, force: bool) -> None:
-    from comorb.records.export import check_export
-
-    if method not in METHODS:
-        raise typer.BadParameter(
-            f"expected one of {', '.join(METHODS)}, got {method!r}", param_hint="--method"
-        )
     if output is not None:
         check_export(output, force)
-
-
-def _tell(
-    found: RelatedRecords, output: Path | None, least: int, ways: tuple[bool, bool, bool]
-) -> None:
-    """Write and print what was found; ``ways`` are force, JSON and quiet."""
-    from comorb.cli.render import show, show_notes
-    from comorb.records.export import export
-
-    force, as_json, quiet = ways
-    summary = relations_summary(found, least)
+    with shown_progress(quiet) as report:
+        ways: dict[str, Any] = {**vars(work), "every": every, "report": report}
+        found = relate_records(run, records, question, options.stated(reading), **ways)
+    summary = relations_summary(found, counts.least)
     if output is not None:
         export([relation_batch(summary)], output, force)
         summary |= {"file": str(output)}
-    show_notes(summary["notes"])
-    show(summary, show_relations, as_json, quiet)
-
-
-def _names(text: str | None, hint: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
-    if text is not None and not names:
-        raise typer.BadParameter("expected names of covariates, such as age,sex", param_hint=hint)
-    return names
-
-
-def _pair(text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    names = _names(text, "--survival")
-    if len(names) != 2:
-        raise typer.BadParameter(
-            f"expected two names, such as days,died, got {text!r}", param_hint="--survival"
-        )
-    return names[0], names[1]
+    show(summary, show_relations, as_json, quiet, notes=True)
 
 
 DIGITS = 2  # significant ones of protected figures
@@ -176,27 +89,23 @@ def relations_summary(found: RelatedRecords, least: int = 0) -> dict[str, Any]:
     notes = list(relations.notes)
     outcomes, held = [], []
     for one in relations.outcomes:
-        if least and _few(one.counts, least):
+        if (one.counts < least).any():
             held.append(one.name)
-            continue
-        outcomes.append(_outcome(one, found.numbers, least))
+        else:
+            outcomes.append(_outcome(one, found.numbers, least))
     predicted, curves = relations.predictors, relations.survival
-    if least and predicted is not None and _few(relations.sizes, least):
+    if predicted is not None and (relations.sizes < least).any():
         held += list(predicted.names)
         predicted = None
-    if least and curves is not None and _few(relations.events, least):
-        held.append("the curves")
+    if curves is not None and (relations.events < least).any():
+        held.append(Message("relate.curves"))
         curves = None
-    notes += [f"{name} is not told: some of its counts are below {least}" for name in held]
+    notes += [Message("relate.suppressed", name=name, least=least) for name in held]
     sizes = [int(size) for size in relations.sizes]
     return {
         "clusters": [
-            {
-                "cluster": number,
-                "name": name,
-                "records": round_count(size, least) if least else size,
-            }
-            for number, name, size in zip(found.numbers, found.clusters, sizes, strict=True)
+            {"cluster": number, "name": name, "records": round_count(n, least) if least else n}
+            for number, name, n in zip(found.numbers, found.clusters, sizes, strict=True)
         ],
         "min_cell": least,
         "notes": [*found.ledger.notes, *notes] if not least else [*round_notes(notes, least)],
@@ -205,11 +114,6 @@ def relations_summary(found: RelatedRecords, least: int = 0) -> dict[str, Any]:
         "predictors": None if predicted is None else _predictors(predicted, found.numbers, least),
         "survival": None if curves is None else _curves(curves, found.numbers, least),
     }
-
-
-def _few(counts: Floats, least: int) -> bool:
-    """Tell whether any count is too small to be told; none is like few."""
-    return bool((counts < least).any())
 
 
 def _plain(values: Floats, least: int, digits: int = DIGITS) -> Any:
@@ -234,19 +138,16 @@ def _named(names: Iterable[str], figures: Iterable[Any], least: int) -> dict[str
 
 def _test(test: Test, least: int) -> dict[str, Any]:
     figures = {"statistic": test.statistic, "p": test.p}
-    told = {name: _short(value) if least else value for name, value in figures.items()}
-    return told | {"df": test.df}
+    shown = {name: _short(value) if least else value for name, value in figures.items()}
+    return shown | {"df": test.df}
 
 
 def _outcome(one: RelatedOutcome, numbers: tuple[int, ...], least: int) -> dict[str, Any]:
     relation = one.relation
     values = relation.values or ("mean",)
     names = ("estimate", "error", "low", "high", "naive", "naive_error")
-    tables = (
-        *(relation.means, relation.errors, relation.low, relation.high),
-        *(relation.naive, relation.naive_errors),
-    )
-    k = len(numbers)
+    means = relation.means, relation.errors, relation.low, relation.high
+    tables, k = (*means, relation.naive, relation.naive_errors), len(numbers)
     rows = [
         {"cluster": number, "value": value}
         | _named(names, (np.asarray(one).reshape(k, -1)[place, at] for one in tables), least)
@@ -280,10 +181,8 @@ def _within(found: RegressionRelation, numbers: tuple[int, ...], least: int) -> 
 
 
 def _predictors(found: PredictorRelation, numbers: tuple[int, ...], least: int) -> dict[str, Any]:
-    parts = (
-        *(found.coefficients, found.errors, found.odds_ratios, found.low, found.high),
-        np.exp(found.naive),
-    )
+    ratios = found.odds_ratios, found.low, found.high, np.exp(found.naive)
+    parts = (found.coefficients, found.errors, *ratios)
     names = ("coefficient", "error", "odds_ratio", "low", "high", "naive_odds_ratio")
     rows = [
         {"cluster": numbers[cluster], "predictor": predictor}
@@ -322,31 +221,20 @@ def _curves(found: SurvivalRelation, numbers: tuple[int, ...], least: int) -> li
 
 def relation_batch(summary: dict[str, Any]) -> pa.RecordBatch:
     """Return all estimates of a summary as rows of one file."""
-    names = ("estimate", "error", "low", "high", "naive")
-    rows: list[dict[str, Any]] = []
-    for outcome in summary["outcomes"]:
-        for row in outcome["rows"]:
-            told = {name: row[name] for name in names}
-            what = {"what": "outcome", "of": outcome["name"], "value": row["value"]}
-            rows.append({"cluster": row["cluster"]} | what | told)
-        for row in outcome["within"] or ():
-            told = {name: row[name] for name in names[1:]} | {"estimate": row["coefficient"]}
-            what = {"what": "within", "of": outcome["name"], "value": row["covariate"]}
-            rows.append({"cluster": row["cluster"]} | what | told)
-    for row in (summary["predictors"] or {"rows": ()})["rows"]:
-        told = {
-            "estimate": row["odds_ratio"],
-            "error": row["error"],
-            "low": row["low"],
-            "high": row["high"],
-            "naive": row["naive_odds_ratio"],
-        }
-        what = {"what": "odds ratio", "of": row["predictor"], "value": ""}
-        rows.append({"cluster": row["cluster"]} | what | told)
     schema = pa.schema(
         [("cluster", pa.int64()), *((name, pa.string()) for name in ("what", "of", "value"))]
-        + [(name, pa.float64()) for name in names]
-    )
+        + [(name, pa.float64()) for name in ("estimate", "error", "low", "high", "naive")]
+    )  # which leaves out the other values of a row
+    rows: list[dict[str, Any]] = []
+    for outcome in summary["outcomes"]:
+        name = outcome["name"]
+        rows += [row | {"what": "outcome", "of": name} for row in outcome["rows"]]
+        for row in outcome["within"] or ():
+            own = {"what": "within", "value": row["covariate"], "estimate": row["coefficient"]}
+            rows.append(row | own | {"of": name})
+    for row in (summary["predictors"] or {"rows": ()})["rows"]:
+        figures = {"estimate": row["odds_ratio"], "naive": row["naive_odds_ratio"]}
+        rows.append(row | figures | {"what": "odds ratio", "of": row["predictor"], "value": ""})
     return pa.RecordBatch.from_pylist(rows, schema)
 
 
@@ -372,9 +260,8 @@ def show_relations(summary: dict[str, Any]) -> None:
 
 
 def _outcome_table(outcome: dict[str, Any]) -> Table:
-    share = outcome["kind"] == "share"
-    test = outcome["overall"]
-    title = f"{outcome['name']} ({outcome['method']}; {_chi(test)})"
+    digits = ".1%" if outcome["kind"] == "share" else ",.2f"
+    title = f"{outcome['name']} ({outcome['method']}; {_chi(outcome['overall'])})"
     table = Table("Cluster", title=title, box=box.SIMPLE_HEAD, title_justify="left")
     values = list(dict.fromkeys(row["value"] for row in outcome["rows"]))
     if len(values) == 2:
@@ -384,10 +271,8 @@ def _outcome_table(outcome: dict[str, Any]) -> Table:
     for heading in (*(values if len(values) == 1 else ("estimate",)), "naive"):
         table.add_column(heading, justify="right")
     for row in (row for row in outcome["rows"] if row["value"] in values):
-        ends = f"{_figure(row['low'], share)} to {_figure(row['high'], share)}"
-        told = [f"{_figure(row['estimate'], share)} ({ends})", _figure(row["naive"], share)]
         names = [str(row["cluster"]), *([row["value"]] if len(values) > 1 else [])]
-        table.add_row(*names, *told)
+        table.add_row(*names, *_figures(row, "estimate", "naive", digits))
     return table
 
 
@@ -396,9 +281,8 @@ def _lines_table(title: str, rows: list[dict[str, Any]]) -> Table:
     for heading in ("estimate", "naive"):
         table.add_column(heading, justify="right")
     for row in rows:
-        ends = f"{row['low']:.3g} to {row['high']:.3g}"
-        told = f"{row['coefficient']:.3g} ({ends})"
-        table.add_row(str(row["cluster"]), row["covariate"], told, f"{row['naive']:.3g}")
+        figures = _figures(row, "coefficient", "naive", ".3g")
+        table.add_row(str(row["cluster"]), row["covariate"], *figures)
     return table
 
 
@@ -412,8 +296,7 @@ def _odds_table(found: dict[str, Any]) -> Table:
         cells = []
         for row in found["rows"]:
             if row["cluster"] == cluster and row["predictor"] != "intercept":
-                ends = f"{row['low']:.3f} to {row['high']:.3f}"
-                cells += [f"{row['odds_ratio']:.3f} ({ends})", f"{row['naive_odds_ratio']:.3f}"]
+                cells += _figures(row, "odds_ratio", "naive_odds_ratio", ".3f")
         table.add_row(str(cluster), *cells)
     return table
 
@@ -423,5 +306,7 @@ def _chi(test: dict[str, Any]) -> str:
     return f"χ² {test['statistic']:.1f}, {test['df']} df, {chance}"
 
 
-def _figure(value: float, share: bool) -> str:
-    return f"{value:.1%}" if share else f"{value:,.2f}"
+def _figures(row: dict[str, Any], name: str, naive: str, digits: str) -> list[str]:
+    """Return an estimate with its interval, and the naive one."""
+    ends = f"{row['low']:{digits}} to {row['high']:{digits}}"
+    return [f"{row[name]:{digits}} ({ends})", f"{row[naive]:{digits}}"]

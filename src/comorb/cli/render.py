@@ -18,7 +18,7 @@ from comorb.cli.summaries import profile_summary
 from comorb.profiles.burden import MAIN_COLUMNS
 from comorb.remote import place_of
 from comorb.storage import check_file
-from comorb.views.drawing import save
+from comorb.views.charts import save
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,19 +29,55 @@ if TYPE_CHECKING:
     from comorb.runs.progress import Reporter
 
 
+def _say(*parts: str | Table, width: int | None = None) -> None:
+    """Print texts and tables as they are."""
+    for part in parts:
+        Console(highlight=False, width=width).print(part, markup=False)
+
+
+def _table(*texts: str, numbers: Iterable[str] = (), gap: int = 1) -> Table:
+    """Return an empty table of columns of texts, then of numbers."""
+    padding = (0, gap, 0, 0) if gap > 1 else (0, 1)
+    table = Table(*texts, box=box.SIMPLE_HEAD, padding=padding)
+    for title in numbers:
+        table.add_column(title, justify="right")
+    return table
+
+
+def _count(number: float | None) -> str:
+    return "few" if number is None else f"{number:,.0f}"
+
+
+def _share(value: float | None, digits: int = 0) -> str:
+    return "few" if value is None else f"{value:.{digits}%}"
+
+
+def _percent(share: float | None, digits: int = 0) -> str:
+    return "few" if share is None else f"{100 * share:.{digits}f}"
+
+
+def counted(number: int | None, noun: str) -> str:
+    """Return a number with its noun: '1 record', '2,000 records', 'few records'.
+
+    >>> counted(2000, "record")
+    '2,000 records'
+    """
+    return f"{_count(number)} {noun}" + "s" * (number != 1)
+
+
 def show_burden(burden: dict[str, Any] | None) -> None:
     """Print what the records of each cluster use, where that is known."""
     if burden is None or not (burden["all"]["totals"] or burden["all"]["rates"]):
         return
-    console, table = Console(highlight=False), _usage_table("", "% of records")
     whole = burden["all"]
+    table = _table("", numbers=["% of records"], gap=2)
     if whole["visits_a_patient"] is not None:
         table.add_column("visits a patient", justify="right")
     shown = [name for name in whole["totals"] if name in MAIN_COLUMNS] or [*whole["totals"]][:3]
     titles = [f"% of {MAIN_COLUMNS.get(name, name)} (mean)" for name in shown]
     for title in (*titles, *(f"% {name} (records)" for name in whole["rates"])):
         table.add_column(title, justify="right", overflow="fold")
-    for one in (*burden["clusters"], burden["all"]):
+    for one in (*burden["clusters"], whole):
         cells = [str(one.get("cluster", "all")), _percent(one["share"])]
         if whole["visits_a_patient"] is not None:
             visits = one["visits_a_patient"]
@@ -51,11 +87,16 @@ def show_burden(burden: dict[str, Any] | None) -> None:
         rates = one["rates"].values()
         cells += [_with(_percent(part["rate"], 1), part["records"], 0) for part in rates]
         table.add_row(*cells)
-    console.print("What they use", markup=False)
-    console.print(table)
-    for note in burden["notes"]:
-        if "first visit" not in note:  # which is a note of the records, too
-            console.print(f"note: {note}", markup=False)
+    _say("What they use", table)
+    # The note on first visits is a note of the records, too.
+    _say(*(f"note: {note}" for note in burden["notes"] if "first visit" not in note))
+
+
+def _with(share: str, figure: float | None, digits: int) -> str:
+    """Return a share with what it is of in brackets, as far as that is known."""
+    if figure is None:
+        return share
+    return f"{share} ({figure:,.{0 if abs(figure) >= 1000 else digits}f})"
 
 
 def show_sliced(summary: dict[str, Any]) -> None:
@@ -68,137 +109,94 @@ def show_sliced(summary: dict[str, Any]) -> None:
 
 def show_slices(slices: dict[str, Any]) -> None:
     """Print the shares of clusters within the slices by one column."""
-    console = Console(highlight=False)
     mix = " and ".join(slices["standardised_by"])
     title = f"By {slices['by']}: % of records in each cluster"
-    console.print(f"{title}; standardised to the {mix} of all in brackets" if mix else title)
+    _say(f"{title}; standardised to the {mix} of all in brackets" if mix else title)
     numbers = [str(test["cluster"]) for test in slices["tests"]]
-    table = _usage_table(slices["by"], "records", *numbers)
+    table = _table(slices["by"], numbers=["records", *numbers], gap=2)
     for one in slices["slices"]:
         cells = [
-            f"{_percent(part['share'])}" + (f" ({_percent(part['standardised'])})" if mix else "")
+            _percent(part["share"]) + (f" ({_percent(part['standardised'])})" if mix else "")
             for part in one["clusters"]
         ]
-        records = one["records"]
-        table.add_row(one["slice"], "few" if records is None else f"{records:,.0f}", *cells)
-    table.add_row(slices["test"], "p", *(_p(test) for test in slices["tests"]))
-    console.print(table)
-    for note in slices["notes"]:
-        console.print(f"note: {note}", markup=False)
+        table.add_row(one["slice"], _count(one["records"]), *cells)
+    table.add_row(slices["test"], "p", *map(_p, slices["tests"]))
+    _say(table, *(f"note: {note}" for note in slices["notes"]))
 
 
 def _p(test: dict[str, Any]) -> str:
     if test["p"] is None:
         return "–"
-    sign = {True: "↑ ", False: "↓ ", None: ""}[None if test["z"] is None else test["z"] > 0]
+    sign = "" if test["z"] is None else "↑ " if test["z"] > 0 else "↓ "
     return f"{sign}< 0.001" if test["p"] < 0.001 else f"{sign}{test['p']:.3f}"
 
 
 def _show_strata(strata: dict[str, Any]) -> None:
-    console = Console(highlight=False)
     for one in strata["strata"]:
-        records = one["records"]
-        said = "few" if records is None else f"{records:,}"
-        console.print(f"A model of {one['slice']} alone ({said} records)", markup=False)
+        _say(f"A model of {one['slice']} alone ({_count(one['records'])} records)")
         for cluster in one["clusters"]:
             match = "no match" if cluster["cluster"] is None else f"cluster {cluster['cluster']}"
-            codes = ", ".join(cluster["codes"])
-            console.print(f"  {_percent(cluster['share'])}%  {match}  {codes}", markup=False)
+            _say(f"  {_percent(cluster['share'])}%  {match}  {', '.join(cluster['codes'])}")
     test = strata["same_profiles"]
     if test is not None:
         differ = "differ beyond chance" if test["p"] <= 0.05 else "don't differ beyond chance"
-        console.print(
+        _say(
             f"Profiles {differ}: likelihood ratio {test['statistic']:,.0f}, and "
             f"{test['usual']:,.0f} when a cluster's records are dealt anew, {test['draws']} times; "
-            f"p = {test['p']:.3g}, {test['a_record']:.3f} nats a record",
-            markup=False,
+            f"p = {test['p']:.3g}, {test['a_record']:.3f} nats a record"
         )
-    for note in strata["notes"]:
-        console.print(f"note: {note}", markup=False)
+    _say(*(f"note: {note}" for note in strata["notes"]))
 
 
 def show_rules(summary: dict[str, Any]) -> None:
     """Print the rules of all clusters."""
-    console = Console(highlight=False)
     if not summary["clusters"]:
-        console.print("This run has no rules; fit it again with this version.", markup=False)
-    for one in summary["clusters"]:
-        console.print(f"{one['cluster']}  {one['name']}", markup=False, style="bold")
-        show_rule(one)
-        _show_doubt(one.get("in_doubt"))
-    if summary["clusters"]:
-        console.print(
-            f"Review by hand who is less than {summary['review_below']:.0%} probable in a cluster.",
-            markup=False,
-        )
-
-
-def _show_doubt(one: dict[str, Any] | None) -> None:
-    """Print how many records of a cluster are in doubt, and with which others most."""
-    if one is None or one["records"] == 0:
+        _say("This run has no rules; fit it again with this version.")
         return
-    number = "few" if one["records"] is None else f"{one['records']:,.0f}"
-    others = [f"cluster {other['cluster']} ({other['records']:,.0f})" for other in one["with"][:2]]
-    between = f", mostly with {' and '.join(others)}" if others else ""
-    text = f"   in doubt: {number} records{between}"
-    Console(highlight=False).print(text, markup=False)
+    for one in summary["clusters"]:
+        Console(highlight=False).print(Text(f"{one['cluster']}  {one['name']}", style="bold"))
+        show_rule(one)
+        doubt = one.get("in_doubt")
+        if doubt is not None and doubt["records"] != 0:
+            others = [f"cluster {o['cluster']} ({o['records']:,.0f})" for o in doubt["with"][:2]]
+            between = f", mostly with {' and '.join(others)}" if others else ""
+            _say(f"   in doubt: {_count(doubt['records'])} records{between}")
+    _say(f"Review by hand who is less than {summary['review_below']:.0%} probable in a cluster.")
 
 
 def show_rule(one: dict[str, Any] | None) -> None:
-    """Print the rules of one cluster, and how they do."""
+    """Print the rules of one cluster, and how often they are right."""
     if one is None:
         return
-    console = Console(highlight=False)
     if not one["conditions"]:
-        console.print("   no rule: too few records, or nothing tells them apart", markup=False)
+        _say("   no rule: too few records, or nothing tells them apart")
         return
     for place, condition in enumerate(one["conditions"], 1):
         then = "yes" if condition["member"] else "no"
-        text = f"   {place}. {condition['says']} ({condition['code']}): {then}"
-        console.print(text, markup=False)
-    console.print(f"   otherwise: {'yes' if one['otherwise'] else 'no'}", markup=False)
+        _say(f"   {place}. {condition['says']} ({condition['code']}): {then}")
     missed = None if one["found"] is None else 1 - one["found"]
-    console.print(
+    _say(
+        f"   otherwise: {'yes' if one['otherwise'] else 'no'}",
         f"   right {_percent(one['right'])}% of the time, misses {_percent(missed)}% of the "
         f"cluster; {_percent(one['review'])}% to review",
-        markup=False,
     )
 
 
 def show_drift(drift: dict[str, Any]) -> None:
     """Print what changed since a model was fitted."""
-    console = Console(highlight=False)
-    table = _usage_table("", "% then", "% now")
+    table = _table("", numbers=["% then", "% now"], gap=2)
     for one in drift["clusters"]:
         table.add_row(str(one["cluster"]), _percent(one["then"]), _percent(one["now"]))
-    console.print(table)
+    _say(table)
     for verb, sign in (("more", 1), ("less", -1)):
-        codes = [one for one in drift["codes"] if sign * (one["now"] - one["then"]) > 0]
+        codes = [
+            f"{one['code']} ({_percent(one['then'])} → {_percent(one['now'])}%)"
+            for one in drift["codes"]
+            if sign * (one["now"] - one["then"]) > 0
+        ]
         if codes:
-            listed = ", ".join(
-                f"{one['code']} ({_percent(one['then'])} → {_percent(one['now'])}%)"
-                for one in codes
-            )
-            console.print(f"Became {verb} common: {listed}", markup=False)
-    console.print(drift["sentence"], markup=False)
-
-
-def _usage_table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
-    for place, title in enumerate(columns):
-        table.add_column(title, justify="left" if place == 0 else "right")
-    return table
-
-
-def _with(share: str, figure: float | None, digits: int) -> str:
-    """Return a share with what it is of beside it, as far as that is known."""
-    if figure is None:
-        return share
-    return f"{share} ({figure:,.{0 if abs(figure) >= 1000 else digits}f})"
-
-
-def _percent(share: float | None, digits: int = 0) -> str:
-    return "few" if share is None else f"{100 * share:.{digits}f}"
+            _say(f"Became {verb} common: {', '.join(codes)}")
+    _say(drift["sentence"])
 
 
 Item = TypeVar("Item")
@@ -244,31 +242,23 @@ def show_run(profile: Profile, directory: Path, as_json: bool, quiet: bool) -> N
         typer.echo(f"\nReport: {place / RunFolder(directory).report.name}")
 
 
-def counted(number: int | None, noun: str) -> str:
-    """Return a number with its noun: '1 record', '2,000 records', 'few records'.
-
-    >>> counted(2000, "record")
-    '2,000 records'
-    """
-    return f"few {noun}s" if number is None else f"{number:,} {noun}" + "s" * (number != 1)
-
-
 def show(
     summary: dict[str, Any],
     show_table: Callable[[dict[str, Any]], None],
     as_json: bool,
     quiet: bool = False,
+    notes: bool = False,
 ) -> None:
-    """Print a summary, as JSON for scripts or by ``show_table`` for people."""
+    """Print a summary, as JSON for scripts or by ``show_table`` for people, after its notes."""
+    if notes:
+        show_notes(summary["notes"])
     if as_json:
         typer.echo(json.dumps(summary, indent=2, ensure_ascii=False, allow_nan=False))
     elif not quiet:
         show_table(summary)
         if summary.get("min_cell"):
-            typer.echo(
-                f"Protected: counts have a small noise or are rounded, and few is less than "
-                f"{summary['min_cell']}."
-            )
+            text = "Protected: counts have a small noise or are rounded, and few is less than "
+            typer.echo(f"{text}{summary['min_cell']}.")
 
 
 def save_chart(axes: Axes, path: Path, force: bool, quiet: bool = False) -> None:
@@ -281,46 +271,49 @@ def save_chart(axes: Axes, path: Path, force: bool, quiet: bool = False) -> None
 
 def show_profile(summary: dict[str, Any]) -> None:
     """Print the clusters as a table for people."""
-    console = Console(highlight=False)
-    console.print(
+    codes, features = summary["codes"], len(summary.get("features", ()))
+    columns = [counted(codes, "different code")] if codes or not features else []
+    columns += [counted(features, "feature")] if features else []
+    _say(
         f"{summary['title']}: {counted(summary['records'], 'record')} in "
-        f"{counted(summary['k'], 'cluster')}, {_columns(summary)}",
-        markup=False,
+        f"{counted(summary['k'], 'cluster')}, {' and '.join(columns)}"
     )
-    _show_rules(summary)
-    console.print(f"Number of clusters: {summary['reason']}", markup=False)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
+    _show_cohort_rules(summary)
+    _say(f"Number of clusters: {summary['reason']}")
+    table = _table(gap=2)
     table.add_column("", justify="right", style="bold")
     table.add_column("Cluster", ratio=1)
     table.add_column("Most relevant diagnoses", ratio=1)
     for cluster in summary["clusters"]:
-        table.add_row(str(cluster["cluster"]), _described(cluster), _diagnoses(cluster))
+        diagnoses = Table.grid(padding=(0, 1, 0, 0))
+        diagnoses.add_column(justify="right")
+        for one in cluster["diagnoses"]:
+            diagnoses.add_row(_share(one["prevalence"]), Text(one["name"]))
+        table.add_row(str(cluster["cluster"]), _described(cluster), diagnoses)
         table.add_section()
-    console.print(table)
+    _say(table)
     if summary["in_every_record"]:
-        console.print(f"In every record: {', '.join(summary['in_every_record'])}.", markup=False)
+        _say(f"In every record: {', '.join(summary['in_every_record'])}.")
     if summary["explained_by_length"] is not None:
         share = _share(summary["explained_by_length"])
-        console.print(f"The cluster of a record explains {share} of how many codes it has.")
+        _say(f"The cluster of a record explains {share} of how many codes it has.")
     _show_influence(summary)
-    _show_pairs(summary["often_together"])
+    if summary["often_together"]:
+        pairs = "; ".join(
+            f"{' + '.join(pair['names'])} ({pair['records']:,}, expected {pair['expected']:,.0f})"
+            for pair in summary["often_together"][:3]
+        )
+        text = f"Often together beyond what the clusters explain: {pairs}. "
+        typer.echo(text + "--drop-codes leaves a code out, --map unites two.")
     show_burden(summary["burden"])
-    for finding in summary["findings"]:
-        console.print(finding["text"], markup=False)
+    _say(*(finding["text"] for finding in summary["findings"]))
     stable = any(cluster["stability"] is not None for cluster in summary["clusters"])
-    console.print(
+    _say(
         "Before a diagnosis: how many of the cluster have it. Confidence: the mean probability "
         "that a record belongs where it was put, tempered where codes come in bundles."
         + " Stability: how much of the cluster comes back from parts of the records."
         * stable
     )
-
-
-def _columns(summary: dict[str, Any]) -> str:
-    """Return what the clusters were found by: codes, features or both."""
-    codes, features = summary["codes"], len(summary.get("features", ()))
-    told = [counted(codes, "different code")] if codes or not features else []
-    return " and ".join([*told, *([counted(features, "feature")] if features else [])])
 
 
 def _show_influence(summary: dict[str, Any]) -> None:
@@ -331,31 +324,15 @@ def _show_influence(summary: dict[str, Any]) -> None:
     typer.echo(f"What sets the clusters apart: {parts}.")
     gaps = [one for one in summary["features"] if one["missing"] != 0]
     if gaps:
-        told = ", ".join(f"{one['name']} {_share(one['missing'], 1)}" for one in gaps)
-        typer.echo(f"Missing: {told}.")
-
-
-def _show_pairs(pairs: list[dict[str, Any]]) -> None:
-    if not pairs:
-        return
-    told = "; ".join(
-        f"{' + '.join(pair['names'])} ({pair['records']:,}, expected {pair['expected']:,.0f})"
-        for pair in pairs[:3]
-    )
-    typer.echo(
-        f"Often together beyond what the clusters explain: {told}. "
-        "--drop-codes leaves a code out, --map unites two."
-    )
+        missing = ", ".join(f"{one['name']} {_share(one['missing'], 1)}" for one in gaps)
+        typer.echo(f"Missing: {missing}.")
 
 
 def show_assigned(summary: dict[str, Any]) -> None:
     """Print how many records went to each cluster, and what the model doesn't know."""
     typer.echo(f"{counted(summary['records'], 'record')} assigned: {summary['file']}")
-    _show_rules(summary)
-    for one in summary["clusters"]:
-        sure = "" if one["confidence"] is None else f", confidence {one['confidence']:.0%}"
-        size = f"{counted(one['records'], 'record')}, {_share(one['share'], 1)}{sure}"
-        typer.echo(f"  {one['cluster']} {one['name']}: {size}")
+    _show_cohort_rules(summary)
+    _show_sizes(summary, "confidence")
     unknown = summary["unknown"]
     if unknown:
         first = "; ".join(
@@ -367,53 +344,59 @@ def show_assigned(summary: dict[str, Any]) -> None:
     show_drift(summary["drift"])
 
 
-def _show_rules(summary: dict[str, Any]) -> None:
+def _show_cohort_rules(summary: dict[str, Any]) -> None:
     for rule in summary["rules"]:
         gone = rule["before"] - rule["after"]
         typer.echo(f"{rule['after']:>12,}  {rule['rule']}" + (f" (−{gone:,})" if gone else ""))
 
 
+def _show_sizes(summary: dict[str, Any], measure: str) -> None:
+    """Print the size of each cluster, and a measure of it where it has one."""
+    for one in summary["clusters"]:
+        measured = "" if one[measure] is None else f", {measure} {one[measure]:.0%}"
+        size = f"{counted(one['records'], 'record')}, {_share(one['share'], 1)}{measured}"
+        typer.echo(f"  {one['cluster']} {one['name']}: {size}")
+
+
 def show_cluster(summary: dict[str, Any]) -> None:
     """Print one cluster in detail: its diagnoses and what is known about its patients."""
-    console = Console(highlight=False)
-    console.print(f"Cluster {summary['cluster']}:", _described(summary))
+    Console(highlight=False).print(f"Cluster {summary['cluster']}:", _described(summary))
     table = _table("Code", "Diagnosis", numbers=("In the cluster", "In all", "Likelier"))
     for one in summary["diagnoses"]:
         cells = [one["code"], one["title"], _share(one["prevalence"], 1), _share(one["overall"], 1)]
         table.add_row(*cells, f"{one['lift']:.1f} ×")
-    console.print(table)
+    _say(table)
     if summary["patients"]:
         table = _table("Patients", numbers=("In the cluster", "Records", "In all", "Corrected"))
         for one in summary["patients"]:
+            records = _count(one["records"])
+            if one["events"] is not None:
+                records = f"{one['events']:,.0f} of {records}"
             corrected = "" if one["corrected"] is None else _figure(one, "corrected")
-            figures = (_figure(one, "cluster"), _of(one), _figure(one, "all"), corrected)
+            figures = _figure(one, "cluster"), records, _figure(one, "all"), corrected
             table.add_row(one["what"], *figures)
-        console.print(table)
+        _say(table)
     show_rule(summary["rules"])
 
 
-def _of(one: dict[str, Any]) -> str:
-    """Return how many records a figure is of, and how many of them have the value of a share."""
-    records = "few" if one["records"] is None else f"{one['records']:,.0f}"
-    return records if one["events"] is None else f"{one['events']:,.0f} of {records}"
+def _figure(one: dict[str, Any], where: str) -> str:
+    value = one[where]
+    if value is None or one["kind"] == "share":
+        return _share(value, 1)
+    return f"{value:,.1f}"
 
 
 def show_comparison(summary: dict[str, Any]) -> None:
     """Print the matched clusters of two runs side by side."""
-    console = Console(highlight=False)
     for which, title in (("one", "First"), ("two", "Second")):
         run = summary[which]
-        console.print(
-            f"{title} run: {run['title']}, {counted(run['records'], 'record')}, "
-            f"{counted(run['k'], 'cluster')}",
-            markup=False,
-        )
+        sizes = f"{counted(run['records'], 'record')}, {counted(run['k'], 'cluster')}"
+        _say(f"{title} run: {run['title']}, {sizes}")
     if summary["same_records"]:
-        console.print(f"Agreement on the same records (adjusted Rand index): {summary['ari']:.2f}")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 2, 0, 0))
-    for title in ("First run", "Second run"):
-        table.add_column(title, ratio=1)
-    table.add_column("Match")
+        _say(f"Agreement on the same records (adjusted Rand index): {summary['ari']:.2f}")
+    table = _table(gap=2)
+    for title, ratio in (("First run", 1), ("Second run", 1), ("Match", None)):
+        table.add_column(title, ratio=ratio)
     table.add_column("What differs most", ratio=1)
     for pair in summary["pairs"]:
         changes = Table.grid(padding=(0, 1, 0, 0))
@@ -432,19 +415,18 @@ def show_comparison(summary: dict[str, Any]) -> None:
         table.add_row(_numbered(side), "no match", "", "")
     for side in summary["only_two"]:
         table.add_row("no match", _numbered(side), "", "")
-    console.print(table)
+    _say(table)
     apart = [one for one in summary["outcomes"] if one["apart"]]
     if apart:
         whole = _table("Over all records", numbers=("First run → second run",))
         for one in apart:
             whole.add_row(_outcome_name(one), _both_figures(one))
-        console.print(whole)
+        _say(whole)
 
 
 def _outcome_name(one: dict[str, Any]) -> str:
-    return (
-        one["outcome"] if one["value"] in ("mean", "yes") else f"{one['outcome']}: {one['value']}"
-    )
+    name: str = one["outcome"]
+    return name if one["value"] in ("mean", "yes") else f"{name}: {one['value']}"
 
 
 def _both_figures(one: dict[str, Any]) -> str:
@@ -453,100 +435,8 @@ def _both_figures(one: dict[str, Any]) -> str:
     return f"{one['one']:,.1f} → {one['two']:,.1f}"
 
 
-def _table(*texts: str, numbers: tuple[str, ...] = ()) -> Table:
-    table = Table(*texts, box=box.SIMPLE_HEAD)
-    for title in numbers:
-        table.add_column(title, justify="right")
-    return table
-
-
 def _numbered(side: dict[str, Any]) -> Text:
     return _described(side | {"name": f"{side['cluster']} {side['name']}"})
-
-
-def show_choice(summary: dict[str, Any]) -> None:
-    """Print what each number of clusters is worth, and the recommended one."""
-    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stable", "Reliable")
-    table = _table(numbers=("k", *criteria, "Smallest"))
-    for row in summary["rows"]:
-        worth = [f"{row[key]:.3f}" for key in ("evidence", "bic", "icl", "held_out")]
-        steady = [f"{row['stability']:.2f}", _share(row["in_reliable"])]
-        smallest = "few" if row["smallest"] is None else f"{row['smallest']:,.0f}"
-        cells = [str(row["k"]), *worth, *steady, smallest]
-        table.add_row(*cells, style="bold" if row["k"] == summary["best"] else "")
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(summary["reason"], markup=False)
-    if "lca" in summary:
-        show_classes(summary)
-    for split in summary["splits"]:
-        if split["groups"] < summary["best"] or split["reliably"]:
-            holds = "both come out again" if split["reliably"] else "not reliable"
-            told = f"{split['name']} → {' | '.join(split['into'])} ({holds})"
-            console.print(f"  {split['groups']} to {split['groups'] + 1}: {told}", markup=False)
-    console.print(
-        "k: the number of clusters. Evidence and held-out likelihood: more is better. BIC and ICL: "
-        "less is better. All per record. Stable: how far the clusters of parts agree. Reliable: "
-        "the share of the records in clusters that come out again. Smallest: the records of the "
-        "smallest cluster."
-    )
-
-
-def show_classes(summary: dict[str, Any]) -> None:
-    """Print the table of latent classes, and the sentence for a paper."""
-    titles = {
-        "k": "k",
-        "log_likelihood": "Log-likelihood",
-        "parameters": "Par.",
-        "aic": "AIC",
-        "bic": "BIC",
-        "adjusted_bic": "aBIC",
-        "caic": "CAIC",
-        "entropy": "Entropy",
-        "smallest_n": "Smallest",
-        "lowest_avepp": "AvePP",
-        "lowest_occ": "OCC",
-        "blrt_p": "BLRT p",
-    }
-    sheet = summary["lca"]["fit"]
-    shown = [name for name in titles if name in sheet]
-    table = _table(numbers=tuple(titles[name] for name in shown))
-    for row in zip(*(sheet[name] for name in shown), strict=True):
-        cells = [_class_figure(name, value) for name, value in zip(shown, row, strict=True)]
-        table.add_row(*cells, style="bold" if row[0] == summary["best"] else "")
-    console = Console(highlight=False, width=120)
-    console.print(table)
-    console.print(
-        "Totals over all records, by plain maximum likelihood. Smallest: the records of the "
-        "smallest class. AvePP and OCC: the lowest of any class."
-    )
-    console.print(summary["methods"], markup=False)
-
-
-def _class_figure(name: str, value: float | None) -> str:
-    if value is None:
-        return "few" if name == "smallest_n" else ""
-    if name in ("entropy", "lowest_avepp", "blrt_p"):
-        return f"{value:.3f}"
-    return f"{value:,.0f}" if name in ("k", "parameters", "smallest_n") else f"{value:,.1f}"
-
-
-def show_stability(summary: dict[str, Any]) -> None:
-    """Print how well the clusters come out again."""
-    if summary["ari"] is not None:
-        each = ", ".join(f"{value:.2f}" for value in summary["aris"])
-        typer.echo(f"Agreement of the parts (adjusted Rand index): {summary['ari']:.2f} ({each})")
-    for one in summary["clusters"]:
-        size = f"{counted(one['records'], 'record')}, {_share(one['share'], 1)}"
-        back = "" if one["stability"] is None else f", stability {one['stability']:.0%}"
-        typer.echo(f"  {one['cluster']} {one['name']}: {size}{back}")
-
-
-def _figure(one: dict[str, Any], where: str) -> str:
-    value = one[where]
-    if value is None:
-        return "few"
-    return f"{value:.1%}" if one["kind"] == "share" else f"{value:,.1f}"
 
 
 def _described(cluster: dict[str, Any]) -> Text:
@@ -561,13 +451,71 @@ def _described(cluster: dict[str, Any]) -> Text:
     return Text.assemble((cluster["name"], "bold"), "\n" + "\n".join(lines))
 
 
-def _diagnoses(cluster: dict[str, Any]) -> Table:
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(justify="right")
-    for one in cluster["diagnoses"]:
-        grid.add_row(_share(one["prevalence"]), Text(one["name"]))
-    return grid
+def show_choice(summary: dict[str, Any]) -> None:
+    """Print what each number of clusters is worth, and the recommended one."""
+    criteria = ("Evidence", "BIC", "ICL", "Held out", "Stable", "Reliable")
+    table = _table(numbers=("k", *criteria, "Smallest"))
+    for row in summary["rows"]:
+        worth = [f"{row[key]:.3f}" for key in ("evidence", "bic", "icl", "held_out")]
+        steady = [f"{row['stability']:.2f}", _share(row["in_reliable"])]
+        cells = [str(row["k"]), *worth, *steady, _count(row["smallest"])]
+        table.add_row(*cells, style="bold" if row["k"] == summary["best"] else "")
+    _say(table, summary["reason"])
+    if "lca" in summary:
+        show_classes(summary)
+    for split in summary["splits"]:
+        if split["groups"] < summary["best"] or split["reliably"]:
+            holds = "both come out again" if split["reliably"] else "not reliable"
+            parts = f"{split['name']} → {' | '.join(split['into'])} ({holds})"
+            _say(f"  {split['groups']} to {split['groups'] + 1}: {parts}")
+    _say(
+        "k: the number of clusters. Evidence and held-out likelihood: more is better. BIC and ICL: "
+        "less is better. All per record. Stable: how far the clusters of parts agree. Reliable: "
+        "the share of the records in clusters that come out again. Smallest: the records of the "
+        "smallest cluster."
+    )
 
 
-def _share(value: float | None, digits: int = 0) -> str:
-    return "few" if value is None else f"{value:.{digits}%}"
+def show_classes(summary: dict[str, Any]) -> None:
+    """Print the table of latent classes, and the sentence for a paper."""
+    whole, one_digit, three_digits = "{:,.0f}", "{:,.1f}", "{:.3f}"
+    columns = {
+        "k": ("k", whole),
+        "log_likelihood": ("Log-likelihood", one_digit),
+        "parameters": ("Par.", whole),
+        "aic": ("AIC", one_digit),
+        "bic": ("BIC", one_digit),
+        "adjusted_bic": ("aBIC", one_digit),
+        "caic": ("CAIC", one_digit),
+        "entropy": ("Entropy", three_digits),
+        "smallest_n": ("Smallest", whole),
+        "lowest_avepp": ("AvePP", three_digits),
+        "lowest_occ": ("OCC", one_digit),
+        "blrt_p": ("BLRT p", three_digits),
+    }
+    sheet = summary["lca"]["fit"]
+    shown = [name for name in columns if name in sheet]
+    table = _table(numbers=[columns[name][0] for name in shown])
+    for row in zip(*(sheet[name] for name in shown), strict=True):
+        cells = [
+            ("few" if name == "smallest_n" else "")
+            if value is None
+            else columns[name][1].format(value)
+            for name, value in zip(shown, row, strict=True)
+        ]
+        table.add_row(*cells, style="bold" if row[0] == summary["best"] else "")
+    _say(
+        table,
+        "Totals over all records, by plain maximum likelihood. Smallest: the records of the "
+        "smallest class. AvePP and OCC: the lowest of any class.",
+        summary["methods"],
+        width=120,
+    )
+
+
+def show_stability(summary: dict[str, Any]) -> None:
+    """Print how well the clusters come out again."""
+    if summary["ari"] is not None:
+        each = ", ".join(f"{value:.2f}" for value in summary["aris"])
+        typer.echo(f"Agreement of the parts (adjusted Rand index): {summary['ari']:.2f} ({each})")
+    _show_sizes(summary, "stability")

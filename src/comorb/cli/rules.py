@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from comorb.cli.options import Json, MinCell, Protected, RunFolder, least_count
+from comorb.cli import options
 
 
-def rules(
-    run: RunFolder,
-    protected: Protected = False,
-    min_cell: MinCell = None,
-    as_json: Json = False,
-) -> None:
+@options.spec_options
+def rules(run: options.RunFolder, *, counts: options.Counts, as_json: options.Json = False) -> None:
     """Show short rules for the clusters of a run, and how often they are right.
 
     The first condition that a record meets decides. The rules were learned on one half of the
@@ -23,6 +19,5 @@ def rules(
     from comorb.runs.folder import load_profile
 
     shown = load_profile(run)
-    if least := least_count(protected, min_cell):
-        shown = shown.protected(least)
+    shown = shown.protected(counts.least) if counts.least else shown
     show(rules_summary(shown), show_rules, as_json)

@@ -50,8 +50,7 @@ FitMemory = Annotated[
     ),
 ]
 Host = Annotated[
-    str,
-    typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users."),
+    str, typer.Option(metavar="ADDRESS", help="Where to listen; others than 127.0.0.1 need users.")
 ]
 Site = Annotated[
     str, typer.Option(metavar="TEXT", help="Whose records they are, for what is printed.")
@@ -99,7 +98,7 @@ def serve(  # noqa: PLR0913 - one parameter for each option
 
     for path in records or ():
         if not path.exists():
-            raise RecordsError(f"There is no file {path}; check the name.")
+            raise RecordsError("serve.no_file", path=path)
     half = _half_of_memory()
     memory = _memory(read_memory, half and max(half, _LEAST_TO_READ))
     settings = Settings(

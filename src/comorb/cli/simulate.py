@@ -20,8 +20,7 @@ def simulate(
         int, typer.Option("--records", "-n", metavar="N", help="How many records.")
     ] = 10_000,
     layout: Annotated[
-        str,
-        typer.Option(metavar="KIND", help="wide (a row a record) or long (a row a code)."),
+        str, typer.Option(metavar="KIND", help="wide (a row a record) or long (a row a code).")
     ] = "wide",
     force: Force = False,
     quiet: Quiet = False,

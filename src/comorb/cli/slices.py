@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from comorb.cli import options
-from comorb.records.spec import CohortSpec
-
-Bys = Annotated[
-    list[str],
-    typer.Option(
-        "--by",
-        metavar="WHAT",
-        help="age, sex, site, year, quarter, month or a column; with cut points as in "
-        "age:18,45,65,80 or quantiles as in age:q4. Repeatable.",
-    ),
-]
-Refit = Annotated[
-    bool,
-    typer.Option(
-        "--refit",
-        help="Also find the clusters of each slice anew, match them to the run's, and test "
-        "whether profiles differ.",
-    ),
-]
-Draws = Annotated[
-    int,
-    typer.Option(metavar="N", min=1, max=999, help="Draws of the test of --refit."),
-]
 
 
 @options.spec_options
 def slices(  # noqa: PLR0913 - one parameter for each option
     run: options.RunFolder,
     records: options.Records,
-    by: Bys,
-    refit: Refit = False,
-    draws: Draws = 39,
+    by: Annotated[
+        list[str],
+        typer.Option(
+            metavar="WHAT",
+            help="age, sex, site, year, quarter, month or a column; with cut points as in "
+            "age:18,45,65,80 or quantiles as in age:q4. Repeatable.",
+        ),
+    ],
     *,
+    request: options.Refit,
     reading: options.WeightedSource,
-    protected: options.Protected = False,
-    min_cell: options.MinCell = None,
-    memory: options.Memory = None,
-    engine: options.Engine = None,
+    counts: options.Counts,
+    work: options.Work,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -55,26 +37,12 @@ def slices(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb slices heart-failure visits.csv --by age:18,45,65,80 --by site
     """
-    from comorb.cli.render import show, show_notes, show_sliced, shown_progress
+    from comorb.cli.render import show, show_sliced, shown_progress
     from comorb.cli.summaries import sliced_summary
-    from comorb.runs.slices import SliceRequest, parse_slices, slice_run
+    from comorb.runs.slices import parse_slices, slice_run
 
-    request = SliceRequest(
-        parse_slices(by),
-        refit,
-        draws,
-        reading if reading != CohortSpec() else None,
-        options.least_count(protected, min_cell),
-    )
+    own = options.stated(reading)
+    request = replace(request, by=parse_slices(by), reading=own, min_cell=counts.least)
     with shown_progress(quiet) as report:
-        sliced = slice_run(
-            run,
-            records,
-            request,
-            memory=memory,
-            engine=engine,
-            report=report,
-        )
-    summary = sliced_summary(sliced)
-    show_notes(summary["notes"])
-    show(summary, show_sliced, as_json, quiet)
+        sliced = slice_run(run, records, request, **vars(work), report=report)
+    show(sliced_summary(sliced), show_sliced, as_json, quiet, notes=True)

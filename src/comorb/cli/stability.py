@@ -18,10 +18,8 @@ def stability(  # noqa: PLR0913 - one parameter for each option
     repeats: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many pairs of overlapping parts.")
     ] = 3,
-    protected: options.Protected = False,
-    min_cell: options.MinCell = None,
-    memory: options.Memory = None,
-    engine: options.Engine = None,
+    counts: options.Counts,
+    work: options.Work,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
     cohort: options.Cohort,
@@ -33,23 +31,16 @@ def stability(  # noqa: PLR0913 - one parameter for each option
 
     Example: comorb stability visits.csv --having 428 -k 5
     """
-    from comorb.cli.render import show, show_notes, show_stability, shown_progress
+    from comorb.cli.render import show, show_stability, shown_progress
     from comorb.cli.summaries import stability_summary
-    from comorb.engines import open_engine
-    from comorb.runs.cohorts import open_cohort
+    from comorb.runs.cohorts import open_records
     from comorb.runs.run import measure_stability
 
     run = replace(run, preparation=cohort, repeats=repeats)
     with (
         shown_progress(quiet) as report,
-        open_engine(engine or "threads") as executor,
-        open_cohort(
-            records, cohort, memory=memory, executor=executor if engine else None, report=report
-        ) as chosen,
+        open_records(records, cohort, **vars(work), report=report) as (chosen, executor),
     ):
         profile, measured = measure_stability(chosen, run, executor, report)
-    if least := options.least_count(protected, min_cell):
-        profile = profile.protected(least)
-    summary = stability_summary(profile, measured)
-    show_notes(summary["notes"])
-    show(summary, show_stability, as_json, quiet)
+    shown = profile.protected(counts.least) if counts.least else profile
+    show(stability_summary(shown, measured), show_stability, as_json, quiet, notes=True)

@@ -1,9 +1,9 @@
-"""Summaries: what a command reports, as plain values, from which both table and JSON are made."""
+"""What commands report, as plain values from which both table and JSON are made."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from comorb.profiles.outcomes import outcome_rows
@@ -26,66 +26,53 @@ def burden_summary(profile: Profile) -> dict[str, Any] | None:
     burden = profile.burden
     if burden is None:
         return None
-    visits = burden.visits_a_patient
+    visits, means = burden.visits_a_patient, burden.means
+    rates = {"rate": burden.rate, "low": burden.low, "high": burden.high}
+    rates |= {"records": burden.rate_counts, "known": burden.rate_known}
 
     def of(place: int) -> dict[str, Any]:
+        totals = {
+            row: _figures({"total": burden.totals}, (row, place))
+            | {"mean": _rounded(means[row, place])}
+            | _figures({"share": burden.shares, "known": burden.known}, (row, place))
+            for row in range(len(burden.columns))
+        }
         return {
-            "records": _known_values(burden.records[place]),
-            "share": _known_values(burden.share[place]),
-            "patients": _known_values(burden.patients[place]) if burden.patients.size else None,
+            **_figures({"records": burden.records, "share": burden.share}, place),
+            "patients": _known(burden.patients[place]) if burden.patients.size else None,
             "visits_a_patient": _rounded(visits[place]) if visits.size else None,
-            "totals": {
-                name: {
-                    "total": _known_values(burden.totals[row, place]),
-                    "mean": _rounded(burden.means[row, place]),
-                    "share": _known_values(burden.shares[row, place]),
-                    "known": _known_values(burden.known[row, place]),
-                }
-                for row, name in enumerate(burden.columns)
-            },
-            "rates": {
-                name: {
-                    "rate": _known_values(burden.rate[row, place]),
-                    "low": _known_values(burden.low[row, place]),
-                    "high": _known_values(burden.high[row, place]),
-                    "records": _known_values(burden.rate_counts[row, place]),
-                    "known": _known_values(burden.rate_known[row, place]),
-                }
-                for row, name in enumerate(burden.rates)
-            },
+            "totals": dict(zip(burden.columns, totals.values(), strict=True)),
+            "rates": {name: _figures(rates, (row, place)) for row, name in enumerate(burden.rates)},
         }
 
-    clusters = [
-        {"cluster": one.number, "name": one.name} | of(place)
-        for place, one in enumerate(profile.clusters)
-    ]
+    clusters = [_numbered(one) | of(place) for place, one in enumerate(profile.clusters)]
     return {"clusters": clusters, "all": of(profile.k), "notes": list(burden.notes)}
+
+
+def _figures(arrays: Mapping[str, Any], place: Any) -> dict[str, float | None]:
+    """Return the figure of each array at a place, None where it isn't known."""
+    return {name: _known(array[place]) for name, array in arrays.items()}
 
 
 def slices_summary(slices: Slices, run: Profile | SlicedRecords) -> dict[str, Any]:
     """Return the shares of clusters within slices, with their tests."""
     names = [one if isinstance(one, str) else one.name for one in run.clusters]
+    arrays = {"records": slices.counts, "share": slices.share, "low": slices.low}
+    arrays |= {"high": slices.high, "standardised": slices.standardised}
     parts = [
         {
             "slice": label,
-            "records": _known_values(slices.counts[s, -1]),
-            "covered": _known_values(slices.covered[s]) if slices.mix else None,
+            "records": _known(slices.counts[s, -1]),
+            "covered": _known(slices.covered[s]) if slices.mix else None,
             "clusters": [
-                {
-                    "cluster": number,
-                    "records": _known_values(slices.counts[s, place]),
-                    "share": _known_values(slices.share[s, place]),
-                    "low": _known_values(slices.low[s, place]),
-                    "high": _known_values(slices.high[s, place]),
-                    "standardised": _known_values(slices.standardised[s, place]),
-                }
+                {"cluster": number} | _figures(arrays, (s, place))
                 for place, number in enumerate(run.numbers)
             ],
         }
         for s, label in enumerate(slices.labels)
     ]
     tests = [
-        {"cluster": number, "name": name, "z": _known_values(z), "p": _known_values(p)}
+        {"cluster": number, "name": name, "z": _known(z), "p": _known(p)}
         for number, name, z, p in zip(run.numbers, names, slices.z, slices.p, strict=True)
     ]
     return {
@@ -102,7 +89,7 @@ def sliced_summary(sliced: SlicedRecords) -> dict[str, Any]:
     """Return the slices of records by the clusters of a run, and models of their own."""
     least, notes = sliced.min_cell, sliced.ledger.notes
     return {
-        "records": round_count(sliced.records, least) if least else sliced.records,
+        "records": _shown(sliced.records, least),
         "min_cell": least,
         "notes": list(round_notes(notes, least) if least else notes),
         "slices": [slices_summary(one, sliced) for one in sliced.slices],
@@ -133,41 +120,33 @@ def strata_summary(strata: Strata, sliced: SlicedRecords) -> dict[str, Any]:
         "strata": [
             {
                 "slice": one.label,
-                "records": round_count(one.records, least) if least else one.records,
+                "records": _shown(one.records, least),
                 "clusters": [cluster(one, new) for new in range(len(one.matches))],
             }
             for one in strata.strata
         ],
-        "same_profiles": None
-        if test is None
-        else vars(test) | {"records": round_count(test.records, least) if least else test.records},
+        "same_profiles": test and vars(test) | {"records": _shown(test.records, least)},
         "notes": list(round_notes(strata.notes, least) if least else strata.notes),
     }
 
 
 def rules_summary(profile: Profile) -> dict[str, Any]:
     """Return the rules of each cluster in words, with how often they are right."""
-    from comorb.profiles.rules import REVIEW_BELOW
+    from comorb.profiles.assignment import REVIEW_BELOW
 
     clusters = [
         {
-            "cluster": cluster.number,
-            "name": cluster.name,
+            **_numbered(cluster),
             "conditions": [
-                {
-                    "code": profile.codes[one.code],
-                    "name": profile.labels[one.code],
-                    "says": profile.said(one),
-                    "has": one.has,
-                    "member": one.member,
-                }
+                _code(profile, one.code)
+                | {"says": profile.condition_text(one), "has": one.has, "member": one.member}
                 for one in rules.conditions
             ],
             "otherwise": rules.otherwise,
-            "right": _known_values(rules.precision),
-            "found": _known_values(rules.recall),
-            "judged_on": _known_values(rules.members),
-            "review": _share(rules.review, rules.members),
+            "right": _known(rules.precision),
+            "found": _known(rules.recall),
+            "judged_on": _known(rules.members),
+            "review": _known(round(rules.review / (rules.members or math.nan), 4)),
             "in_doubt": _in_doubt(profile, place),
         }
         for place, (cluster, rules) in enumerate(zip(profile.clusters, profile.rules, strict=True))
@@ -180,29 +159,23 @@ def _in_doubt(profile: Profile, place: int) -> dict[str, Any] | None:
     uncertain = profile.uncertain
     if uncertain is None:
         return None
-    others = [
-        {"cluster": cluster.number, "records": _known_values(uncertain.between[place, other])}
-        for other, cluster in enumerate(profile.clusters)
-        if uncertain.between[place, other] > 0
-    ]
-    others.sort(key=lambda one: -(one["records"] or 0))
-    return {
-        "records": _known_values(uncertain.doubtful[place]),
-        "of": _known_values(uncertain.members[place]),
-        "with": others,
-    }
+    between = zip(profile.numbers, uncertain.between[place].tolist(), strict=True)
+    others = [{"cluster": number, "records": n} for number, n in between if n > 0]
+    others.sort(key=lambda one: -one["records"])
+    whole = _figures({"records": uncertain.doubtful, "of": uncertain.members}, place)
+    return {**whole, "with": others}
 
 
 def drift_summary(tally: AssignmentSummary, least: int) -> dict[str, Any]:
     """Return what changed since a model was fitted; with ``least``, in few digits."""
     drift, places = tally.drift, 2 if least else 6
-    told = [not least or size >= least for size in tally.sizes.tolist()]
+    shown = [not least or size >= least for size in tally.sizes.tolist()]
     return {
         "fits": drift.fits,
         "sentence": drift.sentence,
         "log_likelihood": {
-            "then": None if drift.then is None else round(drift.then.mean, min(places, 4)),
-            "spread_then": None if drift.then is None else round(drift.then.spread, min(places, 4)),
+            "then": drift.then and round(drift.then.mean, min(places, 4)),
+            "spread_then": drift.then and round(drift.then.spread, min(places, 4)),
             "now": round(drift.now.mean, min(places, 4)),
             "spread_now": round(drift.now.spread, min(places, 4)),
         },
@@ -213,7 +186,7 @@ def drift_summary(tally: AssignmentSummary, least: int) -> dict[str, Any]:
                 "now": round(one.now, places) if some else None,
                 "p": float(f"{one.p:.1g}") if least else one.p,
             }
-            for number, one, some in zip(tally.numbers, drift.clusters, told, strict=True)
+            for number, one, some in zip(tally.numbers, drift.clusters, shown, strict=True)
         ],
         "codes": [
             {"code": one.name, "then": round(one.then, places), "now": round(one.now, places)}
@@ -223,26 +196,16 @@ def drift_summary(tally: AssignmentSummary, least: int) -> dict[str, Any]:
     }
 
 
-def _share(part: float, whole: float) -> float | None:
-    if math.isnan(part) or math.isnan(whole):
-        return None
-    return round(part / whole, 4) if whole else None
-
-
 def _rounded(value: float) -> float | None:
     return None if math.isnan(value) else round(float(value), 3)
 
 
-def _known_values(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
-
-
 def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[str, Any]:
-    """Return what a table of clusters shows, as plain values; None where it isn't told."""
+    """Return what a table of clusters shows, as plain values; None where it is suppressed."""
     from comorb.views.findings import findings
     from comorb.views.words import Words
 
-    source = profile.source
+    source, caveats = profile.source, profile.caveats
     clusters = [
         _brief(profile, place)
         | {
@@ -251,11 +214,7 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
             "codes_a_record": cluster.length,
             "mostly": _mostly(profile, place),
             "diagnoses": [
-                {
-                    "code": profile.codes[i],
-                    "name": profile.labels[i],
-                    "prevalence": float(profile.prevalence[place, i]),
-                }
+                _code(profile, i) | {"prevalence": float(profile.prevalence[place, i])}
                 for i in profile.top(place, lam, top)
             ],
         }
@@ -274,9 +233,9 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
         "in_every_record": [profile.labels[i] for i in profile.universal],
         "counts": "protected" if profile.min_cell else "full",
         "min_cell": profile.min_cell,
-        "temperature": profile.caveats.temperature,
-        "codes_a_record": profile.caveats.length,
-        "explained_by_length": profile.caveats.explained_by_length,
+        "temperature": caveats.temperature,
+        "codes_a_record": caveats.length,
+        "explained_by_length": caveats.explained_by_length,
         "often_together": [
             {
                 "codes": [profile.codes[i] for i in (pair.first, pair.second)],
@@ -284,7 +243,7 @@ def profile_summary(profile: Profile, lam: float = 0.6, top: int = 5) -> dict[st
                 "records": pair.observed,
                 "expected": pair.expected,
             }
-            for pair in profile.caveats.pairs
+            for pair in caveats.pairs
         ],
         **_features(profile),
         "clusters": clusters,
@@ -322,51 +281,44 @@ def assigned_summary(tally: AssignmentSummary, least: int = 0) -> dict[str, Any]
     With ``least``, in rounded numbers of records, and none of fewer.
     """
     all_records, places = int(tally.sizes.sum()), 2 if least else 15
+    sizes = zip(tally.sizes.tolist(), tally.sure.tolist(), strict=True)
     clusters = [
         {
             "cluster": number,
             "name": name,
-            "records": _told(size, least),
-            "share": None if _told(size, least) is None else round(size / all_records, places),
-            "confidence": round(sure / size, places) if _told(size, least) else None,
+            "records": _shown(size, least),
+            "share": None if _shown(size, least) is None else round(size / all_records, places),
+            "confidence": round(sure / size, places) if _shown(size, least) else None,
         }
-        for number, name, size, sure in zip(
-            tally.numbers,
-            tally.clusters,
-            tally.sizes.tolist(),
-            tally.sure.tolist(),
-            strict=True,
-        )
+        for number, name, (size, sure) in zip(tally.numbers, tally.clusters, sizes, strict=True)
     ]
     lines, notes, unknown = tally.ledger.lines, tally.ledger.notes, tally.unknown
     if least:
         lines, notes = round_lines(lines, least), round_notes(notes, least)
     return {
-        "records": _told(all_records, least),
+        "records": _shown(all_records, least),
         "min_cell": least,
         "rules": _rules(lines),
         "notes": list(notes),
         "clusters": clusters,
         "drift": drift_summary(tally, least),
         "unknown": [
-            vars(one) | {"records": told} for one in unknown if (told := _told(one.records, least))
+            vars(one) | {"records": n} for one in unknown if (n := _shown(one.records, least))
         ],
     }
 
 
-def _told(count: int, least: int) -> int | None:
+def _shown(count: int, least: int) -> int | None:
     return round_count(count, least) if least else count
 
 
 def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dict[str, Any]:
     """Return the cluster of a number in detail."""
     place = profile.numbers.index(cluster)
-    places = profile.top(place, lam, top)
     whole: dict[str, Any] = profile_summary(profile, lam, 0)["clusters"][place]
     diagnoses = [
-        {
-            "code": profile.codes[i],
-            "name": profile.labels[i],
+        _code(profile, i)
+        | {
             "title": profile.names[i],
             "prevalence": float(profile.prevalence[place, i]),
             "low": float(profile.low[place, i]),
@@ -374,15 +326,14 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
             "overall": float(profile.overall[i]),
             "lift": float(profile.lift[place, i]),
         }
-        for i in places
+        for i in profile.top(place, lam, top)
     ]
     patients = [
         {
             "what": f"{outcome.name}: {value}",
             "kind": outcome.kind,
             "cluster": _known(outcome.estimate[row, place]),
-            "low": _known(outcome.low[row, place]),
-            "high": _known(outcome.high[row, place]),
+            **_figures({"low": outcome.low, "high": outcome.high}, (row, place)),
             "all": _known(outcome.estimate[row, -1]),
             "events": _known(outcome.counts[row, place]) if outcome.kind == "share" else None,
             "records": _known(outcome.known[place]),
@@ -397,16 +348,14 @@ def cluster_summary(profile: Profile, cluster: int, lam: float, top: int) -> dic
         one.name: _known(1 - one.summary.known[place] / (profile.clusters[place].size or math.nan))
         for one in profile.features
     }
-    return (
-        whole
-        | ({"missing": missing} if missing else {})
-        | {
-            "diagnoses": diagnoses,
-            "patients": patients,
-            "rules": rules_summary(profile)["clusters"][place] if profile.rules else None,
-            "min_cell": profile.min_cell,
-        }
-    )
+    return {
+        **whole,
+        **({"missing": missing} if missing else {}),
+        "diagnoses": diagnoses,
+        "patients": patients,
+        "rules": rules_summary(profile)["clusters"][place] if profile.rules else None,
+        "min_cell": profile.min_cell,
+    }
 
 
 def compare_summary(compared: RunComparison, top: int = 4) -> dict[str, Any]:
@@ -429,19 +378,24 @@ def compare_summary(compared: RunComparison, top: int = 4) -> dict[str, Any]:
             }
             for i in order
         ]
-        both = None if flows is None else _known(flows[a, b])
-        matched: dict[str, Any] = {"one": _brief(one, a), "two": _brief(two, b)}
-        matched["records_in_both"] = both
-        matched |= {
-            "likeness": alike,
-            "match": likeness_word(alike),
-            "outcomes": _both(one, a, two, b),
-        }
-        pairs.append(matched | {"differences": differences})
+        pairs.append(
+            {
+                "one": _brief(one, a),
+                "two": _brief(two, b),
+                "records_in_both": None if flows is None else _known(flows[a, b]),
+                "likeness": alike,
+                "match": likeness_word(alike),
+                "outcomes": _both(one, a, two, b),
+                "differences": differences,
+            }
+        )
     firsts, seconds = ({pair[side] for pair in comparison.pairs} for side in (0, 1))
+    runs = [
+        {"title": run.source.title, "records": run.source.records, "k": run.k} for run in (one, two)
+    ]
     return {
-        "one": {"title": one.source.title, "records": one.source.records, "k": one.k},
-        "two": {"title": two.source.title, "records": two.source.records, "k": two.k},
+        "one": runs[0],
+        "two": runs[1],
         "same_records": flows is not None,
         "min_cell": max(one.min_cell, two.min_cell),
         "ari": comparison.ari,
@@ -455,7 +409,7 @@ def compare_summary(compared: RunComparison, top: int = 4) -> dict[str, Any]:
 def _both(one: Profile, a: int, two: Profile, b: int) -> list[dict[str, Any]]:
     """Return the outcomes of a cluster in either run, or of all records by the place after them.
 
-    They are apart where their 95% intervals don't meet.
+    They are apart where their 95% intervals don't overlap.
     """
     others = {outcome.name: outcome for outcome in two.outcomes}
     rows = []
@@ -519,12 +473,15 @@ def stability_summary(profile: Profile, measured: Stability) -> dict[str, Any]:
 
 def _brief(profile: Profile, place: int) -> dict[str, Any]:
     cluster = profile.clusters[place]
-    return {
-        "cluster": cluster.number,
-        "name": cluster.name,
-        "records": cluster.size,
-        "share": cluster.share,
-    }
+    return _numbered(cluster) | {"records": cluster.size, "share": cluster.share}
+
+
+def _numbered(cluster: Any) -> dict[str, Any]:
+    return {"cluster": cluster.number, "name": cluster.name}
+
+
+def _code(profile: Profile, column: int) -> dict[str, Any]:
+    return {"code": profile.codes[column], "name": profile.labels[column]}
 
 
 def _mostly(profile: Profile, place: int) -> str | None:

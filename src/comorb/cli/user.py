@@ -53,9 +53,8 @@ def user(
     from comorb.web.server.store import Store
 
     if action not in ("add", "remove", "list") or (action != "list" and not name):
-        raise typer.BadParameter(
-            f"expected add NAME, remove NAME or list, got {action!r}", param_hint="ACTION"
-        )
+        problem = f"expected add NAME, remove NAME or list, got {action!r}"
+        raise typer.BadParameter(problem, param_hint="ACTION")
     with closing(Store(workspace)) as store:
         access = Access(store)
         if action == "add":

@@ -1,4 +1,4 @@
-"""Engines: where the blocks of rows live, and who maps them.
+"""Engines: where the blocks of rows are, and what maps them.
 
 The mathematics is the same everywhere and its sums are exact, so a fit has the same bits in
 memory, from a file larger than memory, and on a cluster.
@@ -20,7 +20,7 @@ __all__ = ["FileJournal", "open_blocks", "open_engine"]
 
 @contextmanager
 def open_engine(name: str = "threads") -> Iterator[Executor | None]:
-    """Start, or connect to, whoever maps the blocks.
+    """Start the engine that maps the blocks, or connect to it.
 
     Parameters
     ----------

@@ -76,25 +76,22 @@ class RowGroup:
         table = read_group(self.path, self.number, self._columns)
         indptr, indices = ones_of(table)
         if indices.size and not 0 <= indices.min() <= indices.max() < self.n_columns:
-            raise damaged_group(self.path, self.number)
-        weights = np.empty(0)
+            raise _damaged_group(self.path, self.number)
+        rows = Rows(indptr, indices, np.empty(0))
         if self.total is not None:
-            weights = snap_to_grid(table[WEIGHT].to_numpy(), self.total)
-        if not self.features:
-            return Rows(indptr, indices, weights)
-        seen = prepare_for(self.variables, features_in(table, self.features))
-        return Rows(indptr, indices, weights, seen.values)
+            rows = rows._replace(weights=snap_to_grid(table[WEIGHT].to_numpy(), self.total))
+        if self.features:
+            seen = prepare_for(self.variables, features_in(table, self.features))
+            rows = rows._replace(values=seen.values)
+        return rows
 
     @property
     def size(self) -> int:
         """The bytes that a pass reads of it."""
         group = _footer(self.path).row_group(self.number)
-        chunks = [group.column(i) for i in range(group.num_columns)]
-        return sum(
-            chunk.total_compressed_size
-            for chunk in chunks
-            if chunk.path_in_schema.startswith(tuple(self._columns))
-        )
+        chunks = (group.column(i) for i in range(group.num_columns))
+        read = (one for one in chunks if one.path_in_schema.startswith(tuple(self._columns)))
+        return sum(one.total_compressed_size for one in read)
 
     @property
     def _columns(self) -> list[str]:
@@ -111,7 +108,7 @@ def read_group(path: str | Path, number: int, columns: list[str] | None = None) 
         with opened(place) as source, pq.ParquetFile(source, metadata=footer, **options) as file:
             return file.read_row_group(number, columns, use_threads=False)
     except (pa.ArrowException, OSError):
-        raise damaged_group(path, number) from None
+        raise _damaged_group(path, number) from None
     except StorageError as error:
         raise StorageError(f"row group {number}: {error}") from None
 
@@ -140,8 +137,7 @@ def ones_of(table: pa.Table) -> tuple[Any, Any]:
     return offsets - offsets[0], lists.flatten().to_numpy()
 
 
-def damaged_group(path: str | Path, number: int) -> StorageError:
-    """Return the error of a row group that can't be read."""
+def _damaged_group(path: str | Path, number: int) -> StorageError:
     return StorageError(
         f"{Path(path).name}: row group {number} is damaged or gone; write the file again, or copy "
         "it again from where it is whole."
@@ -149,13 +145,13 @@ def damaged_group(path: str | Path, number: int) -> StorageError:
 
 
 def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
-    """Return what a block file says of itself, as its metadata: a header, and a seal of it."""
+    """Return the metadata of a block file: a header, and a digest that seals it."""
     text = json.dumps(header | {"columns": schema.names, "types": _types(schema)}).encode()
     return {HEADER: text, SEAL: sha256(text).hexdigest().encode()}
 
 
 def describe(path: str | Place) -> dict[str, Any]:
-    """Return what the metadata of a block file say: codes, names, records, ledger and so on.
+    """Return the header of a block file: codes, names, records, ledger and so on.
 
     `StorageError` when the file isn't there, is no cohort, is cut off, was altered or is of a newer
     comorb. A file of an earlier version has no seal.
@@ -184,7 +180,7 @@ def describe(path: str | Place) -> dict[str, Any]:
     try:
         if SEAL in found and found[SEAL] != sha256(found[HEADER]).hexdigest().encode():
             raise ValueError("what it says of itself was altered")
-        header = _check_header(json.loads(found[HEADER]))
+        header = _check_header(json.loads(found[HEADER]), path.name)
         own = {ID, CODES, *(FEATURE + feature.name for feature in features_of(header))}
         columns = header["columns"] if schema is None else schema.names
         types = header["types"] if schema is None else _types(schema)
@@ -194,17 +190,12 @@ def describe(path: str | Place) -> dict[str, Any]:
         return header
     except StorageError:
         raise
-    except _NewerError as error:
-        raise StorageError(
-            f"{path.name} has version {error} of the cohort format and this comorb knows "
-            f"{VERSION_WITH_FEATURES}; install a newer comorb."
-        ) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
 
 
 def manifest(header: dict[str, Any], schema: pa.Schema) -> bytes:
-    """Return the manifest of a folder of files: a seal, and what they hold and are called.
+    """Return the manifest of a folder of files: a seal and a header.
 
     ``parts`` of the header are the files, each with the rows of its row groups.
     """
@@ -217,16 +208,15 @@ def _types(schema: pa.Schema) -> list[str]:
     return [str(column.type) for column in schema if column.name != CODES]
 
 
-class _NewerError(Exception):
-    """The version of a file that is too new."""
-
-
-def _check_header(header: Any) -> dict[str, Any]:
+def _check_header(header: Any, name: str) -> dict[str, Any]:
     """Return a header that has all that a cohort needs, each of its own type."""
     if not isinstance(header, dict) or type(header.get("version")) is not int:
         raise TypeError("it doesn't say which version it has")
     if header["version"] > VERSION_WITH_FEATURES:
-        raise _NewerError(header["version"])
+        raise StorageError(
+            f"{name} has version {header['version']} of the cohort format and this comorb knows "
+            f"{VERSION_WITH_FEATURES}; install a newer comorb."
+        )
     for key in (*_COUNTS, *_TEXTS, *_LISTS, "ledger"):
         if key not in header:
             raise KeyError(f"it doesn't say its {key}")
@@ -279,9 +269,7 @@ def features_of(header: dict[str, Any]) -> tuple[Feature, ...]:
 
 
 def open_blocks(
-    path: str | Place,
-    journal: Journal | None = None,
-    variables: tuple[Variable, ...] | None = None,
+    path: str | Place, journal: Journal | None = None, variables: tuple[Variable, ...] | None = None
 ) -> Blocks:
     """Open a cohort file as blocks that are read when they are needed.
 
@@ -292,8 +280,8 @@ def open_blocks(
     journal : Journal, optional
         Where to keep each E-step, so that an interrupted fit can go on; see `FileJournal`.
     variables : tuple of Variable, optional
-        The features of a model that is to be applied; by default what is known of the file's own
-        is learned from it, a column at a time.
+        The features of a model that is to be applied; by default the file's own are learned from
+        it, a column at a time.
 
     Returns
     -------
@@ -312,18 +300,19 @@ def open_blocks(
     """
     header = describe(path)
     groups, total, n_weighted = places_of(path, header), None, None
-    rows, d = header["records"], len(header["codes"])
+    rows, d, weights = header["records"], len(header["codes"]), None
     columns = header.get("columns") or _footer(path).schema.to_arrow_schema().names
     if WEIGHT in columns:
         own = np.concatenate([read_group(*place, [WEIGHT])[WEIGHT].to_numpy() for place in groups])
         total = fsum(own)
-        n_weighted = int(np.count_nonzero(snap_to_grid(own, total)))
+        weights = snap_to_grid(own, total)
+        n_weighted = int(np.count_nonzero(weights))
     weight = float(total or rows)
     features = features_of(header)
-    wanted = {variable.feature.name for variable in variables or ()}
     if variables is not None:
+        wanted = {variable.feature.name for variable in variables}
         features = tuple(feature for feature in features if feature.name in wanted)
-    known, mean_square = _learn_variables(groups, features, variables, total, weight)
+    known, mean_square = _learn_variables(groups, features, variables, weights, weight)
     read = features if known else ()
     loaders = tuple(RowGroup(*place, d, total, read, known) for place in groups)
     return Blocks(loaders, rows, d, weight, journal, known, mean_square, n_weighted)
@@ -333,16 +322,10 @@ def _learn_variables(
     groups: list[tuple[str, int]],
     features: tuple[Feature, ...],
     variables: tuple[Variable, ...] | None,
-    total: float | None,
+    weights: Floats | None,
     weight: float,
 ) -> tuple[tuple[Variable, ...], float]:
-    """Return the variables of a file's features, and the reach of their numbers."""
-    if variables is None and not features:
-        return (), 1.0
-    weights = None
-    if total is not None:
-        parts = [read_group(*place, [WEIGHT])[WEIGHT].to_numpy() for place in groups]
-        weights = snap_to_grid(np.concatenate(parts), total)
+    """Return the variables of a file's features, and a bound of their mean squares."""
     found: list[Variable] = []
     mean_square = 1.0
     for feature in features:
@@ -360,10 +343,7 @@ def _learn_variables(
 
 
 def identity(path: str | Place) -> str:
-    """Return a digest of a block file's footer: its codes, and the sizes and places of all.
-
-    That of a folder is one of its manifest, whatever its files are called.
-    """
+    """Return a digest of a block file's footer, or of a folder's manifest but for file names."""
     path = place_of(path)
     if (path / MANIFEST).is_file():
         header = describe(path)

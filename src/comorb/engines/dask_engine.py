@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from operator import call
 from typing import Any, TypeVar
 
-from comorb.engines import partial_sums
-from comorb.engines.base import Engine
+from comorb.engines.base import FAN_IN, Engine, group_loaders, in_file, version_problem
 from comorb.engines.block_files import RowGroup
 from comorb.errors import EngineError, not_installed
-from comorb.model.blocks import Loader, Pass, Rows
+from comorb.model.blocks import Loader, Pass, Rows, fold_partials
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -38,11 +38,11 @@ class DaskEngine(Engine):
 
     def map_blocks(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
-        if not partial_sums.in_file(loaders):
+        if not in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
         with _translate_errors():
-            futures = self._submit_groups(partial_sums.map_each, function, loaders)
+            futures = self._submit_groups(_map_each, function, loaders)
             for start in range(0, len(futures), _WINDOW):
                 part = futures[start : start + _WINDOW]
                 for results in self._client.gather(part):
@@ -50,22 +50,15 @@ class DaskEngine(Engine):
                 futures[start : start + _WINDOW] = [None] * len(part)
 
     def run_pass(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
-        """Return what each shard of a pass comes to, added up by the workers."""
-        if not partial_sums.in_file(loaders):
-            return partial_sums.finish(
-                job, partial_sums.sum_blocks(job, (load() for load in loaders))
-            )
+        """Return the result of each shard of a pass, added up by the workers."""
+        if not in_file(loaders):
+            return super().run_pass(job, loaders)
         with _translate_errors():
-            sums = self._submit_groups(partial_sums.sum_blocks, job, loaders)
+            sums = self._submit_groups(Pass.sum_blocks, job, loaders)
             while len(sums) > 1:
-                parts = (
-                    sums[at : at + partial_sums.FAN_IN]
-                    for at in range(0, len(sums), partial_sums.FAN_IN)
-                )
-                sums = [
-                    self._submit(partial_sums.add_partials, *part, priority=1) for part in parts
-                ]
-            found: list[Any] = self._submit(partial_sums.finish, job, sums[0]).result()
+                parts = (sums[at : at + FAN_IN] for at in range(0, len(sums), FAN_IN))
+                sums = [self._submit(_add_partials, *part, priority=1) for part in parts]
+            found: list[Any] = self._submit(Pass.finish_all, job, sums[0]).result()
             return found
 
     def map_items(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
@@ -75,7 +68,7 @@ class DaskEngine(Engine):
             return list(self._client.gather([self._submit(function, item) for item in items]))
 
     def map_partitions(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
-        """Return ``function`` of the number and the pandas frame of each part of a DataFrame."""
+        """Return ``function`` of the number and the pandas frame of each partition."""
         with _translate_errors():
             self._check()
             parts = self._client.compute(frame.to_delayed())
@@ -93,7 +86,7 @@ class DaskEngine(Engine):
         """Return futures of some work on the blocks of each task."""
         self._check()
         sent = self._submit(_identity, about)
-        groups = partial_sums.group_loaders(loaders, _BLOCKS_PER_TASK)
+        groups = group_loaders(loaders, _BLOCKS_PER_TASK)
         return [self._submit(work, sent, self._blocks(group)) for group in groups]
 
     def _blocks(self, group: tuple[Loader, ...]) -> Any:
@@ -114,7 +107,7 @@ class DaskEngine(Engine):
             return
         found = self._client.get_versions(packages=["comorb"])["workers"].values()
         for worker in found:
-            if problem := partial_sums.version_problem(worker["packages"].get("comorb")):
+            if problem := version_problem(worker["packages"].get("comorb")):
                 raise EngineError(f"Dask: {problem}")
         self._same_version = True
 
@@ -138,6 +131,15 @@ def _translate_errors() -> Iterator[None]:
 
 def _read(group: tuple[Loader, ...]) -> list[Rows]:
     return list(map(call, group))
+
+
+def _map_each(function: Callable[[Rows], T], blocks: list[Rows]) -> list[T]:
+    return list(map(function, blocks))
+
+
+def _add_partials(*partials: list[Any]) -> list[Any]:
+    """Return the sum of partial sums, which stay as they are: a task may be repeated."""
+    return fold_partials([deepcopy(partials[0]), *partials[1:]])
 
 
 def _identity(about: T) -> T:

@@ -19,11 +19,18 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from comorb import __version__
-from comorb.engines import partial_sums
-from comorb.engines.base import Engine
-from comorb.engines.partial_sums import pack, unpack
+from comorb.engines.base import (
+    FAN_IN,
+    MIN_TASKS,
+    Engine,
+    group_loaders,
+    in_file,
+    pack,
+    unpack,
+    version_problem,
+)
 from comorb.errors import EngineError, not_installed
-from comorb.model.blocks import Loader, Pass, Rows
+from comorb.model.blocks import Loader, Pass, Rows, fold_partials
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -43,10 +50,9 @@ _AGAIN = "Run the same command again: it goes on from the last whole pass."
 class SparkEngine(Engine):
     """Maps the row groups of a file on a Spark session, also over Spark Connect.
 
-    The model travels with the tasks. Blocks that are in the memory of this process are mapped
-    here. The executors see the file and have comorb installed. ``home`` is a session, or a Spark
-    context, of which a session is made where tables are asked for. ``received`` counts the bytes
-    that came back.
+    The model is sent with the tasks. Blocks in the memory of this process are mapped here. The
+    executors see the file and have comorb installed. ``home`` is a session, or a Spark context, of
+    which a session is made for tables. ``received`` counts the bytes that came back.
     """
 
     def __init__(self, home: Any) -> None:
@@ -69,30 +75,25 @@ class SparkEngine(Engine):
 
     def map_blocks(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
-        if not partial_sums.in_file(loaders):
+        if not in_file(loaders):
             yield from (function(load()) for load in loaders)
             return
-        groups = partial_sums.group_loaders(loaders, _BLOCKS_PER_TASK)
-        with spark_errors():
-            found = self._collect(self._map_groups(groups, partial(_map_task, function)))
-        for results in found:
-            yield from results
+        groups = group_loaders(loaders, _BLOCKS_PER_TASK)
+        yield from chain.from_iterable(self.map_items(partial(_map_group, function), groups))
 
     def run_pass(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
-        """Return what each shard of a pass comes to, added up by the workers."""
-        if not partial_sums.in_file(loaders):
-            return partial_sums.finish(
-                job, partial_sums.sum_blocks(job, (load() for load in loaders))
-            )
-        groups = partial_sums.group_loaders(loaders, _BLOCKS_PER_TASK)
+        """Return the result of each shard of a pass, added up by the workers."""
+        if not in_file(loaders):
+            return super().run_pass(job, loaders)
+        groups = group_loaders(loaders, _BLOCKS_PER_TASK)
         width = len(groups)
         with spark_errors():
-            rows = self._map_groups(groups, partial(_sum_task, job))
-            while width > partial_sums.MIN_TASKS:
-                width = -(-width // partial_sums.FAN_IN)
+            rows = self._tasks(width, _sum_groups, (groups, job))
+            while width > MIN_TASKS:
+                width = -(-width // FAN_IN)
                 rows = self._combine(rows, job.shards, width, None)
             if job.small:
-                return partial_sums.finish(job, partial_sums.fold_partials(self._collect(rows)))
+                return job.finish_all(fold_partials(self._collect(rows)))
             return self._collect(self._combine(rows, job.shards, 1, job.finish))
 
     def map_items(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
@@ -103,16 +104,16 @@ class SparkEngine(Engine):
             return self._collect(self._tasks(len(items), _over_items, (list(items), function)))
 
     def map_partitions(self, function: Callable[[int, Any], T], frame: Any) -> list[T]:
-        """Return ``function`` of the number and the batches of each part of a DataFrame."""
+        """Return ``function`` of the number and the batches of each partition."""
         with spark_errors():
-            return self._collect(_map_frame(frame, _over_part, function))
+            return self._collect(_map_frame(frame, _over_partition, function))
 
     def head(self, frame: Any, rows: int) -> pa.Table:
         """Return the first rows of a DataFrame."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        parts = self.map_partitions(_list_batches, frame.limit(rows))
-        held = [batch for part in parts for batch in part]
+        parts = self.map_partitions(lambda _, batches: list(batches), frame.limit(rows))
+        held = list(chain.from_iterable(parts))
         return pa.Table.from_batches(held, None if held else to_arrow_schema(frame.schema))
 
     def frame(self, table: str) -> Any:
@@ -131,11 +132,6 @@ class SparkEngine(Engine):
         """Return whether the session has a table."""
         with spark_errors():
             return bool(self.session.catalog.tableExists(table))
-
-    def _map_groups(
-        self, groups: list[tuple[Loader, ...]], work: Callable[..., Iterator[Row]]
-    ) -> Any:
-        return self._tasks(len(groups), _over_groups, (groups, work))
 
     def _tasks(self, count: int, work: Callable[..., Iterator[Row]], about: Any) -> Any:
         """Return the rows that so many tasks make, each of its number."""
@@ -175,7 +171,7 @@ def spark_errors() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out what Spark thinks of the pandas that is here, and Python of Spark 3.5."""
+    """Silence warnings of Spark about the installed pandas, and of Python about Spark 3.5."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet", FutureWarning)
         warnings.filterwarnings("ignore", "distutils Version classes", DeprecationWarning)
@@ -188,7 +184,7 @@ def _map_frame(frame: Any, work: Callable[..., Iterator[Row]], about: Any) -> An
 
 
 def _make_task(work: Callable[..., Iterator[Any]], about: Any) -> Callable[[Iterable[Any]], Any]:
-    """Return what a worker does, in a form that it can look at before it has comorb."""
+    """Return the function of a worker, which first checks the comorb that the worker has."""
     from pyspark import cloudpickle
 
     content, version = cloudpickle.dumps((work, about)), __version__
@@ -209,7 +205,7 @@ def _make_task(work: Callable[..., Iterator[Any]], about: Any) -> Callable[[Iter
 
 
 def run_task(content: bytes, given: Iterable[Any]) -> Iterator[Any]:
-    """Yield what a task makes of what it is given."""
+    """Yield the rows that a task makes of its input."""
     work, about = pickle.loads(content)  # noqa: S301 - our own, sent to our own task
     yield from work(about, given)
     _freeze_modules(len(sys.modules))
@@ -217,32 +213,37 @@ def run_task(content: bytes, given: Iterable[Any]) -> Iterator[Any]:
 
 @lru_cache(maxsize=1)
 def _freeze_modules(_modules: int) -> None:
-    """Take what modules hold out of the search for garbage that Spark makes after every task.
+    """Exempt what modules hold from the garbage collection that Spark runs after every task.
 
-    That search takes longer than a small task. It is settled again when more modules are there.
+    That collection takes longer than a small task. New modules are exempted in turn.
     """
     gc.collect()
     gc.freeze()
 
 
 def _to_batches(about: Any, batches: Batches) -> Iterator[pa.RecordBatch]:
-    work, further = about
-    for row in work(further, batches):
+    work, own = about
+    for row in work(own, batches):
         yield pa.record_batch([[value] for value in row], schema=_SCHEMA)
 
 
 def _by_row(about: Any, batches: Batches) -> Iterator[Row]:
     """Yield the rows that a task makes of those in batches, or of numbers."""
-    work, further = about
+    work, own = about
     columns = ([column.to_pylist() for column in batch.columns] for batch in batches)
     rows = (one[0] if len(one) == 1 else zip(*one, strict=True) for one in columns)
-    yield from work(further, chain.from_iterable(rows))
+    yield from work(own, chain.from_iterable(rows))
 
 
-def _over_groups(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
-    groups, work = about
+def _sum_groups(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
+    groups, job = about
     for number in numbers:
-        yield from work(number, (load() for load in groups[number]))
+        for shard, sums in enumerate(job.sum_blocks(load() for load in groups[number])):
+            yield shard, number // FAN_IN, pack([sums])
+
+
+def _map_group(function: Callable[[Rows], T], group: tuple[Loader, ...]) -> list[T]:
+    return [function(load()) for load in group]
 
 
 def _over_items(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
@@ -251,26 +252,11 @@ def _over_items(about: Any, numbers: Iterable[int]) -> Iterator[Row]:
         yield 0, number, pack(function(items[number]))
 
 
-def _over_part(function: Callable[[int, Any], Any], batches: Batches) -> Iterator[Row]:
+def _over_partition(function: Callable[[int, Any], Any], batches: Batches) -> Iterator[Row]:
     from pyspark import TaskContext
 
     number = TaskContext.get().partitionId()
     yield 0, number, pack(function(number, batches))
-
-
-def _list_batches(_number: int, batches: Batches) -> list[pa.RecordBatch]:
-    return list(batches)
-
-
-def _map_task(
-    function: Callable[[Rows], Any], number: int, blocks: Iterable[Rows]
-) -> Iterator[Row]:
-    yield 0, number, pack(partial_sums.map_each(function, blocks))
-
-
-def _sum_task(job: Pass, number: int, blocks: Iterable[Rows]) -> Iterator[Row]:
-    for shard, sums in enumerate(partial_sums.sum_blocks(job, blocks)):
-        yield shard, number // partial_sums.FAN_IN, pack([sums])
 
 
 def _add_task(finish: Callable[[Any], Any] | None, rows: Iterable[Row]) -> Iterator[Row]:
@@ -279,17 +265,17 @@ def _add_task(finish: Callable[[Any], Any] | None, rows: Iterable[Row]) -> Itera
     for shard, place, content in rows:
         key = (shard, 0 if finish else place)
         own = unpack(content)
-        held[key] = partial_sums.fold_partials([held.pop(key), own]) if key in held else own
+        held[key] = fold_partials([held.pop(key), own]) if key in held else own
     for (shard, place), (sums,) in held.items():
-        yield shard, place // partial_sums.FAN_IN, pack(finish(sums) if finish else [sums])
+        yield shard, place // FAN_IN, pack(finish(sums) if finish else [sums])
 
 
 def explain(error: Exception) -> str:
-    """Return what Spark's own words say went wrong, and what to do."""
+    """Return the cause that Spark's error names, and what to do."""
     text = str(error)
     if version := re.search(r"comorb-version:([^:{}]*):", text):
         found = None if version[1] == "None" else version[1]
-        return f"Spark: {partial_sums.version_problem(found)}"
+        return f"Spark: {version_problem(found)}"
     if too_much := _TOO_MUCH.search(text):
         return (
             f"Spark gave up: {first_sentence(too_much[0])} Start Spark with a larger "
@@ -318,7 +304,7 @@ _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
 def _check_answers(address: str) -> None:
-    """Refuse an address where nothing listens, of which Spark Connect would tell after minutes."""
+    """Refuse an address where nothing listens; Spark Connect would take minutes to notice."""
     if any(os.environ.get(name) for name in _PROXIES):
         return
     found = urlsplit(address.partition(";")[0])
@@ -349,7 +335,13 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         _check_answers(master)
     try:
         with quiet():
-            engine = SparkEngine((_connect if connects else _start)(master))
+            if connects:
+                from pyspark.sql import SparkSession
+
+                home = SparkSession.builder.appName("comorb").remote(master).getOrCreate()
+            else:
+                home = _start(master)
+            engine = SparkEngine(home)
     except ImportError as error:
         raise EngineError(
             f"Spark Connect lacks a package ({first_sentence(error)}) Install all that it "
@@ -366,12 +358,6 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
         yield engine
     finally:
         engine.stop()
-
-
-def _connect(address: str) -> Any:
-    from pyspark.sql import SparkSession
-
-    return SparkSession.builder.appName("comorb").remote(address).getOrCreate()
 
 
 def _start(master: str) -> Any:

@@ -1,4 +1,4 @@
-"""Messages: what is said to people, as a key and its values, rendered in the reader's language.
+"""Texts for people, as a key and its values, rendered in the reader's language.
 
 Each language has one catalogue, ``messages/<language>.json``, with a text for every key. In a text
 stand the values of the message: ``{n}`` (a number as the language writes it, a list joined by
@@ -73,7 +73,7 @@ def render_all(value: Any, language: str) -> Any:
     """Return dictionaries and lists in which each message is rendered in a language."""
     if isinstance(value, Message):
         return render(value, language)
-    return _each(value, lambda one: render_all(one, language))
+    return _map_values(value, lambda one: render_all(one, language))
 
 
 def change_values(text: str, change: Callable[[str, Any], Any]) -> str:
@@ -103,7 +103,7 @@ def pack(value: Any) -> Any:
     """Return plain values for JSON in which a message is ``{"key": …, "values": …}``."""
     if isinstance(value, Message):
         return {"key": value.key, "values": pack(value.values)}
-    return _each(value, pack)
+    return _map_values(value, pack)
 
 
 def unpack(value: Any) -> Any:
@@ -111,10 +111,10 @@ def unpack(value: Any) -> Any:
     if isinstance(value, dict) and value.keys() == {"key", "values"}:
         known = value["key"] in catalogue(ENGLISH)
         return Message(value["key"], **unpack(value["values"])) if known else value["key"]
-    return _each(value, unpack)
+    return _map_values(value, unpack)
 
 
-def _each(value: Any, change: Any) -> Any:
+def _map_values(value: Any, change: Any) -> Any:
     if isinstance(value, dict):
         return {name: change(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -145,14 +145,14 @@ def fill(text: str, values: Mapping[str, Any], language: str) -> str:
             return one if value in (1, "1") else more
         if quoted:
             return repr(render(value, language) if isinstance(value, str) else value)
-        return _written(value, form or "", language)
+        return _format_value(value, form or "", language)
 
     return _PLACE.sub(placed, text)
 
 
-def _written(value: Any, form: str, language: str) -> str:
+def _format_value(value: Any, form: str, language: str) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return join([_written(one, "", language) for one in value], language, form)
+        return join([_format_value(one, "", language) for one in value], language, form)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return localise(format(value, form or ("," if isinstance(value, int) else "")), language)
     return render(value, language) if isinstance(value, str) else str(value)

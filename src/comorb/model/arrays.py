@@ -30,7 +30,7 @@ def check_places(X: Any) -> None:
 
 
 def check_numbers(X: Any) -> None:
-    """Refuse a frame or an array that holds text, before anything tells what the text is."""
+    """Refuse a frame or an array that holds text, before an error would quote the text."""
     if sparse.issparse(X):
         return
     where = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import warnings
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -15,7 +16,7 @@ from hashlib import sha256
 from itertools import islice
 from math import fsum
 from threading import local
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,36 +33,27 @@ from comorb.model.exact_sums import snap_to_grid as snap_to_grid
 from comorb.model.features import PreparedFeatures, prepare_features
 
 P = ParamSpec("P")
-R = TypeVar("R")
-
+A = TypeVar("A")
+T = TypeVar("T")
 
 _here = local()
 
 
 class Threads(ThreadPoolExecutor):
-    """A pool of threads that holds one block more than it has threads, at most.
+    """A pool of threads that holds at most one block more than it has threads.
 
-    When its context ends by an error or a Ctrl-C, what runs ends at its next block of rows.
+    When its context ends by an error or a Ctrl-C, its tasks end at their next block of rows.
     """
 
     def __init__(self, count: int) -> None:
-        super().__init__(count, initializer=self._begin)
+        super().__init__(count, initializer=setattr, initargs=(_here, "pool", self))
         self.window = count + 1
         self.cancelled = False
 
-    def _begin(self) -> None:
-        _here.pool = self
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Wait for what runs, or give it up."""
+        """Wait for the tasks that run, or cancel them."""
         self.cancelled = kind is not None
         self.shutdown(wait=True, cancel_futures=self.cancelled)
-
-
-def check_cancelled() -> None:
-    """Raise KeyboardInterrupt in a thread of a pool that was given up."""
-    if getattr(_here, "pool", None) is not None and _here.pool.cancelled:
-        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -81,16 +73,14 @@ def workers(n_jobs: int | None) -> Iterator[Executor | None]:
         yield pool
 
 
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+_controller = cache(ThreadpoolController)
 
 
-def single_threaded(function: Callable[P, R]) -> Callable[P, R]:
+def single_threaded(function: Callable[P, T]) -> Callable[P, T]:
     """Run dense linear algebra on one thread, so that its rounding is the same everywhere."""
 
     @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
         with _controller().limit(limits=1):
             return function(*args, **kwargs)
 
@@ -140,35 +130,24 @@ Loader = Callable[[], Rows]
 AnyInts = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
-class Additive(Protocol):
-    """A statistic that can be added up."""
-
-    def __add__(self, other: Any, /) -> Any: ...
-
-
-A = TypeVar("A")
-T = TypeVar("T")
-S = TypeVar("S", bound=Additive)
-
-
 class Journal(Protocol):
-    """What is kept of the passes over the rows, so that an interrupted fit can go on."""
+    """The results of passes over the rows, kept so that an interrupted fit can go on."""
 
     def begin(self) -> None:
-        """Hear that a pass begins."""
+        """Count a pass that begins."""
 
     def recall(self, key: bytes) -> Any:
-        """Return what a pass came to, by the pass's key, or None when it was not made yet."""
+        """Return the result of a pass by its key, or None when it was not made yet."""
 
     def keep(self, key: bytes, result: Any) -> None:
-        """Keep what a pass came to."""
+        """Keep the result of a pass."""
 
 
 @dataclass(frozen=True)
 class Pass:
-    """What is added up over the rows: ``function`` of a block is a statistic for each shard.
+    """A sum over the rows: ``function`` of a block is a statistic for each shard.
 
-    Each shard is added up by itself, wherever, and ``finish`` of the sum is what comes back. Of a
+    Each shard is added up by itself, wherever, and ``finish`` of the sum is its result. Of a
     statistic that is ``small``, however many the rows, a few sums may come back and be added here.
     """
 
@@ -177,28 +156,38 @@ class Pass:
     shards: int = 1
     small: bool = False
 
+    def sum_blocks(self, blocks: Iterable[Rows]) -> list[Any]:
+        """Return the sum of each shard over some blocks."""
+        return fold_partials(map(self.function, blocks))
 
-@runtime_checkable
-class BlockExecutor(Protocol):
+    def finish_all(self, sums: Iterable[Any]) -> list[Any]:
+        """Return the result of each shard."""
+        return [self.finish(one) for one in sums]
+
+
+class BlockExecutor(Executor, ABC):
     """An executor that maps blocks in its own way, such as a cluster of machines."""
 
+    @abstractmethod
     def map_blocks(self, function: Callable[[Rows], T], loaders: Sequence[Loader]) -> Iterator[T]:
         """Yield ``function`` of each block, in the order of the loaders."""
 
+    @abstractmethod
     def map_items(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
         """Return ``function`` of each item, in their order."""
 
     def run_pass(self, job: Pass, loaders: Sequence[Loader]) -> list[Any]:
-        """Return what each shard of a pass comes to."""
+        """Return the result of each shard of a pass; clusters add up where the blocks are."""
+        return job.finish_all(fold_partials(self.map_blocks(job.function, loaders)))
 
 
 @dataclass(frozen=True)
 class Blocks:
     """A 0/1 matrix as loaders of its row blocks, with the totals that every sum needs.
 
-    ``weight`` is the sum of the row weights, which is ``n_rows`` when there are none. Features
-    beside the codes are ``variables``; ``mean_square`` bounds the mean square of their numbers.
-    ``n_weighted`` is how many rows have a weight above zero, where that isn't all.
+    ``weight`` is the sum of the row weights, ``n_rows`` when there are none. ``variables`` are the
+    features other than codes; ``mean_square`` bounds the mean square of their numbers.
+    ``n_weighted`` is how many rows have a weight above zero, where not all have.
     """
 
     loaders: tuple[Loader, ...]
@@ -212,10 +201,9 @@ class Blocks:
 
     @property
     def records(self) -> float:
-        """How many records the rows stand for: their weight, and one for each that weighs at least.
+        """How many records the rows stand for, at least one for each row with a weight.
 
-        What depends on it, and not on ``n_rows``, is the same for rows and for their patterns with
-        counts.
+        Unlike ``n_rows`` it is the same for rows and for their patterns with counts.
         """
         return max(float(self.n_rows if self.n_weighted is None else self.n_weighted), self.weight)
 
@@ -237,29 +225,21 @@ def from_csr(
 
     ``weights`` are rounded to the grid of ``snap_for``, so that M1 and M̃2 are exact too. The
     default gives some 16 blocks of 8,192 to 65,536 rows; any other gives the same bits.
-    ``features`` are those beside the codes, as people write them, or prepared for the variables
-    of a model (``prepared.prepared_for``).
+    ``features`` are as people write them, or prepared for the variables of a model
+    (``features.prepare_for``).
     """
-    _check_ones(indptr, indices, n_columns)
+    # kernels trust the places of the ones
+    inside = indptr.size > 0 and indptr[0] == 0 and indptr[-1] <= indices.size
+    inside = inside and not (np.diff(indptr) < 0).any()
+    if not inside or (indices.size and not 0 <= indices.min() <= indices.max() < n_columns):
+        raise InputError(
+            f"expected a CSR matrix whose ones lie within its {n_columns} columns and its rows, "
+            "got others; make it anew, and change no array of it by hand"
+        )
     n_rows = indptr.size - 1
     total, n_weighted = float(n_rows), None
     if weights is not None:
-        if weights.shape != (n_rows,):
-            raise InputError(
-                f"expected one weight for each of the {n_rows} rows, got an array of shape "
-                f"{weights.shape}; pass a vector as long as the matrix"
-            )
-        if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
-            raise InputError(
-                "sample weights must be finite, not negative and not all zero; "
-                "drop the rows that should not count, or give them weight 0"
-            )
-        if weights.max() > MAX_WEIGHT or not (MIN_WEIGHT <= fsum(weights) <= MAX_WEIGHT):
-            raise InputError(
-                f"expected sample weights that add up to {MIN_WEIGHT:g} to "
-                f"{MAX_WEIGHT:g}, got other ones; divide them all by the same number"
-            )
-        total = fsum(weights)
+        total = _check_weights(weights, n_rows)
         weights = snap_to_grid(weights, total)
         n_weighted = int(np.count_nonzero(weights))
     seen = _prepare_features(features, n_rows, weights, total)
@@ -274,13 +254,33 @@ def from_csr(
     return Blocks(loaders, n_rows, n_columns, total, None, seen.variables, mean_square, n_weighted)
 
 
+def _check_weights(weights: Floats, n_rows: int) -> float:
+    """Return the sum of row weights, or refuse what are none."""
+    if weights.shape != (n_rows,):
+        raise InputError(
+            f"expected one weight for each of the {n_rows} rows, got an array of shape "
+            f"{weights.shape}; pass a vector as long as the matrix"
+        )
+    if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
+        raise InputError(
+            "sample weights must be finite, not negative and not all zero; "
+            "drop the rows that should not count, or give them weight 0"
+        )
+    if weights.max() > MAX_WEIGHT or not (MIN_WEIGHT <= fsum(weights) <= MAX_WEIGHT):
+        raise InputError(
+            f"expected sample weights that add up to {MIN_WEIGHT:g} to "
+            f"{MAX_WEIGHT:g}, got other ones; divide them all by the same number"
+        )
+    return fsum(weights)
+
+
 def _prepare_features(
     features: FeatureTable | PreparedFeatures | None,
     n_rows: int,
     weights: Floats | None,
     total: float,
 ) -> PreparedFeatures:
-    """Return the features as the model sees them, none of them where there are none."""
+    """Return the features as the model sees them, none where there are none."""
     if features is None or not features.values.shape[1]:
         return PreparedFeatures((), NO_VALUES)
     if features.values.shape[0] != n_rows:
@@ -291,17 +291,6 @@ def _prepare_features(
     if isinstance(features, FeatureTable):
         return prepare_features(features, weights, total)
     return features
-
-
-def _check_ones(indptr: AnyInts, indices: AnyInts, n_columns: int) -> None:
-    """Refuse places of ones that lie outside the matrix: kernels trust them."""
-    inside = indptr.size > 0 and indptr[0] == 0 and indptr[-1] <= indices.size
-    inside = inside and not (np.diff(indptr) < 0).any()
-    if not inside or (indices.size and not 0 <= indices.min() <= indices.max() < n_columns):
-        raise InputError(
-            f"expected a CSR matrix whose ones lie within its {n_columns} columns and its rows, "
-            "got others; make it anew, and change no array of it by hand"
-        )
 
 
 def _slice(arrays: tuple[AnyInts, AnyInts, Floats | None, Floats], start: int, stop: int) -> Rows:
@@ -316,15 +305,9 @@ def _slice(arrays: tuple[AnyInts, AnyInts, Floats | None, Floats], start: int, s
 
 
 def take_rows(
-    blocks: Blocks,
-    chosen: Ints,
-    executor: Executor | None = None,
-    weights: Floats | None = None,
+    blocks: Blocks, chosen: Ints, executor: Executor | None = None, weights: Floats | None = None
 ) -> Blocks:
-    """Return the rows at the places ``chosen`` (sorted), in the memory of this process.
-
-    ``weights`` are theirs in place of what they had.
-    """
+    """Return the rows at the places ``chosen`` (sorted) in memory, with new weights if given."""
     parts: list[Rows] = []
     start = 0
     for rows in map_blocks(_identity, blocks, executor):
@@ -342,13 +325,8 @@ def take_rows(
     own = np.concatenate([part.weights for part in parts])
     given = weights if weights is not None else own if own.size else None
     values = np.concatenate([part.values for part in parts])
-    return from_csr(
-        indptr,
-        indices,
-        blocks.n_columns,
-        given,
-        features=PreparedFeatures(blocks.variables, values),
-    )
+    features = PreparedFeatures(blocks.variables, values)
+    return from_csr(indptr, indices, blocks.n_columns, given, features=features)
 
 
 def _identity(same: T) -> T:
@@ -360,8 +338,8 @@ def map_tasks(
 ) -> list[T]:
     """Return ``function`` of each task, side by side on a pool of threads or on an engine.
 
-    The function must not use that pool itself. Dense linear algebra runs on one thread on workers,
-    as it does here. Other executors are for blocks, not for tasks.
+    The function must not use that pool itself. On workers, too, dense linear algebra runs on one
+    thread. Other executors are for blocks, not for tasks.
     """
     if isinstance(executor, ThreadPoolExecutor):
         return list(executor.map(function, tasks))
@@ -378,10 +356,10 @@ def _on_one_thread(function: Callable[[A], T], task: A) -> T:
 def map_blocks(
     function: Callable[[Rows], T], blocks: Blocks, executor: Executor | None = None
 ) -> Iterator[T]:
-    """Yield ``function`` of each block, in block order, with a bounded number under way.
+    """Yield ``function`` of each block, in block order.
 
-    That number is the executor's ``window``, or 8 where it has none. A single block is not worth
-    a thread.
+    At most the executor's ``window`` of blocks, 8 where it has none, are under way. A single block
+    is not worth a thread.
     """
     if blocks.journal is not None:
         blocks.journal.begin()
@@ -404,30 +382,32 @@ def map_blocks(
 
 
 def apply_to_block(function: Callable[[Rows], T], load: Loader) -> T:
-    """Return a function of a block, unless the work was broken off."""
-    check_cancelled()
+    """Return a function of a block; raise KeyboardInterrupt where the pool was cancelled."""
+    pool = getattr(_here, "pool", None)
+    if pool is not None and pool.cancelled:
+        raise KeyboardInterrupt
     return function(load())
 
 
 def map_reduce(
-    function: Callable[[Rows], S],
+    function: Callable[[Rows], T],
     blocks: Blocks,
     executor: Executor | None = None,
     small: bool = True,
-) -> S:
+) -> T:
     """Return Σ_b function(block b); sums are exact, so that their order doesn't matter.
 
     A statistic that isn't ``small`` has more than some numbers for each cluster and code.
     """
     job = Pass(partial(_as_one_shard, function), _identity, small=small)
-    found: S = run_pass(job, blocks, executor)[0]
+    found: T = run_pass(job, blocks, executor)[0]
     return found
 
 
 def run_pass(job: Pass, blocks: Blocks, executor: Executor | None = None) -> list[Any]:
-    """Return what each shard of a pass over the rows comes to.
+    """Return the result of each shard of a pass over the rows.
 
-    One that the journal of the blocks holds is not made again. All of a fit follows from its
+    A pass that the journal of the blocks holds is not made again. All of a fit follows from its
     passes, so an interrupted fit that is run again gives the bits of an uninterrupted one.
     """
     journal, key = blocks.journal, b""
@@ -440,9 +420,7 @@ def run_pass(job: Pass, blocks: Blocks, executor: Executor | None = None) -> lis
             journal.begin()
         found = executor.run_pass(job, blocks.loaders)
     else:
-        found = [
-            job.finish(sums) for sums in fold_partials(map_blocks(job.function, blocks, executor))
-        ]
+        found = job.finish_all(fold_partials(map_blocks(job.function, blocks, executor)))
     if journal is not None:
         journal.keep(key, found)
     return found
@@ -513,8 +491,8 @@ def align_codes(
             f"the model knows none of the {place.size:,} codes of the cohort; read the records in "
             "the coding system and at the level of those that it was fitted to"
         )
-    if strange := int((place < 0).sum()):
-        text = f"the model doesn't know {strange:,} of the {place.size:,} codes of the cohort"
+    if unknown := int((place < 0).sum()):
+        text = f"the model doesn't know {unknown:,} of the {place.size:,} codes of the cohort"
         warnings.warn(f"{text}; they tell it nothing", ComorbWarning, stacklevel=5)
     move = partial(move_row_columns, place, len(codes))
     loaders = tuple(partial(apply_to_block, move, load) for load in blocks.loaders)

@@ -20,7 +20,7 @@ from comorb.model.moments import Moments, moments, third_moments
 
 @dataclass(frozen=True)
 class Config:
-    """How exact a decomposition is, of which EM follows.
+    """How exact a decomposition is, from which EM starts.
 
     ``python -m benchmarks.settings decompose`` prints the evidence and the time at half and twice.
     """
@@ -108,9 +108,9 @@ def repair_mixture(means: Floats, first: Floats, least: float) -> Mixture:
     """Return a valid model near (M̃, ω̃): what sampling noise took out of range is put back.
 
     Each mean is clipped to [least, 1 − least]. ω solves M1 = M ω by non-negative least squares
-    (the plain solution has negative entries on real samples); it is then raised to at least
+    (the plain solution has negative entries on real samples), raised to at least
     ``CONFIG.min_share`` of an even share, since EM can't revive an empty cluster, and divided by
-    its sum. On exact moments of a model that is inside these bounds nothing changes. O(d·k²).
+    its sum. Exact moments of a model inside these bounds give that model. O(d·k²).
     """
     means = np.clip(means, least, 1 - least)
     try:

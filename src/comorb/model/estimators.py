@@ -27,7 +27,7 @@ from comorb.model.arrays import Floats, Ints, binary_csr, check_numbers, check_p
 from comorb.model.blocks import Blocks, Rows, align_codes, from_csr, map_blocks, workers
 from comorb.model.em import Stop
 from comorb.model.emissions.base import Feature, FeatureTable, Kind, Transform
-from comorb.model.features import prepare_for
+from comorb.model.features import PreparedFeatures, prepare_for
 from comorb.model.fit import MixtureFit, Number, apply_influence
 from comorb.model.frames import (
     WHOLE,
@@ -43,6 +43,7 @@ from comorb.model.length import LengthModel
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.select_k import Choice, Goal, choose
+from comorb.model.sweep import hard_labels
 
 
 class MixtureEstimator(
@@ -52,13 +53,12 @@ class MixtureEstimator(
     DensityMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """What estimators of a mixture share: scikit-learn's manners over the fit to blocks of rows.
+    """What estimators of a mixture share: scikit-learn's interface over the fit to blocks of rows.
 
-    One adds how rows are read (``_blocks_of``) and its own parameters. A cohort is taken wherever
-    rows are, with its own weights.
+    A subclass adds how rows are read (``_blocks_of``) and its own parameters. All methods also take
+    a cohort as rows, with its own weights.
     """
 
-    n_jobs: int
     _convergence_warning = ConvergenceWarning
     _with_features = True  # whether the features of a cohort are learned from, too
 
@@ -86,16 +86,16 @@ class MixtureEstimator(
         blocks = self._rows(X, sample_weight, reset=True)
         with workers(self.n_jobs) as executor:
             self.fit_blocks(blocks, executor)
-            self._label(blocks, executor)
+            self.labels_ = hard_labels(self._scorer, blocks, executor)
         return self
 
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
-        """Learn from more rows; the first ones are learned from as by ``fit``.
+        """Learn from more rows; the first call is ``fit``.
 
-        The rows of earlier calls aren't kept, and not looked at again: they count by the sums that
-        they had in the clusters found then (incremental EM, Neal and Hinton 1998). So this is close
-        to a fit to all rows where the new ones are like the old; where they are not, or clusters
-        are to be split, fit again. The clusters keep their number and order.
+        The rows of earlier calls aren't kept: they count by the sums that they had in the clusters
+        found then (incremental EM, Neal and Hinton 1998). So this is close to a fit to all rows
+        where the new ones are like the old; where they are not, fit again. The clusters keep their
+        number and order.
 
         Parameters
         ----------
@@ -109,17 +109,18 @@ class MixtureEstimator(
         """
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
+        if self.length is not None:
+            raise InputError("clusters adjusted for length learn from no more rows; fit them all")
         blocks = self._rows(X, sample_weight, reset=False)
         earlier = self._expected
         with workers(self.n_jobs) as executor:
             weight = blocks.weight + float(earlier.sums[-1].sum())
-            positives = prevalence(blocks, executor) * blocks.weight + earlier.positive_counts.sum(
-                axis=1
-            )
+            positives = prevalence(blocks, executor) * blocks.weight
+            positives += earlier.positive_counts.sum(axis=1)
             prior = self._prior(positives / weight, weight, blocks)
             result = self._em(blocks, self.mixture_, prior, executor, earlier=earlier)
             self._set_results(result)
-            self._label(blocks, executor)
+            self.labels_ = hard_labels(self._scorer, blocks, executor)
         return self
 
     def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> Ints:
@@ -132,7 +133,7 @@ class MixtureEstimator(
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each cluster for each row, (n, k)."""
-        return self._posterior(X)[0]
+        return self._evaluate(X, None)[0]
 
     def transform(self, X: Any) -> Floats:
         """Return the probability of each cluster for each row, as features of another model."""
@@ -140,7 +141,7 @@ class MixtureEstimator(
 
     def score_samples(self, X: Any) -> Floats:
         """Return the log-density of each row, (n,)."""
-        return self._posterior(X)[1]
+        return self._evaluate(X, None)[1]
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
         """Return the mean log-density of the rows, weighted where weights are given."""
@@ -163,12 +164,12 @@ class MixtureEstimator(
     def icl(self, X: Any, sample_weight: Any = None) -> float:
         """Return the integrated completed likelihood on X: BIC plus twice the label entropy."""
         posterior, densities, weights = self._evaluate(X, sample_weight)
-        unsure = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
+        entropy = -np.sum(posterior * np.log(np.maximum(posterior, 1e-300)), axis=1)
         fit = -2 * weights @ densities + self.n_parameters_ * np.log(weights.sum())
-        return float(fit + 2 * weights @ unsure)
+        return float(fit + 2 * weights @ entropy)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that sparse input is welcome."""
+        """Declare that sparse input is accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -188,10 +189,6 @@ class MixtureEstimator(
     def _n_features_out(self) -> int:
         return len(self.weights_)
 
-    def _posterior(self, X: Any) -> tuple[Floats, Floats]:
-        posterior, densities, _ = self._evaluate(X, None)
-        return posterior, densities
-
     def _evaluate(self, X: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
         """Return the posterior, the log-density and the weight of each row."""
         check_is_fitted(self)
@@ -205,10 +202,6 @@ class MixtureEstimator(
     def _scorer(self) -> Mixture | LengthModel:
         """What records are assigned by: the clusters, given length where that is adjusted."""
         return getattr(self, "given_length_", None) or self.mixture_
-
-    def _label(self, blocks: Blocks, executor: Executor | None) -> None:
-        parts = map_blocks(partial(_nearest, self._scorer), blocks, executor)
-        self.labels_ = np.concatenate(list(parts))
 
     def _rows(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
         """Return rows, or the records of a cohort, as blocks."""
@@ -237,16 +230,11 @@ def _evaluate_rows(model: Mixture | LengthModel, rows: Rows) -> tuple[Floats, Fl
     return posterior, densities, rows.row_weights
 
 
-def _nearest(model: Mixture | LengthModel, rows: Rows) -> Ints:
-    return np.asarray(model.posterior(rows)[0].argmax(axis=1))
-
-
 class BernoulliMixture(MixtureEstimator):
     """Clusters of 0/1 rows by a mixture of independent Bernoullis.
 
-    Learned from moments by tensor decomposition and refined by EM. There is nothing to tune, and
-    no random number: the same data give the same bits, whatever the number of threads and the
-    order of the rows.
+    Learned from moments by tensor decomposition and refined by EM. There is nothing to tune and no
+    random number: the same data give the same bits, whatever the threads and the order of the rows.
 
     Parameters
     ----------
@@ -255,8 +243,8 @@ class BernoulliMixture(MixtureEstimator):
         are those that :func:`choose_k` finds; "auto" is "main", the number that stays the same
         when some records change.
     init : {"best", "asvtd"} or Mixture, default="best"
-        Where EM starts: the winner by evidence among many starts that depend on the data alone,
-        Algorithm 2 of the paper, or a mixture of your own.
+        Where EM starts: the best by evidence of many starts that depend on the data alone,
+        Algorithm 2 of the paper, or a given mixture.
     tol : float, optional
         When EM has converged; by default 1e-6 for ``stop="likelihood"`` (less for a small table
         with ``smoothing=0``, see ``em.fine_tolerance``), 0.01 for ``stop="weights"``.
@@ -321,40 +309,13 @@ class BernoulliMixture(MixtureEstimator):
 
     _with_features = False
 
-    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
-        self,
-        n_components: int | Number = "auto",
-        *,
-        init: Literal["best", "asvtd"] | Mixture = "best",
-        tol: float | None = None,
-        stop: Stop = "likelihood",
-        max_iter: int = 1000,
-        smoothing: float | Literal["auto"] = "auto",
-        keep: float | None = None,
-        length: Literal["adjust"] | None = None,
-        n_jobs: int = -1,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_components,
-            init=init,
-            tol=tol,
-            stop=stop,
-            max_iter=max_iter,
-            smoothing=smoothing,
-            keep=keep,
-            length=length,
-            verbose=verbose,
-        )
-        self.n_jobs = n_jobs
-
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[sparse.csr_array, Ints]:
         """Draw rows from the fitted mixture: a 0/1 matrix and the cluster of each row."""
         check_is_fitted(self)
         return self.mixture_.sample(n_samples, seed)
 
     def _blocks_of(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
-        return _blocks(self._matrix(X, reset), sample_weight)
+        return _make_blocks(self._matrix(X, reset), sample_weight)
 
     def _matrix(self, X: Any, reset: bool) -> sparse.csr_array:
         check_places(X)
@@ -382,7 +343,7 @@ def choose_k(
     X : array, sparse matrix or frame of shape (n, d), or Cohort
         Zeros and ones, of any type; a cohort's codes with its features and weights.
     ks : sequence of int, optional
-        The numbers to look at; by default 1 to 20, and more where the finest is the largest.
+        The numbers to try; by default 1 to 20, and more where the finest is the largest.
     sample_weight : array of shape (n,), optional
         How many records each row stands for: patterns with counts give the choice of their rows.
     lca : bool, default=False
@@ -409,7 +370,7 @@ def choose_k(
         check_places(X)
         check_numbers(X)
         checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-        blocks = _blocks(binary_csr(checked), sample_weight)
+        blocks = _make_blocks(binary_csr(checked), sample_weight)
     with workers(n_jobs) as executor:
         choice = choose(blocks, ks, executor, goal)
         if not (lca or blrt):
@@ -418,16 +379,18 @@ def choose_k(
         return bootstrap_test(choice, models, blrt) if blrt else choice
 
 
-def _blocks(matrix: sparse.csr_array, sample_weight: Any = None) -> Blocks:
-    weights = None
-    if sample_weight is not None:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    return from_csr(matrix.indptr, matrix.indices, matrix.shape[1], weights)
+def _make_blocks(
+    matrix: sparse.csr_array,
+    sample_weight: Any,
+    features: FeatureTable | PreparedFeatures | None = None,
+) -> Blocks:
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return from_csr(matrix.indptr, matrix.indices, matrix.shape[1], weights, features=features)
 
 
 @dataclass(frozen=True)
 class Config:
-    """From where on a column of features is warned of; no figure depends on it."""
+    """Bounds beyond which a column of features is warned of; no result depends on them."""
 
     # values for a mean of its own in a cluster: the ten events of Peduzzi et al. (1996)
     min_values: int = 10
@@ -443,10 +406,9 @@ CONFIG = Config()
 class LatentClassModel(MixtureEstimator):
     """Clusters of rows with categories, counts, numbers and yes or no, with gaps.
 
-    Conditional on its cluster a feature is categorical, Poisson or normal, and each code beside
-    the features is Bernoulli. A missing cell drops out of the likelihood (missing at random); a
-    code that a row doesn't have is absent. There is no random number: the same data give the same
-    bits, whatever the number of threads and the order of the rows.
+    Given its cluster a feature is categorical, Poisson or normal; a code is Bernoulli. A missing
+    cell drops out of the likelihood (missing at random); a code that a row doesn't have is absent.
+    There is no random number: the same data give the same bits, as with `BernoulliMixture`.
 
     Parameters
     ----------
@@ -457,8 +419,8 @@ class LatentClassModel(MixtureEstimator):
         named is inferred, which one line on standard error shows: whole numbers are taken for
         numbers, never for counts.
     influence : dict, optional
-        What to multiply the log-density of a feature by, by its name: 0.5 halves what it says
-        about clusters. Codes have 1.
+        The factor of a feature's log-density, by its name: 0.5 halves its weight of evidence.
+        Codes have 1.
     transforms : dict, optional
         What a number goes through before the model sees it, by its name: "log", or "rank" for the
         normal score of its rank. ``parameters_`` has it undone.
@@ -467,12 +429,12 @@ class LatentClassModel(MixtureEstimator):
 
     Attributes
     ----------
-    weights_ : ndarray of shape (n_components,)
-        The share of each cluster, largest first.
+    weights_, labels_, n_iter_, converged_, log_likelihood_, history_, smoothing_, choice_, tree_
+        As :class:`BernoulliMixture` has them.
     means_ : ndarray of shape (n_components, n_codes)
         The probability of each code in each cluster; no columns where there are no codes.
     parameters_ : dict
-        The parameters of each feature by its name, in people's units, a number a cluster each.
+        The parameters of each feature by its name, in original units, a number a cluster each.
     kinds_ : dict
         The kind of each column.
     variables_ : tuple of Variable
@@ -513,12 +475,12 @@ class LatentClassModel(MixtureEstimator):
             smoothing=smoothing,
             keep=keep,
             length=length,
+            n_jobs=n_jobs,
             verbose=verbose,
         )
         self.kinds = kinds
         self.influence = influence
         self.transforms = transforms
-        self.n_jobs = n_jobs
 
     def fit_blocks(
         self,
@@ -534,7 +496,7 @@ class LatentClassModel(MixtureEstimator):
 
     @property
     def parameters_(self) -> dict[str, dict[str, Floats]]:
-        """The parameters of each feature by its name, in people's units."""
+        """The parameters of each feature by its name, in original units."""
         return self.mixture_.described()
 
     def sample(self, n_samples: int = 1, seed: int = 0) -> tuple[Any, Ints]:
@@ -548,7 +510,7 @@ class LatentClassModel(MixtureEstimator):
         return (matrix, table) if self.means_.shape[1] else table, labels
 
     def __sklearn_tags__(self) -> Any:
-        """Say that cells may be missing."""
+        """Declare that cells may be missing."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
@@ -558,24 +520,23 @@ class LatentClassModel(MixtureEstimator):
         if codes is None:
             table = self._check_table(table, reset)
         columns = {} if table is None else columns_of(table)
-        given = table.features if isinstance(table, FeatureTable) else ()
-        n = codes.shape[0] if codes is not None else _length(columns)
-        matrix = sparse.csr_array((n, 0)) if codes is None else _codes(codes)
-        weights = None
-        if sample_weight is not None:
-            weights = np.asarray(sample_weight, dtype=np.float64)
+        if codes is None:
+            n = len(next(iter(columns.values()))) if columns else 0
+            matrix = sparse.csr_array((n, 0))
+        else:
+            check_places(codes)
+            matrix = binary_csr(codes)
         if reset:
-            features = self._learn_table(columns, given, n)
-            return from_csr(
-                matrix.indptr, matrix.indices, matrix.shape[1], weights, features=features
-            )
+            given = table.features if isinstance(table, FeatureTable) else ()
+            features = self._learn_table(columns, given, matrix.shape[0])
+            return _make_blocks(matrix, sample_weight, features)
         if matrix.shape[1] != self.means_.shape[1]:
             raise InputError(
                 f"expected {self.means_.shape[1]} codes, as the model was fitted with, got "
                 f"{matrix.shape[1]}; give the same columns in the same order"
             )
-        seen = prepare_for(self.variables_, self._known_table(columns))
-        return from_csr(matrix.indptr, matrix.indices, matrix.shape[1], weights, features=seen)
+        known = self._known_table(columns, matrix.shape[0])
+        return _make_blocks(matrix, sample_weight, prepare_for(self.variables_, known))
 
     def _check_table(self, table: Any, reset: bool) -> Any:
         """Return a table with scikit-learn's checks of arrays and of the names of frames."""
@@ -616,7 +577,7 @@ class LatentClassModel(MixtureEstimator):
             if name in kinds:
                 kind = kinds[name]
             elif own is None:
-                inferred.append(f"{name} {kind}{' (' + doubt + ')' if doubt else ''}")
+                inferred.append(f"{name} {kind} ({doubt})" if doubt else f"{name} {kind}")
             feature, values = make_feature(name, column, kind, transform)
             if own is not None and kind == own.kind:
                 feature, values = _use_given_levels(own, feature, values)
@@ -624,11 +585,13 @@ class LatentClassModel(MixtureEstimator):
             features.append(feature)
             parts.append(values)
         if inferred:
-            _print_inferred(inferred)
+            hint = f"; if {WHOLE} are counts or categories, say so in kinds"
+            end = hint if any(WHOLE in one for one in inferred) else ""
+            print(f"kinds inferred: {', '.join(inferred)}{end}", file=sys.stderr)  # noqa: T201
         values = np.column_stack(parts) if parts else np.empty((n, 0))
         return FeatureTable(tuple(features), values)
 
-    def _known_table(self, columns: dict[str, Any]) -> FeatureTable:
+    def _known_table(self, columns: dict[str, Any], n: int) -> FeatureTable:
         """Return a table with the kinds that the model was fitted with."""
         features, parts = [], []
         for variable in self.variables_:
@@ -639,22 +602,12 @@ class LatentClassModel(MixtureEstimator):
                 feature, values = make_feature(own.name, columns[own.name], kind, own.transform)
                 features.append(replace(feature, kind=own.kind))
                 parts.append(values)
-        n = _length(columns)
         values = np.column_stack(parts) if parts else np.empty((n, 0))
         return FeatureTable(tuple(features), values)
 
 
-def _codes(codes: Any) -> sparse.csr_array:
-    check_places(codes)
-    return binary_csr(codes)
-
-
-def _length(columns: dict[str, Any]) -> int:
-    return len(next(iter(columns.values()))) if columns else 0
-
-
 def _use_given_levels(own: Feature, feature: Feature, values: Floats) -> tuple[Feature, Floats]:
-    """Return values with the levels that a table named, where it did."""
+    """Return values as places among the levels that a table named, where it did."""
     if not own.levels:
         return feature, values
     place = {level: at for at, level in enumerate(own.levels)}
@@ -665,42 +618,24 @@ def _use_given_levels(own: Feature, feature: Feature, values: Floats) -> tuple[F
 
 
 def _check_column(feature: Feature, values: Floats, n: int) -> None:
-    """Refuse a column without a value, and warn of one that says nothing or is far from normal."""
+    """Refuse a column without a value, and warn of one that can't separate clusters."""
     there = values[~np.isnan(values)]
     if not there.size:
         raise InputError(f"column {feature.name!r} has no value in {n} rows; leave it out")
+    problem = None
     if n > CONFIG.min_values and there.size < max(CONFIG.min_values, CONFIG.min_share * n):
-        warnings.warn(
-            f"column {feature.name!r} has {there.size} values in {n} rows and is almost empty; "
-            "leave it out",
-            ComorbWarning,
-            stacklevel=5,
-        )
+        problem = f"has {there.size} values in {n} rows and is almost empty; leave it out"
     elif n > 1 and np.ptp(there) == 0:
-        warnings.warn(
-            f"column {feature.name!r} has one value alone and tells no clusters apart; leave it "
-            "out",
-            ComorbWarning,
-            stacklevel=5,
-        )
-    elif (
-        feature.kind == "number"
-        and feature.transform == "none"
-        and there.size > CONFIG.min_skewness_values
+        problem = "has one value alone and tells no clusters apart; leave it out"
+    elif (feature.kind, feature.transform) == ("number", "none") and (
+        there.size > CONFIG.min_skewness_values
     ):
         skewness = float(np.mean((there - there.mean()) ** 3) / there.std() ** 3)
+        offered = "log" if there.min() > 0 and skewness > 0 else "rank"
         if abs(skewness) > CONFIG.max_skewness:
-            offered = "log" if there.min() > 0 and skewness > 0 else "rank"
-            warnings.warn(
-                f"column {feature.name!r} is far from normal (skewness {skewness:.1f}); try "
-                f"transforms={{{feature.name!r}: {offered!r}}}",
-                ComorbWarning,
-                stacklevel=5,
+            problem = (
+                f"is far from normal (skewness {skewness:.1f}); try "
+                f"transforms={{{feature.name!r}: {offered!r}}}"
             )
-
-
-def _print_inferred(inferred: list[str]) -> None:
-    hint = ""
-    if any(WHOLE in one for one in inferred):
-        hint = f"; if {WHOLE} are counts or categories, say so in kinds"
-    print(f"kinds inferred: {', '.join(inferred)}{hint}", file=sys.stderr)  # noqa: T201
+    if problem:
+        warnings.warn(f"column {feature.name!r} {problem}", ComorbWarning, stacklevel=5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from math import ldexp
 from operator import add
 from typing import Self
@@ -44,12 +45,21 @@ def weighted_sum(values: Floats, weights: Floats | None, total: float) -> float:
     return float(snap_to_grid(terms, bound).sum())
 
 
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """A statistic that is added up field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        names = [one.name for one in fields(self)]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
 _BITS, _HALF = 53, 26
 _AT_ONCE = 1 << 20  # numbers; so many halves add up exactly in a double
 
 
 class GroupSums:
-    """The sum of some numbers in each group, exact until it is asked for.
+    """The sum of some numbers in each group, rounded only at the end.
 
     A double is a whole number of 53 bits times a power of two. Those of one power are added up as
     whole numbers, in two halves, so that nothing is rounded before the end.
@@ -67,21 +77,17 @@ class GroupSums:
     def add(self, values: Floats, groups: Ints) -> None:
         """Add finite numbers, each to its group."""
         for start in range(0, values.size, _AT_ONCE):
-            self._add(values[start : start + _AT_ONCE], groups[start : start + _AT_ONCE])
-
-    def _add(self, values: Floats, groups: Ints) -> None:
-        mantissas, exponents = np.frexp(values)
-        whole = np.ldexp(mantissas, _BITS).astype(np.int64)
-        high, low = whole >> _HALF, whole & ((1 << _HALF) - 1)
-        for exponent in np.unique(exponents).tolist():
-            own = exponents == exponent
-            sums = self._sums.setdefault(exponent, [0] * self.groups)
-            halves = (
-                np.bincount(groups[own], half[own].astype(np.float64), self.groups)
-                for half in (high, low)
-            )
-            for place, (upper, lower) in enumerate(zip(*halves, strict=True)):
-                sums[place] += (int(upper) << _HALF) + int(lower)
+            at = slice(start, start + _AT_ONCE)
+            mantissas, exponents = np.frexp(values[at])
+            whole = np.ldexp(mantissas, _BITS).astype(np.int64)
+            for exponent in np.unique(exponents).tolist():
+                own = exponents == exponent
+                places, numbers = groups[at][own], whole[own]
+                high = np.bincount(places, numbers >> _HALF, self.groups)
+                low = np.bincount(places, numbers & ((1 << _HALF) - 1), self.groups)
+                sums = self._sums.setdefault(exponent, [0] * self.groups)
+                for place, (upper, lower) in enumerate(zip(high, low, strict=True)):
+                    sums[place] += (int(upper) << _HALF) + int(lower)
 
     def __iadd__(self, other: Self) -> Self:
         for exponent, sums in other._sums.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -43,10 +43,8 @@ def prepare_features(
     """Return the values of a table whose variables are learned from it."""
     for feature, column in zip(table.features, table.values.T, strict=True):
         check_values(feature, column)
-    if total is None:
-        total = float(table.values.shape[0])
-    variables = learn_variables(table, weights, total)
-    return _prepare_columns(table.values, variables)
+    size = float(table.values.shape[0]) if total is None else total
+    return _prepare_columns(table.values, learn_variables(table, weights, size))
 
 
 def prepare_for(variables: tuple[Variable, ...], table: FeatureTable) -> PreparedFeatures:
@@ -71,9 +69,9 @@ def prepare_for(variables: tuple[Variable, ...], table: FeatureTable) -> Prepare
             )
         values = table.values[:, places[own.name]]
         check_values(feature, values)
-        columns[:, at] = (
-            values if feature.levels == own.levels else _match_levels(feature, own, values)
-        )
+        if feature.levels != own.levels:
+            values = _match_levels(feature, own, values)
+        columns[:, at] = values
     return _prepare_columns(columns, variables)
 
 
@@ -81,17 +79,17 @@ def check_values(feature: Feature, values: Floats) -> None:
     """Refuse values that a feature of its kind can't have."""
     there = values[~np.isnan(values)]
     name = feature.name
+    broken = there[(there < 0) | (there != np.floor(there))]  # no count, and no place of a level
     if np.isinf(there).any():
         raise InputError(
             f"column {name!r} holds a number that is infinite; leave the cell blank where the "
             "value is unknown"
         )
     if feature.kind == "count":
-        if (there < 0).any() or (there != np.floor(there)).any():
+        if broken.size:
             raise InputError(
                 f"expected column {name!r} to hold counts: whole numbers of zero or more; got "
-                f"{there[(there < 0) | (there != np.floor(there))][0]:g}; mend it, or make it a "
-                "number"
+                f"{broken[0]:g}; mend it, or make it a number"
             )
         if (there > MAX_COUNT).any():
             raise InputError(
@@ -103,9 +101,9 @@ def check_values(feature: Feature, values: Floats) -> None:
             f"expected numbers above 0 in column {name!r}, whose logarithm is taken, got "
             f"{there.min():g}; choose the rank transform, or none"
         )
-    if feature.kind in ("category", "binary") and there.size:
+    if feature.kind in ("category", "binary"):
         top = len(feature.levels) - 1
-        if there.min() < 0 or there.max() > top or (there != np.floor(there)).any():
+        if broken.size or (there > top).any():
             raise InputError(
                 f"expected the places of levels, 0 to {top}, in column {name!r}, got others; make "
                 "its levels from its values"
@@ -118,29 +116,24 @@ def _match_levels(feature: Feature, own: Feature, values: Floats) -> Floats:
     place = np.array([*(known.get(level, np.nan) for level in feature.levels), np.nan])
     there = ~np.isnan(values)
     found = place[np.where(there, values, len(feature.levels)).astype(np.int64)]
-    lost = int(np.count_nonzero(there & np.isnan(found)))
-    if lost:
+    if lost := int(np.count_nonzero(there & np.isnan(found))):
         unknown = [level for level in feature.levels if level not in known]
+        shown = ", ".join(unknown[:3]) + (" and others" if len(unknown) > 3 else "")
         warnings.warn(
-            f"column {own.name!r} has {_list_levels(unknown)} that the model was not fitted with; "
-            f"{lost} values count as missing. Its levels are {', '.join(own.levels)}",
+            f"column {own.name!r} has the level{'s' if len(unknown) > 1 else ''} {shown} that the "
+            f"model was not fitted with; {lost} values count as missing. Its levels are "
+            f"{', '.join(own.levels)}",
             ComorbWarning,
             stacklevel=3,
         )
     return np.asarray(found)
 
 
-def _list_levels(unknown: list[str]) -> str:
-    shown = ", ".join(unknown[:3]) + (" and others" if len(unknown) > 3 else "")
-    return f"the level{'s' if len(unknown) > 1 else ''} {shown}"
-
-
 def _prepare_columns(values: Floats, variables: tuple[Variable, ...]) -> PreparedFeatures:
-    columns = [
-        variable.prepare(column) for variable, column in zip(variables, values.T, strict=True)
-    ]
-    stacked = np.column_stack(columns) if columns else np.empty((values.shape[0], 0))
-    return PreparedFeatures(variables, np.ascontiguousarray(stacked, dtype=np.float64))
+    prepared = np.empty((values.shape[0], len(variables)))
+    for at, variable in enumerate(variables):
+        prepared[:, at] = variable.prepare(values[:, at])
+    return PreparedFeatures(variables, prepared)
 
 
 Variables = tuple[Variable, ...]
@@ -165,7 +158,7 @@ def n_free(variables: Variables) -> int:
 
 
 def keys(variables: Variables) -> Keys:
-    """Return a hash of each parameter by what its feature is like, (m,), to draw noise by."""
+    """Return a hash of each parameter by its variable's key, (m,), to draw noise by."""
     own = [
         np.uint64(variable.key) ^ splitmix64(np.arange(variable.n_parameters, dtype=np.uint64))
         for variable in variables
@@ -173,32 +166,24 @@ def keys(variables: Variables) -> Keys:
     return np.concatenate([np.empty(0, np.uint64), *own])
 
 
-def _consecutive_slices(sizes: Sequence[int]) -> list[slice]:
-    ends = [0, *accumulate(sizes)]
-    return [slice(a, b) for a, b in pairwise(ends)]
-
-
 def statistic_slices(variables: Variables) -> Iterator[tuple[Variable, slice]]:
     """Yield each variable and where its statistics are."""
-    return zip(
-        variables,
-        _consecutive_slices([variable.n_statistics for variable in variables]),
-        strict=True,
-    )
+    return _with_slices(variables, [variable.n_statistics for variable in variables])
 
 
 def parameter_slices(variables: Variables) -> Iterator[tuple[Variable, slice]]:
     """Yield each variable and where its parameters are."""
-    return zip(
-        variables,
-        _consecutive_slices([variable.n_parameters for variable in variables]),
-        strict=True,
-    )
+    return _with_slices(variables, [variable.n_parameters for variable in variables])
+
+
+def _with_slices(variables: Variables, sizes: list[int]) -> Iterator[tuple[Variable, slice]]:
+    ends = pairwise([0, *accumulate(sizes)])
+    return ((variable, slice(*pair)) for variable, pair in zip(variables, ends, strict=True))
 
 
 def population_parameters(variables: Variables) -> Floats:
     """Return the parameters of the whole population, (m,)."""
-    return _concatenate([variable.population for variable in variables])
+    return np.concatenate([np.empty(0), *(variable.population for variable in variables)])
 
 
 def natural(variables: Variables, parameters: Floats) -> Floats:
@@ -209,14 +194,14 @@ def natural(variables: Variables, parameters: Floats) -> Floats:
 
 def fit_parameters(variables: Variables, sums: Floats) -> Floats:
     """Return the most likely parameters, (k, m), of summed statistics (s, k)."""
-    return _stack_columns(
-        [variable.fit(sums[own]) for variable, own in statistic_slices(variables)], sums
-    )
+    parts = [variable.fit(sums[own]) for variable, own in statistic_slices(variables)]
+    return _stack_columns(parts, sums.shape[1])
 
 
 def prior_statistics(variables: Variables, strength: float, weight: float) -> Floats:
     """Return the prior as statistics, (s,)."""
-    return _concatenate([variable.prior_statistics(strength, weight) for variable in variables])
+    parts = [variable.prior_statistics(strength, weight) for variable in variables]
+    return np.concatenate([np.empty(0), *parts])
 
 
 def log_marginal(variables: Variables, sums: Floats, prior: Floats) -> Floats:
@@ -229,23 +214,17 @@ def log_marginal(variables: Variables, sums: Floats, prior: Floats) -> Floats:
 
 
 def map_parameters(
-    variables: Variables,
-    change: Callable[[Variable, Floats, slice], Floats],
-    parameters: Floats,
+    variables: Variables, change: Callable[[Variable, Floats, slice], Floats], parameters: Floats
 ) -> Floats:
-    """Return parameters that a change makes of parameters, variable by variable, (k, m)."""
+    """Return parameters changed variable by variable, (k, m)."""
     parts = [
         change(variable, parameters[:, own], own) for variable, own in parameter_slices(variables)
     ]
-    return _stack_columns(parts, parameters.T)
+    return _stack_columns(parts, parameters.shape[0])
 
 
-def _concatenate(parts: list[Floats]) -> Floats:
-    return np.concatenate([np.empty(0), *parts])
-
-
-def _stack_columns(parts: list[Floats], like: Floats) -> Floats:
-    return np.ascontiguousarray(np.concatenate([np.empty((like.shape[1], 0)), *parts], axis=1))
+def _stack_columns(parts: list[Floats], k: int) -> Floats:
+    return np.ascontiguousarray(np.concatenate([np.empty((k, 0)), *parts], axis=1))
 
 
 def statistics(variable: Variable, values: Floats) -> Floats:
@@ -262,7 +241,7 @@ def statistics(variable: Variable, values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class LookupPlan:
-    """How the kernels walk the values of a row.
+    """How the kernels look up and sum the values of a row.
 
     Categories and counts are looked up: each has a cell for every value and one for none, and
     small ones share a table, with a cell for every combination. ``members`` (3, f) are the
@@ -302,41 +281,43 @@ class LookupPlan:
 
 @lru_cache(maxsize=64)
 def plan_for(variables: Variables, tops: tuple[int, ...] = ()) -> LookupPlan:
-    """Return how the kernels walk the values of these variables.
+    """Return the plan of these variables.
 
     ``tops`` are how many values each has here at least, where that may be more than were known.
     """
     blanks = [
         max(variable.n_values or 0, *tops[at : at + 1], 0) for at, variable in enumerate(variables)
     ]
-    looked_up = [at for at, variable in enumerate(variables) if variable.n_values is not None]
-    groups = _group_lookups(looked_up, blanks)
+    groups = _group_lookups(variables, blanks)
     members: list[tuple[int, int, int]] = []
+    sizes = []
     for group in groups:
-        sizes = [blanks[at] + 1 for at in group]
-        strides = [int(np.prod(sizes[place + 1 :])) for place in range(len(group))]
-        members += [(at, stride, blanks[at]) for at, stride in zip(group, strides, strict=True)]
-    sizes = [int(np.prod([blanks[at] + 1 for at in group])) for group in groups]
-    owned = [own for _, own in statistic_slices(variables)]
+        stride = 1
+        own = []
+        for at in reversed(group):
+            own.append((at, stride, blanks[at]))
+            stride *= blanks[at] + 1
+        members += reversed(own)
+        sizes.append(stride)
     dense = [at for at, variable in enumerate(variables) if variable.n_values is None]
+    starts = [own.start for _, own in statistic_slices(variables)]
     return LookupPlan(
         np.array(members, dtype=np.int64).reshape(-1, 3).T.copy(),
         np.array([0, *accumulate(map(len, groups))], dtype=np.int64),
         np.array([0, *accumulate(sizes)], dtype=np.int64),
         np.array(dense, dtype=np.int64),
-        np.array([range(owned[at].start, owned[at].stop) for at in dense], dtype=np.int64).reshape(
-            -1, 3
-        ),
+        np.array([starts[at] for at in dense], dtype=np.int64)[:, None] + np.arange(3),
         _design(variables, groups, blanks),
         np.array([variables[at].influence for at in dense]),
     )
 
 
-def _group_lookups(looked_up: list[int], blanks: list[int]) -> list[list[int]]:
+def _group_lookups(variables: Variables, blanks: list[int]) -> list[list[int]]:
     """Return the variables that share a table, smaller ones first."""
+    looked_up = [at for at, variable in enumerate(variables) if variable.n_values is not None]
     groups: list[list[int]] = []
     room = 0
-    for at in sorted(looked_up, key=lambda at: blanks[at]):
+    for at in sorted(looked_up, key=blanks.__getitem__):
         size = blanks[at] + 1
         if groups and room * size <= MAX_GROUP_CELLS:
             groups[-1].append(at)

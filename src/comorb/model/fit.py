@@ -50,14 +50,12 @@ class Anchor:
 
 
 class MixtureFit:
-    """Clusters of rows in blocks; see `comorb.BernoulliMixture` for what is asked and found."""
+    """Clusters of rows in blocks; `comorb.BernoulliMixture` has the parameters and attributes."""
 
     variables_: tuple[Variable, ...]
-    _convergence_warning: type[Warning] = (
-        UserWarning  # what is warned with where EM did not converge
-    )
+    _convergence_warning: type[Warning] = UserWarning
 
-    def __init__(  # noqa: PLR0913 - the parameters of the estimators
+    def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
         n_components: int | Number = "auto",
         *,
@@ -68,6 +66,7 @@ class MixtureFit:
         smoothing: float | Literal["auto"] = "auto",
         keep: float | None = None,
         length: Literal["adjust"] | None = None,
+        n_jobs: int = -1,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
@@ -78,6 +77,7 @@ class MixtureFit:
         self.smoothing = smoothing
         self.keep = keep
         self.length = length
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit_blocks(
@@ -93,14 +93,14 @@ class MixtureFit:
         blocks : Blocks
             The rows, such as those of a cohort file (:func:`comorb.engines.open_blocks`).
         executor : Executor, optional
-            Who maps the blocks, in place of ``n_jobs``; the answer does not depend on it.
+            What maps the blocks, in place of ``n_jobs``; the result does not depend on it.
         watch : callable, optional
-            Hears of every pass of EM: its number and the objective per record.
+            Called after every pass of EM with its number and the objective per record.
 
         Returns
         -------
         MixtureFit
-            The same.
+            The fit itself.
         """
         self.n_features_in_ = blocks.n_columns + len(blocks.variables)
         self._check_parameters(blocks)

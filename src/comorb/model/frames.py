@@ -44,16 +44,15 @@ def columns_of(table: Any) -> dict[str, Any]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse a name that stands there twice."""
-    twice = sorted({name for name in names if list(names).count(name) > 1})
-    if twice:
+    """Refuse a name that occurs twice."""
+    if twice := sorted({name for name in names if list(names).count(name) > 1}):
         raise InputError(
             f"expected columns with different names, got {twice[0]!r} more than once; rename one"
         )
 
 
 def _array(values: Any) -> Any:
-    """Return a column as an array; what is neither number nor truth stays as it is."""
+    """Return a column as an array, of objects where it isn't an array of numbers."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values
     found = np.empty(len(values), dtype=object)
@@ -80,27 +79,24 @@ def check_cells(name: str, column: Any) -> None:
 
 
 def infer_kind(column: Any) -> tuple[Kind, str]:
-    """Return the kind of a column without one, and a word on what is in doubt.
+    """Return the kind of a column without one, and what is in doubt.
 
-    Truths and zeros and ones are binary, texts are categories, and numbers are numbers: whole ones
-    may be counts or categories, which no one can tell but who knows them.
+    Truth values, zeros and ones are binary, texts are categories, and numbers are numbers: whole
+    ones may be counts or categories, which the values don't show.
     """
     there = column[~missing_in(column)]
     values = set(there.tolist()) if there.dtype == object else set(np.unique(there).tolist())
     if all(isinstance(value, bool | np.bool_) for value in values) or values <= {0, 1}:
         return "binary", ""
-    if any(isinstance(value, str) for value in values):
-        return "category", ""
     if not all(isinstance(value, int | float | np.number) for value in values):
         return "category", ""
-    whole = all(float(value).is_integer() for value in values)
-    return "number", WHOLE if whole else ""
+    return "number", WHOLE if all(float(value).is_integer() for value in values) else ""
 
 
 def make_feature(
     name: str, column: Any, kind: Kind, transform: Transform = "none"
 ) -> tuple[Feature, Floats]:
-    """Return a column as a feature of a kind, and its values; or why it is none."""
+    """Return a column as a feature of a kind, and its values."""
     if kind not in get_args(Kind):
         raise InputError(
             f"expected the kind of column {name!r} to be one of {', '.join(get_args(Kind))}, got "
@@ -165,10 +161,8 @@ def _levels(name: str, column: Any, kind: Kind) -> tuple[Feature, Floats]:
 
 
 def _text(value: Any) -> str:
-    """Return how a level is written: 1 for 1.0, and True as 1, so that types don't part them."""
-    if isinstance(value, bool | np.bool_):
-        return str(int(value))
-    if isinstance(value, float | np.floating) and float(value).is_integer():
+    """Return how a level is written: 1.0 and True as 1, whatever the type of the column."""
+    if isinstance(value, bool | np.bool_ | float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
 

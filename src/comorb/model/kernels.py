@@ -18,23 +18,19 @@ BATCH = 64  # rows whose joint densities are held at once: 6 kB with 12 clusters
 LOG_ZERO = -1e30  # stands for log 0: finite, so that no NaN can come of it
 
 _MAGIC = 1.5 * 2.0**52
-_LOG2_E = 1.4426950408889634
-_LN2_HIGH = 0.6931471803691238
-_LN2_LOW = 1.9082149292705877e-10
-_LN2 = 0.6931471805599453
-_ONE_BITS = 0x3FF0000000000000
-_MANTISSA = 0x000FFFFFFFFFFFFF
-_SQRT2_MANTISSA = 0x0006A09E667F3BCD
+_LOG2_E, _LN2 = 1.4426950408889634, 0.6931471805599453
+_LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
+_ONE_BITS, _MANTISSA, _SQRT2_MANTISSA = 0x3FF0000000000000, 0x000FFFFFFFFFFFFF, 0x0006A09E667F3BCD
 
 
 def jit(function: F) -> F:
-    """Compile without the interpreter lock and keep the machine code on disk, if it can be.
+    """Compile without the interpreter lock, and cache the machine code on disk where possible.
 
-    To allocate or view an array takes as long to compile as a loop: that is left to callers.
+    To allocate or view an array takes as long to compile as a loop: callers do that.
     """
     try:
         return cast("F", numba.njit(nogil=True, cache=True)(function))
-    except RuntimeError:  # there is no place to write, neither beside the file nor at home
+    except RuntimeError:  # no folder can be written to
         return cast("F", numba.njit(nogil=True)(function))
 
 
@@ -44,9 +40,10 @@ def inline(function: F) -> F:
 
 
 def make_buffers(k: int) -> Buffers:
-    """Return the working arrays of ``exp_joint``: joint, totals, density, exponents, their bits.
+    """Return the working arrays of ``exp_joint``.
 
-    Last come the bits of joint and of density, and the exponents as numbers.
+    These are joint, (BATCH, k) and flat, totals, density, exponents, and the bits of joint, density
+    and exponents.
     """
     joint, density, exponents = np.empty((BATCH, k)), np.empty(2 * BATCH), np.empty(BATCH * k)
     flat = joint.reshape(-1)
@@ -110,32 +107,12 @@ def log_all(values: Floats, bits: Ints, exponents: Ints, n: int) -> None:
         values[t] = exponents[t] * _LN2 + (p * q * s + 2.0 * s)
 
 
-@jit
-def exp_joint(
-    indptr: Ints,
-    indices: Indices,
-    base: Floats,
-    logits: Floats,
-    start: int,
-    buffers: Buffers,
-) -> None:
-    """Fill the buffers for rows ``start`` to ``start + BATCH``: what eq. 1 is proportional to.
-
-    log ωⱼ + Σᵢ log(1 − μᵢⱼ) + Σ_{i in x} logit μᵢⱼ, less its maximum over j, exponentiated,
-    into ``joint``; its sum over j into ``totals``; the log of that sum, with the maximum added
-    again, into ``density``: log P(x).
-    """
+@inline
+def exp_batch(buffers: Buffers, m: int, k: int) -> None:
+    """Subtract from m rows of a batch their maxima, exponentiate, and fill totals and densities."""
     table, joint, totals, density, wholes, joint_bits, density_bits, exponents = buffers
-    k = base.size
-    m = min(BATCH, indptr.size - 1 - start)
     for b in range(m):
         row = table[b]
-        for j in range(k):
-            row[j] = base[j]
-        for p in range(np.uint64(indptr[start + b]), np.uint64(indptr[start + b + 1])):
-            i = np.uint32(indices[p])
-            for j in range(k):
-                row[j] += logits[i, j]
         top = row[0]
         for j in range(1, k):
             top = row[j] if row[j] > top else top
@@ -152,6 +129,29 @@ def exp_joint(
     log_all(density, density_bits, exponents, m)
     for b in range(m):
         density[b] += density[BATCH + b]
+
+
+@jit
+def exp_joint(
+    indptr: Ints, indices: Indices, base: Floats, logits: Floats, start: int, buffers: Buffers
+) -> None:
+    """Fill the buffers for rows ``start`` to ``start + BATCH``: what eq. 1 is proportional to.
+
+    log ωⱼ + Σᵢ log(1 − μᵢⱼ) + Σ_{i in x} logit μᵢⱼ, less its maximum over j, exponentiated,
+    into ``joint``; its sum over j into ``totals``; the log of that sum, with the maximum added
+    again, into ``density``: log P(x).
+    """
+    table, k = buffers[0], base.size
+    m = min(BATCH, indptr.size - 1 - start)
+    for b in range(m):
+        row = table[b]
+        for j in range(k):
+            row[j] = base[j]
+        for p in range(np.uint64(indptr[start + b]), np.uint64(indptr[start + b + 1])):
+            i = np.uint32(indices[p])
+            for j in range(k):
+                row[j] += logits[i, j]
+    exp_batch(buffers, m, k)
 
 
 @jit
@@ -201,10 +201,8 @@ def expect(  # noqa: PLR0913 - compiled code takes arrays, not objects
     k = base.size
     sizes = sums[sums.shape[0] - 1]
     table, totals, density = buffers[0], buffers[2], buffers[3]
-    coarse_snap = snap * 2.0**14
-    fine_snap = snap * 2.0**-2
-    coarse = 0.0
-    fine = 0.0
+    coarse_snap, fine_snap = snap * 2.0**14, snap * 2.0**-2
+    coarse, fine = 0.0, 0.0
     for start in range(0, n, BATCH):
         exp_joint(indptr, indices, base, logits, start, buffers)
         for b in range(min(BATCH, n - start)):
@@ -227,7 +225,7 @@ def expect(  # noqa: PLR0913 - compiled code takes arrays, not objects
 
 
 def is_compiled() -> bool:
-    """Return whether the loop of EM is on disk as machine code, from this version of it."""
+    """Return whether the machine code of EM's loop is on disk, newer than this file."""
     stats = getattr(expect, "stats", None)
     if stats is None or stats.cache_path is None:
         return stats is None
@@ -256,7 +254,7 @@ def row_keys(indptr: Ints, indices: Indices, keys: Keys) -> Keys:
 
 @jit
 def add_to_rows(indptr: Ints, indices: Indices, terms: Keys, sums: Keys) -> None:
-    """Add the term of each column that a row carries to the sum of the row, modulo 2⁶⁴."""
+    """Add the terms of a row's positive columns to the sum of the row, modulo 2⁶⁴."""
     for n in range(sums.size):
         for p in range(indptr[n], indptr[n + 1]):
             sums[n] += terms[np.uint32(indices[p])]
@@ -264,7 +262,7 @@ def add_to_rows(indptr: Ints, indices: Indices, terms: Keys, sums: Keys) -> None
 
 @jit
 def add_to_columns(indptr: Ints, indices: Indices, terms: Keys, sums: Keys) -> None:
-    """Add the term of each row to the sums of the columns it carries, modulo 2⁶⁴."""
+    """Add the term of each row to the sums of its positive columns, modulo 2⁶⁴."""
     for n in range(indptr.size - 1):
         for p in range(indptr[n], indptr[n + 1]):
             sums[np.uint32(indices[p])] += terms[n]
@@ -286,8 +284,7 @@ def add_contrasts(
 ) -> None:
     """Add Σₙ w·r_j·L_jl, Σₙ w·r_j·L_jl² and Σₙ w·r_j·r_l to ``sums`` (3, k, k).
 
-    L_jl = total_j − total_l of the row: the log-ratio of two clusters, but for what all rows
-    share. O(N·k²).
+    L_jl = total_j − total_l of the row: the log-ratio of two clusters but for a constant. O(N·k²).
     """
     k = totals.shape[1]
     for n in range(totals.shape[0]):
@@ -347,7 +344,7 @@ def add_third_moments(
 
 @inline
 def log_gamma_all(values: Floats, shifts: Floats, bits: Ints, exponents: Ints, n: int) -> None:
-    """Replace the first n ``values`` (all positive) by log Γ; the others are room for 2n.
+    """Replace the first n ``values`` (all positive) by log Γ; other arrays are room for 2n.
 
     ``bits`` are those of ``shifts``.
 
@@ -430,8 +427,7 @@ def rotate_jointly(slices: Floats, sweeps: int, still: float) -> int:
         for p in range(k - 1):
             for q in range(p + 1, k):
                 # g = (h_pp − h_qq, 2 h_pq); the angle comes from the 2 × 2 matrix Σ g gᵀ
-                on = 0.0
-                off = 0.0
+                on, off = 0.0, 0.0
                 for i in range(d):
                     a = slices[p, p, i] - slices[q, q, i]
                     b = 2.0 * slices[p, q, i]
@@ -464,6 +460,8 @@ def rotate_jointly(slices: Floats, sweeps: int, still: float) -> int:
 
 
 Lookup = tuple[Ints, Ints, Ints, Ints]
+CodedRows = tuple[Ints, Indices, Floats]  # indptr, indices and the features' values
+Tables = tuple[Floats, Floats, Floats, Floats]  # base, logits, cells and numbers
 
 
 def make_mixed_buffers(k: int, lookup: Lookup) -> tuple[Buffers, Ints]:
@@ -473,22 +471,16 @@ def make_mixed_buffers(k: int, lookup: Lookup) -> tuple[Buffers, Ints]:
 
 @jit
 def exp_joint_mixed(
-    rows: tuple[Ints, Indices, Floats],
-    lookup: Lookup,
-    tables: tuple[Floats, Floats, Floats, Floats],
-    start: int,
-    buffers: Buffers,
-    places: Ints,
+    rows: CodedRows, lookup: Lookup, tables: Tables, start: int, buffers: Buffers, places: Ints
 ) -> None:
-    """Fill the buffers as ``kernels.exp_joint`` does, with the features' part of the density.
+    """Fill the buffers as ``exp_joint`` does, with the features' part of the density.
 
     The cell of each group of features that are looked up goes to ``places`` (g, BATCH).
     """
     indptr, indices, values = rows
     members, ends, starts, dense = lookup
     base, logits, cells, numbers = tables
-    table, joint, totals, density, wholes, joint_bits, density_bits, exponents = buffers
-    k = base.size
+    table, k = buffers[0], base.size
     m = min(BATCH, indptr.size - 1 - start)
     for g in range(ends.size - 1):
         for b in range(m):
@@ -515,29 +507,14 @@ def exp_joint_mixed(
             if z == z:
                 for j in range(k):
                     row[j] += numbers[q, 0, j] + z * (numbers[q, 1, j] + z * numbers[q, 2, j])
-        top = row[0]
-        for j in range(1, k):
-            top = row[j] if row[j] > top else top
-        for j in range(k):
-            row[j] -= top
-        density[BATCH + b] = top
-    exp_all(joint, joint_bits, wholes, exponents, m * k)
-    for b in range(m):
-        total = 0.0
-        for j in range(b * k, b * k + k):
-            total += joint[j]
-        totals[b] = total
-        density[b] = total
-    log_all(density, density_bits, exponents, m)
-    for b in range(m):
-        density[b] += density[BATCH + b]
+    exp_batch(buffers, m, k)
 
 
 @jit
 def posterior_mixed(
-    rows: tuple[Ints, Indices, Floats],
+    rows: CodedRows,
     lookup: Lookup,
-    tables: tuple[Floats, Floats, Floats, Floats],
+    tables: Tables,
     out: Floats,
     log_density: Floats,
     room: tuple[Buffers, Ints],
@@ -557,17 +534,17 @@ def posterior_mixed(
 
 @jit
 def expect_mixed(
-    rows: tuple[Ints, Indices, Floats],
+    rows: CodedRows,
     weights: Floats,
     lookup: Lookup,
-    tables: tuple[Floats, Floats, Floats, Floats],
+    tables: Tables,
     snaps: tuple[float, float],
     sums: tuple[Floats, Floats, Floats],
     room: tuple[Buffers, Ints],
 ) -> tuple[float, float]:
     """Add one block's E-step to ``sums`` and return its log-likelihood in two parts.
 
-    As ``kernels.expect``: sums of the codes with the sizes last (d + 1, k), of the cells (c, k),
+    As ``expect``: sums of the codes with the sizes last (d + 1, k), of the cells (c, k),
     and Σ r, Σ r·z, Σ r·z² of the numbers (q, 3, k). ``snaps`` are for weights and for squares.
     """
     indptr, indices, values = rows

@@ -8,14 +8,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import Self
 
 import numpy as np
 
 from comorb.model import features as traits
 from comorb.model.arrays import Floats
-from comorb.model.blocks import Blocks, Rows, from_csr, map_reduce, single_threaded, snap_to_grid
+from comorb.model.blocks import Blocks, Rows, from_csr, map_reduce, single_threaded
 from comorb.model.em import EMResult, Stopping, em, fine_tolerance
+from comorb.model.exact_sums import Sums, snap_to_grid
 from comorb.model.features import prepare_for
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
@@ -41,23 +41,16 @@ class Config:
 
 CONFIG = Config()
 
-Report = Callable[
-    [int, int, int], None
-]  # the number of classes, the draws that are done, of how many
+Report = Callable[[int, int, int], None]  # the number of classes, draws that are done, of how many
 
 
 @dataclass(frozen=True, eq=False)
-class ClassificationSums:
+class ClassificationSums(Sums):
     """Σ w·p over the records most probably in each class, their weights, and Σ w·entropy."""
 
     tops: Floats  # (k,)
     sizes: Floats  # (k,)
     entropy: float
-
-    def __add__(self, other: Self) -> ClassificationSums:
-        return ClassificationSums(
-            self.tops + other.tops, self.sizes + other.sizes, self.entropy + other.entropy
-        )
 
 
 @single_threaded
@@ -75,18 +68,16 @@ def latent_classes(
     rows, models = [], {}
     for row in choice.rows:
         fitted = fit_classes(blocks, choice.models[row.k], first, executor)
-        models[row.k] = fitted.model.ordered()
-        sums = map_reduce(
-            partial(_classification_sums, models[row.k], blocks.weight), blocks, executor
-        )
-        rows.append(_row(models[row.k], fitted.log_likelihood, sums, row.held_out, row.stability))
+        model = models[row.k] = fitted.model.ordered()
+        sums = map_reduce(partial(_classification_sums, model, blocks.weight), blocks, executor)
+        rows.append(_row(model, fitted.log_likelihood, sums, row.held_out, row.stability))
     return replace(choice, classes=tuple(rows)), models
 
 
 def fit_classes(
     blocks: Blocks, start: Mixture, first: Floats, executor: Executor | None = None
 ) -> EMResult:
-    """Return the better maximum-likelihood fit: from a start, and from that of a fit."""
+    """Return the better maximum-likelihood fit: from a given start, and from the best start."""
     starts = [start]
     if start.n_components > 1:
         starts.append(best_start(blocks, start.n_components, first, 0.0, executor).model)
@@ -151,8 +142,8 @@ def bootstrap_test(
 
     2(ℓ_k − ℓ_{k−1}) against its values on as many records drawn from the model of k − 1 classes,
     fitted to again with k − 1 and k classes from warm starts (McLachlan 1987). Draws are made by a
-    hash of that model, so that they are always the same; when ``seconds`` have passed, those that
-    are done count. p = (1 + as large) / (1 + draws).
+    hash of that model, so that they are always the same; after ``seconds``, those that are done
+    count. p = (1 + as large) / (1 + draws).
     """
     end = time.monotonic() + seconds
     rows = []
@@ -201,8 +192,7 @@ def _split_class(model: Mixture, place: int, rng: np.random.Generator) -> Mixtur
     parameters = np.vstack([model.parameters, model.parameters[place]])
     for variable, at in traits.parameter_slices(model.variables):
         noise = CONFIG.split * rng.choice([-1.0, 1.0], size=(1, variable.n_parameters))
-        parameters[-1:, at] = variable.shift(model.parameters[place : place + 1, at], noise)
-        parameters[place : place + 1, at] = variable.shift(
-            model.parameters[place : place + 1, at], -noise
-        )
+        before = model.parameters[[place], at]
+        parameters[-1:, at] = variable.shift(before, noise)
+        parameters[[place], at] = variable.shift(before, -noise)
     return Mixture(weights / weights.sum(), means, model.variables, parameters)

@@ -8,7 +8,6 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from comorb.errors import InputError
@@ -30,9 +29,9 @@ class Mixture:
     means : ndarray of shape (k, d)
         Mᵀ, the probability of each code in each cluster, in [0, 1].
     variables : tuple of Variable
-        The features beside the codes, none by default.
+        The features other than codes, none by default.
     parameters : ndarray of shape (k, m)
-        Theirs in each cluster, as the model sees them; ``described`` has them in people's units.
+        Theirs in each cluster, as the model sees them; ``described`` has them in original units.
 
     Examples
     --------
@@ -164,16 +163,10 @@ class Mixture:
                 f"an array of shape {rows.values.shape}; prepare them with prepared_for"
             )
         plan = features.plan_for(self.variables, _value_counts(self.variables, rows.values))
-        d = self.n_columns
+        d, own = self.n_columns, (rows.indptr, rows.indices, rows.values)
         tables = (base, logits[:d], *plan.tables(logits[d:]))
-        kernels.posterior_mixed(
-            (rows.indptr, rows.indices, rows.values),
-            plan.lookup,
-            tables,
-            out,
-            log_density,
-            kernels.make_mixed_buffers(self.n_components, plan.lookup),
-        )
+        mixed = kernels.make_mixed_buffers(self.n_components, plan.lookup)
+        kernels.posterior_mixed(own, plan.lookup, tables, out, log_density, mixed)
         return out, log_density
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> tuple[sparse.csr_array, Ints]:
@@ -193,24 +186,16 @@ class Mixture:
         return FeatureTable(tuple(variable.feature for variable in self.variables), values)
 
     def described(self) -> dict[str, dict[str, Floats]]:
-        """Return the features' parameters in people's units: by feature, by name, (k,) each."""
+        """Return the features' parameters in original units: by feature, by name, (k,) each."""
         return {
             variable.feature.name: variable.describe(self.parameters[:, own])
             for variable, own in features.parameter_slices(self.variables)
         }
 
-    def with_features(self, variables: tuple[Variable, ...], parameters: Floats) -> Mixture:
-        """Return the clusters with other features."""
-        return Mixture(self.weights, self.means, variables, parameters)
-
     def at(self, clusters: Any) -> Mixture:
         """Return some of the clusters, in some order; their weights must add up to 1."""
-        return Mixture(
-            self.weights[clusters],
-            self.means[clusters],
-            self.variables,
-            self.parameters[clusters],
-        )
+        weights, means = self.weights[clusters], self.means[clusters]
+        return Mixture(weights, means, self.variables, self.parameters[clusters])
 
     def ordered(self) -> Mixture:
         """Return the same mixture, largest cluster first; ties are broken by content."""
@@ -230,7 +215,7 @@ class Mixture:
 
 
 def _value_counts(variables: tuple[Variable, ...], values: Floats) -> tuple[int, ...]:
-    """Return how many values each variable has at least, where rows hold more than it knew."""
+    """Return how many values each variable has at least, where rows hold unknown ones."""
     tops = [0] * len(variables)
     for at, variable in enumerate(variables):
         if variable.n_values is not None and values.size:
@@ -256,11 +241,9 @@ def draw(labels: Ints, means: Floats, rng: np.random.Generator) -> sparse.csr_ar
         if count
     ]
     ends = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    width = np.int32 if ends[-1] < 2**31 else np.int64
-    indptr: npt.NDArray[Any] = ends.astype(width)
+    indptr: Any = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
     indices = np.concatenate([np.empty(0, np.int32), *picked])
     ones = np.ones(indices.size, dtype=np.uint8)
-    shape = (labels.size, d)
-    matrix = sparse.csc_array((ones, indices, indptr), shape=shape).tocsr()
+    matrix = sparse.csc_array((ones, indices, indptr), shape=(labels.size, d)).tocsr()
     matrix.sort_indices()
     return matrix

@@ -5,7 +5,6 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
-from typing import Self, cast
 
 import numpy as np
 from scipy import linalg, sparse
@@ -57,33 +56,8 @@ class Moments:
         return self.second if isinstance(self.second, np.ndarray) else self.second.toarray()
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Σ w·x xᵀ over some rows, upper triangle: the additive statistic behind ``Moments``."""
-
-    pairs: Pairs
-
-    def __add__(self, other: Self) -> Counts:
-        return Counts(cast("Pairs", self.pairs + other.pairs))
-
-    def __iadd__(self, other: Self) -> Counts:
-        pairs = self.pairs
-        pairs += other.pairs
-        return Counts(pairs)
-
-
-@dataclass(frozen=True)
-class Third:
-    """Σ w·x_i·vec(y yᵀ) over some rows: the additive statistic behind ``third_moments``."""
-
-    sums: Floats
-
-    def __add__(self, other: Self) -> Third:
-        return Third(self.sums + other.sums)
-
-
 def prevalence(blocks: Blocks, executor: Executor | None = None) -> Floats:
-    """Return M1 (d,) alone: the share of rows that carry each code. O(nnz)."""
+    """Return M1 (d,) alone: the share of rows with each code. O(nnz)."""
     return map_reduce(partial(_count_positives, blocks.n_columns), blocks, executor) / blocks.weight
 
 
@@ -94,7 +68,7 @@ def _count_positives(d: int, rows: Rows) -> Floats:
 
 def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
     """Return M1 and M̃2 = XᵀX / N of the rows: step 1 of Algorithm 2, in O(Σ nnz²) time."""
-    pairs = map_reduce(partial(_count_pairs, blocks.n_columns), blocks, executor, small=False).pairs
+    pairs = map_reduce(partial(_count_pairs, blocks.n_columns), blocks, executor, small=False)
     if isinstance(pairs, np.ndarray):
         pairs += np.triu(pairs, 1).T
         pairs /= blocks.weight
@@ -103,11 +77,12 @@ def moments(blocks: Blocks, executor: Executor | None = None) -> Moments:
     return Moments(pairs.diagonal(), pairs, blocks.weight)
 
 
-def _count_pairs(d: int, rows: Rows) -> Counts:
+def _count_pairs(d: int, rows: Rows) -> Pairs:
+    """Return Σ w·x xᵀ over some rows, the upper triangle where it is dense."""
     if d <= DENSE_COLUMNS:
         pairs = np.zeros((d, d))
         kernels.co_occur(rows.indptr, rows.indices, rows.weights, pairs)
-        return Counts(pairs)
+        return pairs
     ones = np.ones(rows.indices.size)
     weighted = np.repeat(rows.weights, np.diff(rows.indptr)) if rows.weights.size else ones
     shape = (rows.indptr.size - 1, d)
@@ -115,7 +90,7 @@ def _count_pairs(d: int, rows: Rows) -> Counts:
         sparse.csr_array((values, rows.indices, rows.indptr), shape=shape)
         for values in (weighted, ones)
     )
-    return Counts(sparse.csr_array(left.T @ right))
+    return sparse.csr_array(left.T @ right)
 
 
 def third_moments(blocks: Blocks, whitener: Floats, executor: Executor | None = None) -> Floats:
@@ -126,7 +101,7 @@ def third_moments(blocks: Blocks, whitener: Floats, executor: Executor | None = 
     """
     d, k = whitener.shape
     count = partial(_third, whitener, blocks.snap)
-    sums = map_reduce(count, blocks, executor, small=False).sums
+    sums = map_reduce(count, blocks, executor, small=False)
     result = np.empty((d, k, k))
     upper = np.triu_indices(k)
     result[:, upper[0], upper[1]] = sums / blocks.weight
@@ -134,19 +109,19 @@ def third_moments(blocks: Blocks, whitener: Floats, executor: Executor | None = 
     return result
 
 
-def _third(whitener: Floats, snap: float, rows: Rows) -> Third:
+def _third(whitener: Floats, snap: float, rows: Rows) -> Floats:
     d, k = whitener.shape
     sums = np.zeros((d, k * (k + 1) // 2))
     kernels.add_third_moments(rows.indptr, rows.indices, rows.weights, whitener, snap, sums)
-    return Third(sums)
+    return sums
 
 
 @dataclass(frozen=True)
 class BiasBounds:
     """Theorem B.1 from a sample: how far the diagonals of M̃2 and M̃3 can be from M2 and M3.
 
-    ``second`` (d,) bounds entry (i, i), ``mixed`` (d, d) entry (i, i, l), ``third_moments`` (d,)
-    entry (i, i, i). Off the diagonals there is no bias.
+    ``second`` (d,) bounds entry (i, i), ``mixed`` (d, d) entry (i, i, l), ``third`` (d,) entry
+    (i, i, i). Off the diagonals there is no bias.
     """
 
     second: Floats
@@ -158,7 +133,7 @@ def bias_bounds(found: Moments) -> BiasBounds:
     """Return the bounds of Theorem B.1 with sample moments in the place of their limits.
 
     For a 0/1 variable E(x²|Y) = E(x³|Y) = μ, so that, with p = M1 and C = M̃2:
-    p_i − p_i²; C_il − C_il² / p_l for i ≠ l; p_i − p_i³. A code that nobody carries has bound 0.
+    p_i − p_i²; C_il − C_il² / p_l for i ≠ l; p_i − p_i³. A code that no record has gets bound 0.
     """
     p = found.first
     pairs = found.dense_second()

@@ -26,7 +26,6 @@ from comorb.model.sweep import (
     reliability,
     run_sweep,
 )
-from comorb.model.sweep import hard_labels as hard_labels
 from comorb.model.tabular import Tabular
 
 # Nats a record: EM stops at this gain, so two fits of one optimum differ by about as much.

@@ -162,12 +162,14 @@ def _cross_tables(model: Mixture, others: tuple[Mixture, ...], rows: Rows) -> Fl
     return tables
 
 
-def hard_labels(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Ints:
+def hard_labels(
+    model: Mixture | LengthModel, blocks: Blocks, executor: Executor | None = None
+) -> Ints:
     """Return the most probable cluster of each row, (n,)."""
     return np.concatenate(list(map_blocks(partial(_hard_labels, model), blocks, executor)))
 
 
-def _hard_labels(model: Mixture, rows: Rows) -> Ints:
+def _hard_labels(model: Mixture | LengthModel, rows: Rows) -> Ints:
     return np.asarray(model.posterior(rows)[0].argmax(axis=1))
 
 

@@ -36,18 +36,23 @@ class Tabular(ABC):
     def _repr_html_(self) -> str:
         return html_table(self.columns(), type(self).__name__)
 
+    def _figures(self, **attributes: str) -> dict[str, Any]:
+        """Return arrays of the result as columns, a row after another, by the columns' names."""
+        found = {name: getattr(self, attribute) for name, attribute in attributes.items()}
+        return {name: array.ravel().tolist() for name, array in found.items()}
+
 
 _MAKERS = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 
 
 def frame(columns: Columns, package: str = "pandas") -> Any:
-    """Return columns as a frame of a package, which is loaded when this is first asked for."""
+    """Return columns as a frame of a package, which is imported on first use."""
     maker = getattr(import_package(package), _MAKERS[package])
     return maker({name: list(values) for name, values in columns.items()})
 
 
 def import_package(package: str) -> Any:
-    """Return a package that frames need, or say how to install it."""
+    """Return a package that frames need, or raise an error that names how to install it."""
     try:
         return import_module(package)
     except ImportError:
@@ -58,7 +63,7 @@ def import_package(package: str) -> Any:
 
 
 def html_table(columns: Columns, caption: str) -> str:
-    """Return the first rows of columns as HTML, with a caption that says how many there are."""
+    """Return the first rows of columns as HTML, with how many there are in the caption."""
     rows = list(zip(*columns.values(), strict=True))
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     lines = [

@@ -1,10 +1,11 @@
-"""Which cluster each record belongs to, and how surely."""
+"""Assignment: the most probable cluster of each record, and which records are uncertain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.blocks import Rows, map_blocks, workers
 from comorb.model.diagnostics import temper
 from comorb.model.mixture import Mixture
+from comorb.profiles.noise import CountProtector, append_whole
 from comorb.records.cohort import Cohort
+
+REVIEW_BELOW = 0.6  # below this probability of its cluster, a record is uncertain
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +35,12 @@ class Assignment:
 
     def subsample(self, step: int, first: int = 0) -> Assignment:
         """Return the assignment of each ``step``-th record; ``soft`` shrinks in proportion."""
-        chosen = slice(first, None, step)
-        return Assignment(
-            self.labels[chosen],
-            self.top[chosen],
-            self.margin[chosen],
-            self.entropy[chosen],
-            self.soft / step,
-            self.table / step,
-            self.second[chosen],
-            None if self.keys is None else self.keys[chosen],
-        )
+        rows: Any = {
+            name: value if value is None else value[first::step]
+            for name, value in vars(self).items()
+            if name not in ("soft", "table")
+        }
+        return Assignment(soft=self.soft / step, table=self.table / step, **rows)
 
 
 def assign(
@@ -58,24 +57,14 @@ def assign(
     order. At a ``temperature`` below 1 probabilities are tempered; labels and ``soft`` stay.
     """
     check_codes(model, cohort)
-    group_matrix = (
-        None if groups is None else np.equal.outer(groups, np.unique(groups)).astype(float)
-    )
+    whole = np.eye(model.n_components)
+    if groups is not None:
+        whole = np.equal.outer(groups, np.unique(groups)).astype(float)
+    assign_block = partial(assign_rows, model, whole, temperature)
     with workers(n_jobs) as executor:
-        parts = list(
-            map_blocks(
-                partial(assign_rows, model, group_matrix, temperature),
-                cohort.blocks(model.variables),
-                executor,
-            )
-        )
-    k = model.n_components if group_matrix is None else group_matrix.shape[1]
-    nothing = np.empty((0, k))
-    return (
-        concatenate_assignments(parts)
-        if parts
-        else _assign_posterior(nothing, nothing, np.empty(0))
-    )
+        parts = list(map_blocks(assign_block, cohort.blocks(model.variables), executor))
+    nothing = np.empty((0, whole.shape[1]))
+    return concatenate_assignments(parts or [_assign_posterior(nothing, nothing, np.empty(0))])
 
 
 def check_codes(model: Mixture, cohort: Cohort) -> None:
@@ -90,44 +79,83 @@ def assign_rows(
     """Assign the rows of a block; ``group_matrix`` (k, groups) marks clusters that count as one."""
     posterior = model.posterior(rows)[0]
     whole = np.eye(model.n_components) if group_matrix is None else group_matrix
-    return _assign_posterior(
-        posterior @ whole, temper(posterior, temperature) @ whole, rows.weights
-    )
+    tempered = temper(posterior, temperature) @ whole
+    return _assign_posterior(posterior @ whole, tempered, rows.weights)
 
 
 def concatenate_assignments(parts: Sequence[Assignment]) -> Assignment:
     """Return the assignment of the rows of several blocks, in their order."""
     keys = [part.keys for part in parts if part.keys is not None]
-    return Assignment(
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.top for part in parts]),
-        np.concatenate([part.margin for part in parts]),
-        np.concatenate([part.entropy for part in parts]),
-        np.sum([part.soft for part in parts], axis=0),
-        np.sum([part.table for part in parts], axis=0),
-        np.concatenate([part.second for part in parts]),
-        np.concatenate(keys) if keys else None,
-    )
+    joined: Any = {"keys": np.concatenate(keys) if keys else None}
+    for name in ("labels", "top", "margin", "entropy", "second"):
+        joined[name] = np.concatenate([getattr(part, name) for part in parts])
+    for name in ("soft", "table"):
+        joined[name] = np.sum([getattr(part, name) for part in parts], axis=0)
+    return Assignment(**joined)
 
 
-def _assign_posterior(posterior: Floats, tempered_posterior: Floats, weights: Floats) -> Assignment:
+def _assign_posterior(posterior: Floats, tempered: Floats, weights: Floats) -> Assignment:
     """Return labels and sums by the model's probabilities, and confidence by the tempered ones."""
     n, k = posterior.shape
     labels = posterior.argmax(axis=1)
-    top = tempered_posterior[np.arange(n), labels]
-    second = np.partition(tempered_posterior, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
-    others = tempered_posterior.copy()
+    top = tempered[np.arange(n), labels]
+    second = np.partition(tempered, -2, axis=1)[:, -2] if k > 1 else np.zeros(n)
+    others = tempered.copy()
     others[np.arange(n), labels] = -1 if k > 1 else 0
-    entropy = -np.sum(tempered_posterior * np.log(np.maximum(tempered_posterior, 1e-300)), axis=1)
+    entropy = -np.sum(tempered * np.log(np.maximum(tempered, 1e-300)), axis=1)
     mass = weights if weights.size else np.ones(n)
-    table = (tempered_posterior * mass[:, None]).T @ np.equal.outer(labels, np.arange(k))
-    margin = np.maximum(top - second, 0)
-    return Assignment(
-        labels,
-        top,
-        margin,
-        entropy / max(np.log(k), 1e-300),
-        posterior.T @ mass,
-        table,
-        others.argmax(axis=1),
+    table = (tempered * mass[:, None]).T @ np.equal.outer(labels, np.arange(k))
+    confidence = (top, np.maximum(top - second, 0), entropy / max(np.log(k), 1e-300))
+    return Assignment(labels, *confidence, posterior.T @ mass, table, others.argmax(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainCells:
+    """The keys of the sets of records that uncertain records are counted by."""
+
+    members: Keys  # (k,)
+    doubtful: Keys  # (k,)
+    between: Keys  # (k, k)
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainRecords:
+    """How many records of each cluster are in doubt, and with which other; NaN is suppressed."""
+
+    members: Floats  # (k,): the records of each cluster
+    doubtful: Floats  # (k,): those whose cluster has a probability below `REVIEW_BELOW`
+    between: Floats  # (k, k): those of a cluster (a row) whose second most probable one is another
+    cells: UncertainCells | None = None
+
+
+def count_uncertain(assigned: Assignment, k: int, keys: Keys | None = None) -> UncertainRecords:
+    """Count the records whose cluster is uncertain."""
+    labels, second = assigned.labels, assigned.second
+    uncertain = assigned.top < REVIEW_BELOW
+
+    def summed(values: Floats | Keys) -> Any:
+        between = np.zeros((k, k), values.dtype)
+        members, doubtful = np.zeros(k, values.dtype), np.zeros(k, values.dtype)
+        np.add.at(members, labels, values)
+        np.add.at(doubtful, labels[uncertain], values[uncertain])
+        np.add.at(between, (labels[uncertain], second[uncertain]), values[uncertain])
+        np.fill_diagonal(between, 0)
+        return members, doubtful, between
+
+    cells = None if keys is None else UncertainCells(*summed(keys))
+    members, doubtful, between = summed(np.ones(labels.size))
+    return UncertainRecords(members, doubtful, between, cells)
+
+
+def protect_uncertain(full: UncertainRecords, min_cell: int) -> UncertainRecords:
+    """Return counts of uncertain records that may be shared."""
+    cells = full.cells
+    if cells is None:
+        raise InputError("protect.no_keys")
+    protector = CountProtector(min_cell, cells.members.sum(dtype=np.uint64))
+    members = protector.table(*append_whole(full.members, cells.members))[:-1]
+    doubtful = protector.part_counts(full.doubtful, cells.doubtful, members, full.members)
+    between = protector.part_counts(
+        full.between, cells.between, doubtful[:, None], full.doubtful[:, None]
     )
+    return replace(full, members=members, doubtful=doubtful, between=between, cells=None)

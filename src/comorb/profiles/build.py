@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,46 +21,20 @@ from comorb.model.fit import MixtureFit
 from comorb.model.mixture import Mixture
 from comorb.model.moments import DENSE_COLUMNS, moments
 from comorb.profiles import contents
-from comorb.profiles.assignment import Assignment, assign, check_codes
+from comorb.profiles.assignment import Assignment, assign, check_codes, count_uncertain
 from comorb.profiles.burden import Burden, BurdenSums
-from comorb.profiles.contents import (
-    Caveats,
-    Cluster,
-    CodeColumns,
-    CodeTable,
-    Outcome,
-    Pair,
-    Provenance,
-    round_stability,
-)
-from comorb.profiles.indicators import (
-    Indicators,
-    default_outcomes,
-    feature_profiles,
-    summarise_features,
-)
+from comorb.profiles.indicators import Indicators, feature_profiles, summarise_features
 from comorb.profiles.intervals import effective_size, round_nine_digits
 from comorb.profiles.labels import label
 from comorb.profiles.noise import count_cells, record_keys
 from comorb.profiles.outcomes import classification_of, classification_rows, summarise
 from comorb.profiles.profile import Profile
 from comorb.profiles.rules import learn_rules
-from comorb.profiles.slices import (
-    By,
-    Slices,
-    coarsen,
-    date_ends,
-    default_cuts,
-    default_slices,
-    slice_records,
-)
-from comorb.profiles.uncertain import count_uncertain
+from comorb.profiles.slices import By, Slices, coarsen, date_ends, default_slices, slice_records
 from comorb.records.cohort import Cohort
 
-MAX_PAIRS, MIN_RESIDUAL_Z = (
-    8,
-    5.0,
-)  # pairs of codes that are told at most, and the least residual of each
+MAX_PAIRS = 8  # of unexpected pairs of codes that are shown
+MIN_RESIDUAL_Z = 5.0  # of each of them
 N_RESIDUALS = 200
 
 
@@ -67,7 +42,7 @@ N_RESIDUALS = 200
 class ModelCheck:
     """What a model leaves unexplained, and how well its means are known."""
 
-    caveats: Caveats
+    caveats: contents.Caveats
     low: Floats  # (k, d): the ends of the 95% interval of each mean
     high: Floats
     lengths: Floats  # (k,): the mean number of codes in a record of each cluster
@@ -76,9 +51,9 @@ class ModelCheck:
 
 
 def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> ModelCheck:
-    """Return what is to be said with the clusters of some records; a few passes over them.
+    """Return what the clusters of some records leave unexplained, in a few passes over them.
 
-    Pairs are told in records, by weight where there are weights; where there are more than 4,096
+    Pairs are counted in records, by weight where there are weights; where there are more than 4,096
     codes, none are looked for. Intervals are for Kish's effective number of records.
     """
     found = lengths(model, blocks, executor)
@@ -87,11 +62,11 @@ def check_model(model: Mixture, blocks: Blocks, executor: Executor | None = None
     if 0 < blocks.n_columns <= DENSE_COLUMNS:
         worst = residuals(model, moments(blocks, executor), N_RESIDUALS)
     pairs = [
-        Pair(one.first, one.second, round(one.observed * share), round(one.expected * share, 1))
-        for one in worst
-        if one.z >= MIN_RESIDUAL_Z
+        contents.Pair(r.first, r.second, round(r.observed * share), round(r.expected * share, 1))
+        for r in worst
+        if r.z >= MIN_RESIDUAL_Z
     ]
-    caveats = Caveats(
+    caveats = contents.Caveats(
         temperature=round(temperature(model, blocks, executor), 6),
         length=round(found.overall, 3) if blocks.n_columns else None,
         explained_by_length=round(found.explained, 6) if blocks.n_columns else None,
@@ -130,7 +105,7 @@ class RecordAccumulator:
     def add(self, part: Cohort, labels: Ints, keys: Keys | None = None) -> BurdenSums:
         """Add the records of a block, and the cluster of each; return what was added up so far.
 
-        ``keys`` are theirs, where they are known already.
+        ``keys`` are those of the records, where they are known already.
         """
         table = part.covariates
         if self.sums is None:
@@ -144,12 +119,16 @@ class RecordAccumulator:
             if "date" in rows.column_names and pa.types.is_temporal(rows["date"].type):
                 self._ends = _join_ends(self._ends, date_ends(rows["date"]))
             rows = coarsen(rows)
-        told = {_LABEL: pa.array(labels.astype(np.int32))}
+        columns = {
+            name: column.dictionary_encode() if pa.types.is_string(column.type) else column
+            for name, column in zip(rows.column_names, rows.columns, strict=True)
+        }
+        columns[_LABEL] = pa.array(labels.astype(np.int32))
         if keys is not None:
-            told[_KEY] = pa.array(keys)
+            columns[_KEY] = pa.array(keys)
         if alike:
-            told[_RECORDS] = pa.array(np.ones(labels.size, np.int64))
-        rows = pa.table(_encode_texts(rows) | told)
+            columns[_RECORDS] = pa.array(np.ones(labels.size, np.int64))
+        rows = pa.table(columns)
         self._tables.append(_collapse_rows([rows]) if alike else rows)
         if part.weights is not None:
             self._weights.append(part.weights)
@@ -176,16 +155,14 @@ class RecordAccumulator:
             return ()
         every = pa.concat_tables(self._tables).unify_dictionaries()
         own = [name for name in (_LABEL, _RECORDS, _KEY) if name in every.column_names]
-        table, told = every.drop_columns(own), every.select(own)
-        labels = told[_LABEL].to_numpy().astype(np.int64)
-        records = told[_RECORDS].to_numpy() if _RECORDS in own else None
-        wanted = bys
-        if wanted is None:
-            wanted = default_cuts(table, default_slices(table, self._ends), records)
+        arrays = {name: every[name].to_numpy() for name in own}
+        table, labels = every.drop_columns(own), arrays[_LABEL].astype(np.int64)
+        records, keys = arrays.get(_RECORDS), arrays.get(_KEY)
+        if bys is None:
+            bys = default_slices(table, self._ends, records)
         weights = np.concatenate(self._weights) if self._weights else None
-        keys = told[_KEY].to_numpy() if _KEY in own else None
         some: dict[str, Any] = {"weights": weights, "keys": keys, "records": records}
-        return tuple(slice_records(table, labels, self.k, by, **some) for by in wanted)
+        return tuple(slice_records(table, labels, self.k, by, **some) for by in bys)
 
 
 def _join_ends(one: tuple[Any, Any] | None, two: tuple[Any, Any] | None) -> tuple[Any, Any] | None:
@@ -209,20 +186,10 @@ def _collapse_rows(tables: Sequence[pa.Table]) -> pa.Table:
 def accumulate_records(
     cohort: Cohort, labels: Ints, k: int, secret: bytes | None, wanted: Sequence[str] | None = None
 ) -> RecordAccumulator:
-    """Return what is told of all records of a cohort in memory."""
+    """Return the burden and slices of all records of a cohort in memory."""
     accumulator = RecordAccumulator(k, secret, wanted)
     accumulator.add(cohort, labels)
     return accumulator
-
-
-def _encode_texts(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of a table, with each different text once."""
-    return {
-        name: table[name].dictionary_encode()
-        if pa.types.is_string(table[name].type)
-        else table[name]
-        for name in table.column_names
-    }
 
 
 def profile(  # noqa: PLR0913 - what goes with the data is given by name
@@ -269,42 +236,41 @@ def profile(  # noqa: PLR0913 - what goes with the data is given by name
     >>> profile(BernoulliMixture(5).fit(heart_failure()), heart_failure()).k
     5
     """
-    model = _mixture(model, cohort)
+    mixture = _mixture(model, cohort)
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
-    check = check or _check_cohort(model, cohort)
-    assigned = assigned or assign(model, cohort, temperature=check.caveats.temperature)
-    labels, k = assigned.labels, model.n_components
-    keys = _keys_of_records(cohort, assigned, secret)
+    check = check or _check_cohort(mixture, cohort)
+    assigned = assigned or assign(mixture, cohort, temperature=check.caveats.temperature)
+    labels, k, keys = assigned.labels, mixture.n_components, _record_keys(cohort, assigned, secret)
     source = _provenance(cohort, weights, title, reason, command)
-    table, counted = _code_table(model, cohort, labels, weights, source, check, keys)
+    table, counted = _code_table(mixture, cohort, labels, weights, source, check, keys)
     accumulator = accumulator or accumulate_records(counted, labels, k, secret, outcomes)
+    own = (_outcome_names(cohort, outcomes), keys, classification_of(assigned.table))
     return Profile(
         **vars(table),
         clusters=_clusters(assigned, weights, numbers, table, check, stability),
-        weights=round_nine_digits(model.weights),
-        outcomes=_summarise_outcomes(cohort, assigned, weights, outcomes, keys),
+        weights=round_nine_digits(mixture.weights),
+        outcomes=summarise(cohort.covariates, labels, k, weights, *own),
         **_describe_clusters(table, counted, assigned, keys, check.caveats, accumulator),
     )
 
 
 def _describe_clusters(
-    table: CodeTable,
+    table: contents.CodeTable,
     cohort: Cohort,
     assigned: Assignment,
     keys: Keys | None,
-    caveats: Caveats,
+    caveats: contents.Caveats,
     accumulator: RecordAccumulator,
 ) -> dict[str, Any]:
-    """Return what is shown of the clusters beside their codes and outcomes."""
-    k, columns = table.prevalence.shape[0], table.common(contents.HEATMAP_COLUMNS)
+    """Return what is shown of the clusters besides their codes and outcomes."""
+    k, columns = len(table.counts), table.common(contents.HEATMAP_COLUMNS)
+    labels = assigned.labels
     return {
         "burden": accumulator.burden(cohort.ledger.notes),
         "slices": accumulator.slices(),
-        "heatmap": contents.count_heatmap(cohort.matrix, assigned.labels, assigned.top, columns, k),
+        "heatmap": contents.count_heatmap(cohort.matrix, labels, assigned.top, columns, k),
         "caveats": replace(caveats, classification=classification_rows(assigned.table)),
-        "cells": None
-        if keys is None
-        else count_cells(cohort, assigned.labels, k, keys, caveats.pairs),
+        "cells": None if keys is None else count_cells(cohort, labels, k, keys, caveats.pairs),
         "rules": learn_rules(cohort, assigned, k, keys),
         "uncertain": count_uncertain(assigned, k, keys),
     }
@@ -314,31 +280,10 @@ def _mixture(model: Mixture | MixtureFit, cohort: Cohort) -> Mixture:
     """Return the mixture itself, over the codes of a cohort; what is neither is refused."""
     found = getattr(model, "mixture_", model)
     if not isinstance(found, Mixture) or not isinstance(cohort, Cohort):
-        raise InputError(
-            "profile.arguments", type=type(model).__name__, type2=type(cohort).__name__
-        )
+        kinds = {"type": type(model).__name__, "type2": type(cohort).__name__}
+        raise InputError("profile.arguments", **kinds)
     check_codes(found, cohort)
     return found
-
-
-def _keys_of_records(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
-    """Return the keys of the records, None where the profile isn't to be protected."""
-    if secret is None:
-        return None
-    return record_keys(cohort, secret) if assigned.keys is None else assigned.keys
-
-
-def _summarise_outcomes(
-    cohort: Cohort,
-    assigned: Assignment,
-    weights: Floats,
-    outcomes: Sequence[str] | None,
-    keys: Keys | None,
-) -> tuple[Outcome, ...]:
-    """Return the outcomes of each cluster, corrected."""
-    wanted, taken = default_outcomes(cohort, outcomes), classification_of(assigned.table)
-    labels, k = assigned.labels, assigned.soft.size
-    return summarise(cohort.covariates, labels, k, weights, wanted, keys, taken)
 
 
 def _check_cohort(model: Mixture, cohort: Cohort) -> ModelCheck:
@@ -346,44 +291,62 @@ def _check_cohort(model: Mixture, cohort: Cohort) -> ModelCheck:
         return check_model(model, cohort.blocks(model.variables), executor)
 
 
+def _record_keys(cohort: Cohort, assigned: Assignment, secret: bytes | None) -> Keys | None:
+    """Return the keys of the records, None where the profile isn't to be protected."""
+    if secret is None:
+        return None
+    return record_keys(cohort, secret) if assigned.keys is None else assigned.keys
+
+
+def _outcome_names(cohort: Cohort, wanted: Sequence[str] | None) -> Sequence[str] | None:
+    """Return the covariates to sum up: all that aren't features, unless some are named."""
+    if wanted is not None or cohort.features is None:
+        return wanted
+    own = {feature.name for feature in cohort.features.features}
+    return [name for name in cohort.covariates.column_names if name not in own]
+
+
 def _code_table(
     model: Mixture,
     cohort: Cohort,
     labels: Ints,
     weights: Floats,
-    source: Provenance,
+    source: contents.Provenance,
     check: ModelCheck,
     keys: Keys | None,
-) -> tuple[CodeTable, Cohort]:
+) -> tuple[contents.CodeTable, Cohort]:
     """Return the columns of a profile, and the cohort with a column for each of them."""
-    columns: CodeColumns = _code_columns(model, cohort, labels, weights, check)
+    columns = _code_columns(model, cohort, labels, weights, check)
     if cohort.features is None:
-        return CodeTable(**vars(columns), source=source), cohort
+        return contents.CodeTable(**vars(columns), source=source), cohort
     k, d = columns.counts.shape
     indicators = Indicators.of(cohort.features, weights)
     summaries = summarise_features(cohort.features, labels, k, weights, keys)
     features = feature_profiles(indicators, model, check.influence, d, summaries)
     columns += indicators.code_columns(labels, weights, k)
-    table = CodeTable(**vars(columns), source=source, features=features)
+    table = contents.CodeTable(**vars(columns), source=source, features=features)
     return table, indicators.append_to(cohort)
 
 
 def _code_columns(
     model: Mixture, cohort: Cohort, labels: Ints, weights: Floats, check: ModelCheck
-) -> CodeColumns:
+) -> contents.CodeColumns:
     """Return the codes with their labels, counts, shares, intervals and means of the model."""
-    k = model.n_components
-    counts = _positive_counts(cohort, labels, np.ones(len(cohort)), k)
-    sums = counts if cohort.weights is None else _positive_counts(cohort, labels, weights, k)
+    k, n = model.n_components, len(cohort)
+
+    def positive(weights: Floats) -> Floats:
+        """Return the weight of the records with each code in each cluster, (k, d)."""
+        members = csr_array((weights, (labels, np.arange(n))), shape=(k, n))
+        return np.asarray((members @ cohort.matrix).toarray())
+
+    counts = positive(np.ones(n))
+    sums = counts if cohort.weights is None else positive(weights)
     mass = np.bincount(labels, weights, k)
     prevalence = round_nine_digits(sums / np.maximum(mass, 1e-300)[:, None])
-    return CodeColumns(
+    return contents.CodeColumns(
         codes=cohort.codes,
         names=cohort.names,
-        labels=tuple(
-            label(code, name, cohort.system)
-            for code, name in zip(cohort.codes, cohort.names, strict=True)
-        ),
+        labels=tuple(map(partial(label, system=cohort.system), cohort.codes, cohort.names)),
         counts=counts,
         prevalence=prevalence,
         totals=counts.sum(axis=0),
@@ -395,26 +358,20 @@ def _code_columns(
     )
 
 
-def _positive_counts(cohort: Cohort, labels: Ints, weights: Floats, k: int) -> Floats:
-    """Return the weight of the records with each code in each cluster, (k, d)."""
-    members = csr_array((weights, (labels, np.arange(weights.size))), shape=(k, weights.size))
-    return np.asarray((members @ cohort.matrix).toarray())
-
-
 def _clusters(
     assigned: Assignment,
     weights: Floats,
     numbers: Sequence[int] | None,
-    table: CodeTable,
+    table: contents.CodeTable,
     check: ModelCheck,
     stability: Sequence[float] | None,
-) -> tuple[Cluster, ...]:
+) -> tuple[contents.Cluster, ...]:
     """Return the clusters with their sizes, confidence, codes a record and stability."""
     total, n, k = float(weights.sum()), weights.size, len(assigned.soft)
     numbers = numbers or range(1, k + 1)
     names = table.names_of(numbers)
-    again = [None] * k if stability is None else round_stability(stability, k)
-    measured = []
+    again = [None] * k if stability is None else contents.round_stability(stability, k)
+    clusters = []
     for place, (number, soft) in enumerate(zip(numbers, assigned.soft, strict=True)):
         rows = np.flatnonzero(assigned.labels == place)
         w = weights[rows]
@@ -422,30 +379,31 @@ def _clusters(
             round(float(np.average(values[rows], weights=w)), 6) if w.any() else None
             for values in (assigned.top, assigned.margin, assigned.entropy)
         )
-        cluster = Cluster(
-            number=number,
-            name=names[place],
-            size=rows.size,
-            share=round(float(w.sum()) / total, 9),
-            soft_size=round(n * float(soft) / total, 3),
-            soft_share=round(float(soft) / total, 9),
-            effective=round(effective_size(w), 3),
-            top=top,
-            margin=margin,
-            entropy=entropy,
-            stability=again[place],
-            length=round(float(check.lengths[place]), 3),
-            of_length=round(float(check.of_length[place]), 6),
+        clusters.append(
+            contents.Cluster(
+                number=number,
+                name=names[place],
+                size=rows.size,
+                share=round(float(w.sum()) / total, 9),
+                soft_size=round(n * float(soft) / total, 3),
+                soft_share=round(float(soft) / total, 9),
+                effective=round(effective_size(w), 3),
+                top=top,
+                margin=margin,
+                entropy=entropy,
+                stability=again[place],
+                length=round(float(check.lengths[place]), 3),
+                of_length=round(float(check.of_length[place]), 6),
+            )
         )
-        measured.append(cluster)
-    return tuple(measured)
+    return tuple(clusters)
 
 
 def _provenance(
     cohort: Cohort, weights: Floats, title: str, reason: str, command: str
-) -> Provenance:
+) -> contents.Provenance:
     """Return what was clustered, with the fingerprint of its codes and weights."""
-    return Provenance(
+    return contents.Provenance(
         title=title or "Records",
         records=len(cohort),
         features=len(cohort.codes),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from itertools import compress
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ class BurdenCells:
 
 @dataclass(frozen=True, eq=False)
 class Burden:
-    """What the records of each cluster use, and of all in the last column; NaN isn't told."""
+    """What the records of each cluster use, and of all in the last column; NaN is suppressed."""
 
     records: Floats  # (k + 1,)
     share: Floats  # (k + 1,): their weighted share of all
@@ -131,30 +132,23 @@ class BurdenSums:
     ) -> None:
         self.k, self.patient = k, patient
         free = [one for one in schema if wanted is None or one.name in wanted]
-        additive = [one.name for one in free if _is_number(one.type) and is_additive(one.name)]
+        additive = [one.name for one in free if is_number(one.type) and is_additive(one.name)]
         first = [name for name in MAIN_COLUMNS if name in additive]
         rest = [name for name in additive if name not in first]
         self.columns = (*first, *rest)[:MAX_COLUMNS]
         self.rates = tuple(name for name in RATES if name in [one.name for one in free])
         m, r, width = len(self.columns), len(self.rates), k + 1
-        self.records = np.zeros(width)
-        self.known, self.negative = np.zeros((m, width)), np.zeros(m)
-        self.largest = np.zeros((m, width))
-        self.yes, self.said = np.zeros((r, width)), np.zeros((r, width))
+        self.records, self.known, self.negative = np.zeros(width), np.zeros((m, width)), np.zeros(m)
+        self.rate_counts, self.rate_known = np.zeros((r, width)), np.zeros((r, width))
         self.strange = np.zeros(r)  # values that are neither yes nor no
         self.mass, self.squares = GroupSums(k), GroupSums(k)
         self.totals = [(GroupSums(k), GroupSums(k)) for _ in self.columns]
         self.rate_mass = [(GroupSums(k), GroupSums(k), GroupSums(k)) for _ in self.rates]
         self.people = PatientSets(k)
         self.counted: tuple[Floats, Keys] | None = None  # the people, where that is known already
-        self.keys = BurdenCells(
-            records=np.zeros(width, np.uint64),
-            patients=np.zeros(0, np.uint64),
-            known=np.zeros((m, width), np.uint64),
-            rate_known=np.zeros((r, width), np.uint64),
-            rate_counts=np.zeros((r, width), np.uint64),
-            largest=np.zeros((m, width)),
-        )
+        shapes: list[tuple[int, ...]] = [(width,), (0,), (m, width), (r, width), (r, width)]
+        keys: list[Any] = [np.zeros(shape, np.uint64) for shape in shapes]
+        self.cells = BurdenCells(*[*keys, np.zeros((m, width))])
 
     def add(self, table: pa.Table, labels: Ints, weights: Floats | None, keys: Keys | None) -> None:
         """Add the records of a block, by their covariates, clusters, weights and keys."""
@@ -163,37 +157,33 @@ class BurdenSums:
         self.records += _count_by_cluster(labels, every, self.k)
         self.mass.add(w, labels)
         self.squares.add(w * w, labels)
-        self._key(self.keys.records, labels, every, keys)
+        self._key(self.cells.records, labels, every, keys)
         for place, name in enumerate(self.columns):
             self._add_column(place, name, table[name], labels, w, keys)
         for place, name in enumerate(self.rates):
-            said, yes = _read_flags(table[name])
-            self.strange[place] += len(said) - table[name].null_count - said.sum()
-            self.said[place] += _count_by_cluster(labels, said, self.k)
-            self.yes[place] += _count_by_cluster(labels, yes, self.k)
-            self._key(self.keys.rate_known[place], labels, said, keys)
-            self._key(self.keys.rate_counts[place], labels, yes, keys)
-            for sums, terms in zip(
-                self.rate_mass[place], (w * said, w * w * said, w * yes), strict=True
-            ):
-                sums.add(terms, labels)
+            known, yes = _read_flags(table[name])
+            self.strange[place] += len(known) - table[name].null_count - known.sum()
+            self.rate_known[place] += _count_by_cluster(labels, known, self.k)
+            self.rate_counts[place] += _count_by_cluster(labels, yes, self.k)
+            self._key(self.cells.rate_known[place], labels, known, keys)
+            self._key(self.cells.rate_counts[place], labels, yes, keys)
+            terms = (w * known, w * w * known, w * yes)
+            for sums, some in zip(self.rate_mass[place], terms, strict=True):
+                sums.add(some, labels)
         if self.patient is not None and self.patient in table.column_names:
-            self.people += PatientSets(
-                self.k, _hash_patients(table[self.patient]), labels.astype(np.int32)
-            )
+            people = _hash_patients(table[self.patient])
+            self.people += PatientSets(self.k, people, labels.astype(np.int32))
 
     def __iadd__(self, other: Self) -> Self:
         self.people += other.people
-        self.records += other.records
-        self.known += other.known
         self.negative += other.negative
-        self.yes += other.yes
-        self.said += other.said
         self.strange += other.strange
-        np.maximum(self.largest, other.largest, out=self.largest)
         for name in ("records", "known", "rate_known", "rate_counts"):
-            keys = getattr(self.keys, name)
-            np.add(keys, getattr(other.keys, name), out=keys)
+            for mine, theirs in ((self, other), (self.cells, other.cells)):
+                sums = getattr(mine, name)
+                np.add(sums, getattr(theirs, name), out=sums)
+        largest = self.cells.largest
+        np.maximum(largest, other.cells.largest, out=largest)
         for own, more in zip(self._exact(), other._exact(), strict=True):
             own += more
         return self
@@ -221,10 +211,10 @@ class BurdenSums:
         self.known[place] += _count_by_cluster(labels, known, self.k)
         for sums, some in zip(self.totals[place], (terms, w * known), strict=True):
             sums.add(some, labels)
-        most = self.largest[place]
+        most = self.cells.largest[place]
         np.maximum.at(most, labels, np.abs(terms))
         most[-1] = max(most[-1], np.abs(terms).max(initial=0.0))
-        self._key(self.keys.known[place], labels, known, keys)
+        self._key(self.cells.known[place], labels, known, keys)
 
     def _key(self, into: Keys, labels: Ints, rows: Mask, keys: Keys | None) -> None:
         if keys is not None:
@@ -232,7 +222,7 @@ class BurdenSums:
             into[-1:] += keys[rows].sum(dtype=np.uint64, keepdims=True)
 
     def result(self, notes: Sequence[str], secret: bytes | None = None) -> Burden:
-        """Return what was added up; ``notes`` of the ledger say what is of which visit."""
+        """Return what was added up; ``notes`` are those of the ledger."""
         share = _append_total(self.mass)
         added = [[_append_total(one) for one in pair] for pair in self.totals]
         totals, mass = np.array(added).reshape(-1, 2, self.k + 1).transpose(1, 0, 2)
@@ -240,31 +230,27 @@ class BurdenSums:
         shares = np.divide(totals, whole, out=np.zeros_like(totals), where=whole != 0)
         rate, low, high = self._rates()
         patients, patient_keys = self.counted or self.people.counted(secret)
-        held, said = self.known[:, -1] > 0, (self.said[:, -1] > 0) & (self.strange == 0)
-        own = self.keys
-        cells = BurdenCells(
-            own.records,
-            patient_keys,
-            own.known[held],
-            own.rate_known[said],
-            own.rate_counts[said],
-            np.round(self.largest[held], 6),
-        )
+        held = self.known[:, -1] > 0
+        rated = (self.rate_known[:, -1] > 0) & (self.strange == 0)
+        own = self.cells
+        rate_keys = (own.rate_known[rated], own.rate_counts[rated])
+        largest = np.round(own.largest[held], 6)
+        cells = BurdenCells(own.records, patient_keys, own.known[held], *rate_keys, largest)
         return Burden(
             records=self.records,
             share=np.round(share / max(float(share[-1]), 1e-300), 9),
             patients=patients,
-            columns=tuple(name for name, some in zip(self.columns, held, strict=True) if some),
+            columns=tuple(compress(self.columns, held)),
             known=self.known[held],
             mass=np.round(mass[held], 6),
             totals=np.round(totals[held], 6),
             shares=np.round(shares[held], 9),
-            rates=tuple(name for name, some in zip(self.rates, said, strict=True) if some),
-            rate_known=self.said[said],
-            rate_counts=self.yes[said],
-            rate=rate[said],
-            low=low[said],
-            high=high[said],
+            rates=tuple(compress(self.rates, rated)),
+            rate_known=self.rate_known[rated],
+            rate_counts=self.rate_counts[rated],
+            rate=rate[rated],
+            low=low[rated],
+            high=high[rated],
             notes=(*(note for note in notes if "of the first visit" in note), *self._notes()),
             cells=None if secret is None else cells,
         )
@@ -287,13 +273,12 @@ class BurdenSums:
             known, below = int(self.known[place, -1]), int(self.negative[place])
             if not known:
                 notes.append(Message("note.use_empty", name=name))
-                continue
-            if below:
+            elif below:
                 notes.append(Message("note.use_negative", name=name, n=below))
-            if known + below < n:
+            if 0 < known < n - below:
                 notes.append(Message("note.use_missing", name=name, n=n - known - below))
         for place, name in enumerate(self.rates):
-            if not self.said[place, -1]:
+            if not self.rate_known[place, -1]:
                 notes.append(Message("note.use_neither", name=name))
             elif self.strange[place]:
                 notes.append(Message("note.use_strange", name=name))
@@ -305,7 +290,8 @@ def _append_total(sums: GroupSums) -> Floats:
     return np.append(sums.totals(), sums.total())
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether a column's type is one of numbers."""
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
@@ -320,11 +306,13 @@ def _read_flags(column: pa.ChunkedArray) -> tuple[Mask, Mask]:
     """Return which values say yes or no, and which yes."""
     texts = pc.cast(column, pa.string())
     kinds = pc.unique(texts.drop_null()).to_pylist()
-    yes = pa.array([one for one in kinds if yes_no(one)], pa.string())
-    said = pa.array([one for one in kinds if yes_no(one) is not None], pa.string())
-    marks = (pc.fill_null(pc.is_in(texts, values), False) for values in (said, yes))
-    known, agreed = (np.asarray(one.to_numpy(zero_copy_only=False), dtype=bool) for one in marks)
-    return known, agreed
+    either = [one for one in kinds if yes_no(one) is not None]
+    marks = (
+        pc.fill_null(pc.is_in(texts, pa.array(values, pa.string())), False)
+        for values in (either, [one for one in either if yes_no(one)])
+    )
+    known, yes = (np.asarray(one.to_numpy(zero_copy_only=False), dtype=bool) for one in marks)
+    return known, yes
 
 
 def _hash_patients(column: pa.ChunkedArray) -> Keys:

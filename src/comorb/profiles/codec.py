@@ -1,4 +1,4 @@
-"""The profile as a document: versioned JSON, checked when it is read; keys of its counts apart."""
+"""Codec: a profile as versioned JSON, checked when it is read, and the keys of its counts."""
 
 from __future__ import annotations
 
@@ -17,23 +17,12 @@ from comorb.errors import StorageError
 from comorb.messages import Message, pack, unpack
 from comorb.model.arrays import Keys
 from comorb.model.emissions.base import Feature
+from comorb.profiles import contents
+from comorb.profiles.assignment import UncertainCells, UncertainRecords
 from comorb.profiles.burden import Burden, BurdenCells
-from comorb.profiles.contents import (
-    Caveats,
-    Cells,
-    Cluster,
-    CorrectedFigures,
-    FeatureModel,
-    FeatureProfile,
-    Heatmap,
-    Outcome,
-    OutcomeCells,
-    Provenance,
-)
 from comorb.profiles.intervals import wilson_interval
 from comorb.profiles.rules import RuleCells, RuleList
 from comorb.profiles.slices import SliceCells, Slices
-from comorb.profiles.uncertain import UncertainCells, UncertainRecords
 from comorb.records.codes.systems import format_systems
 
 if TYPE_CHECKING:
@@ -44,10 +33,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 Part = Burden | Slices | RuleList | UncertainRecords
 FORMAT, VERSION = "comorb-profile", 2
 _SEAL = ',"seal":"'  # the last field: SHA-256 of all that stands before it
-ARRAYS = (
-    *("counts", "prevalence", "totals", "overall", "low", "high", "weights", "means", "expected"),
-)
-FIGURES = ("estimate", "low", "high")
+_ARRAYS = [field.name for field in fields(contents.CodeColumns)[3:]]  # but for its texts
+_ARRAYS.insert(6, "weights")  # in the order of the document
 WHOLE = ("counts", "totals", "known")  # of a profile and its outcomes: without decimals
 _PARTS = {  # of the document: the field of the profile, and the kind of its keys
     "burden": ("burden", BurdenCells),
@@ -58,9 +45,9 @@ _PARTS = {  # of the document: the field of the profile, and the kind of its key
 
 
 def encode(profile: Profile, also: dict[str, Any] | None = None) -> str:
-    """Return a profile as JSON, without its keys; a number that isn't told is null.
+    """Return a profile as JSON, without its keys; a suppressed number is null.
 
-    What is asked for ``also`` is for those who show it, and passed over when it is read.
+    ``also`` is added for those who show the profile, and ignored when it is read.
     """
     plain = {
         "format": FORMAT,
@@ -71,7 +58,7 @@ def encode(profile: Profile, also: dict[str, Any] | None = None) -> str:
         "names": profile.names,
         "labels": profile.labels,
         "clusters": _plain(profile.clusters),
-        **{name: _plain(getattr(profile, name), name in WHOLE) for name in ARRAYS},
+        **{name: _plain(getattr(profile, name), name in WHOLE) for name in _ARRAYS},
         "outcomes": _plain(profile.outcomes),
         "heatmap": _plain(profile.heatmap),
         "caveats": _plain(profile.caveats),
@@ -92,8 +79,8 @@ def plain_parts(profile: Profile) -> dict[str, Any]:
 
 
 def plain_part(part: Any) -> dict[str, Any]:
-    """Return a dataclass for JSON, without its keys; a number that isn't told is null."""
-    whole = WHOLE if isinstance(part, Outcome) else ()
+    """Return a dataclass for JSON, without its keys; a suppressed number is null."""
+    whole = WHOLE if isinstance(part, contents.Outcome) else ()
     names = [field.name for field in fields(part) if field.name != "cells"]
     return {name: _plain(getattr(part, name), name in whole) for name in names}
 
@@ -142,7 +129,7 @@ def decode(text: str) -> dict[str, Any]:
 def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     source = {key: value for key, value in plain["source"].items() if key != "system_title"}
     clusters = tuple(
-        _read(Cluster, {"number": place, **cluster})
+        _read(contents.Cluster, {"number": place, **cluster})
         for place, cluster in enumerate(plain["clusters"], 1)
     )
     if any(one.number >= two.number for one, two in pairwise(clusters)):
@@ -150,49 +137,48 @@ def _fields(plain: dict[str, Any]) -> dict[str, Any]:
     k, d = len(clusters), len(plain["codes"])
     shapes = {"counts": (k, d), "prevalence": (k, d), "means": (k, d), "weights": (k,)}
     shapes |= {"totals": (d,), "overall": (d,), "expected": (d,), "low": (k, d), "high": (k, d)}
-    if "low" not in plain:
-        plain |= _wilson(plain, clusters)
-    drawn = _read(Heatmap, plain["heatmap"])
+    if "low" not in plain:  # a profile of an earlier version had no intervals of its own
+        sizes = np.array([cluster.effective for cluster in clusters], dtype=np.float64)
+        shares = np.array(plain["prevalence"], dtype=np.float64)
+        plain["low"], plain["high"] = wilson_interval(shares, sizes[:, None])
+    texts = {key: tuple(plain[key]) for key in ("codes", "names", "labels")}
+    for key, values in texts.items():
+        if len(values) != d or not all(isinstance(value, str) for value in values):
+            raise ValueError(key)
+    drawn = _read(contents.Heatmap, plain["heatmap"])
     if drawn.rows().shape[0] != sum(drawn.lines) or len(drawn.lines) != k:
         raise ValueError("heatmap")
     return {
-        "source": _read(Provenance, source),
+        "source": _read(contents.Provenance, source),
         "min_cell": int(plain["min_cell"]),
-        **{key: _strings(plain, key, d) for key in ("codes", "names", "labels")},
+        **texts,
         "clusters": clusters,
         **{key: _array(plain, key, shape) for key, shape in shapes.items()},
         "outcomes": tuple(_read_outcome(outcome, k + 1) for outcome in plain["outcomes"]),
         "heatmap": drawn,
-        "caveats": _read(Caveats, plain.get("caveats", {})),
+        "caveats": _read(contents.Caveats, plain.get("caveats", {})),
         "features": tuple(_read_feature(one, k, d) for one in plain.get("features", ())),
         **read_parts(plain, k, d),
     }
 
 
-def _wilson(plain: dict[str, Any], clusters: tuple[Cluster, ...]) -> dict[str, Any]:
-    """Return the intervals of a profile of an earlier version, which had none of its own."""
-    sizes = np.array([cluster.effective for cluster in clusters], dtype=np.float64)
-    low, high = wilson_interval(np.array(plain["prevalence"], dtype=np.float64), sizes[:, None])
-    return {"low": low, "high": high}
-
-
-def _read_outcome(plain: dict[str, Any], width: int) -> Outcome:
-    v = len(plain["values"])
+def _read_outcome(plain: dict[str, Any], width: int) -> contents.Outcome:
+    v, corrected = len(plain["values"]), plain.get("corrected")
+    figures = dict.fromkeys(("estimate", "low", "high"), (v, width))
+    if corrected is not None:
+        corrected = _read(contents.CorrectedFigures, corrected, figures)
     rows = v if plain["kind"] == "share" else 0
-    figures = dict.fromkeys(FIGURES, (v, width))
-    told = plain.get("corrected")
-    better = None if told is None else _read(CorrectedFigures, told, figures)
     shapes = {"known": (width,), "counts": (rows, width), **figures}
-    return _read(Outcome, plain, shapes, corrected=better)
+    return _read(contents.Outcome, plain, shapes, corrected=corrected)
 
 
-def _read_feature(plain: dict[str, Any], k: int, d: int) -> FeatureProfile:
+def _read_feature(plain: dict[str, Any], k: int, d: int) -> contents.FeatureProfile:
     summary, model = _read_outcome(plain["summary"], k + 1), plain["model"]
     if model is not None:
         width = len(model["parameters"][0])
         feature = Feature.from_dict(model["feature"])
-        model = _read(FeatureModel, model, {"parameters": (k, width)}, feature=feature)
-    one = _read(FeatureProfile, plain, {}, summary=summary, model=model)
+        model = _read(contents.FeatureModel, model, {"parameters": (k, width)}, feature=feature)
+    one = _read(contents.FeatureProfile, plain, {}, summary=summary, model=model)
     if not all(0 <= place < d for place in one.columns):
         raise ValueError("columns")
     return one
@@ -201,25 +187,22 @@ def _read_feature(plain: dict[str, Any], k: int, d: int) -> FeatureProfile:
 def read_parts(plain: dict[str, Any], k: int, d: int) -> dict[str, Any]:
     """Return the parts that `plain_parts` made plain; profiles of earlier versions have none."""
     burden, uncertain = plain.get("burden"), plain.get("grey")
+    if burden is not None:
+        m, r, width = len(burden["columns"]), len(burden["rates"]), k + 1
+        shapes: dict[str, tuple[int, ...]] = {"records": (width,), "share": (width,)}
+        shapes["patients"] = (width if burden["patients"] else 0,)
+        shapes |= dict.fromkeys(("known", "mass", "totals", "shares"), (m, width))
+        shapes |= dict.fromkeys(("rate_known", "rate_counts", "rate", "low", "high"), (r, width))
+        burden = _read(Burden, burden, shapes)
+    if uncertain is not None:
+        own = {"members": (k,), "doubtful": (k,), "between": (k, k)}
+        uncertain = _read(UncertainRecords, uncertain, own)
     return {
-        "burden": None if burden is None else _read_burden(burden, k + 1),
+        "burden": burden,
         "slices": tuple(_read_slices(one, k) for one in plain.get("slices", ())),
         "rules": tuple(_read_rules(one, d) for one in plain.get("rules", ())),
-        "uncertain": None
-        if uncertain is None
-        else _read(
-            UncertainRecords, uncertain, {"members": (k,), "doubtful": (k,), "between": (k, k)}
-        ),
+        "uncertain": uncertain,
     }
-
-
-def _read_burden(plain: dict[str, Any], width: int) -> Burden:
-    m, r = len(plain["columns"]), len(plain["rates"])
-    shapes = {"records": (width,), "share": (width,)}
-    shapes["patients"] = (width if plain["patients"] else 0,)
-    added = dict.fromkeys(("known", "mass", "totals", "shares"), (m, width))
-    rates = dict.fromkeys(("rate_known", "rate_counts", "rate", "low", "high"), (r, width))
-    return _read(Burden, plain, {**shapes, **added, **rates})
 
 
 def _read_slices(plain: dict[str, Any], k: int) -> Slices:
@@ -240,7 +223,7 @@ def _read_rules(plain: dict[str, Any], d: int) -> RuleList:
 def _read(kind: type[T], plain: dict[str, Any], shapes: Shapes | None = None, **made: Any) -> T:
     """Return a dataclass of plain values, each of the type or the shape that it must have.
 
-    What a document of an earlier version lacks has its default. One with arrays may say more.
+    What a document of an earlier version lacks has its default. One with arrays may hold more.
     """
     own = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     if shapes is None and not plain.keys() <= own.keys():
@@ -279,18 +262,11 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _array(plain: dict[str, Any], key: str, shape: tuple[int, ...]) -> Any:
-    """Return numbers in a shape, or one number where it is (); those that aren't told are NaN."""
+    """Return numbers in a shape, or one number where it is (); suppressed ones are NaN."""
     values = np.array(plain[key], dtype=np.float64)
     if values.size != int(np.prod(shape)) or np.isinf(values).any():
         raise ValueError(key)
     return values.reshape(shape) if shape else float(values)
-
-
-def _strings(plain: dict[str, Any], key: str, length: int) -> tuple[str, ...]:
-    values = tuple(plain[key])
-    if len(values) != length or not all(isinstance(value, str) for value in values):
-        raise ValueError(key)
-    return values
 
 
 KEYS_FORMAT, KEYS_VERSION = "comorb-keys", 1
@@ -304,10 +280,13 @@ def encode_cells(profile: Profile) -> str | None:
         "format": KEYS_FORMAT,
         "version": KEYS_VERSION,
         "of": profile.source.digest,
-        **_texts(profile.cells),
-        "outcomes": [_texts(one.cells) for one in profile.outcomes if one.cells],
-        "features": [_texts(one.summary.cells) for one in profile.features if one.summary.cells],
-        "parts": plain_keys(profile),
+        **_flat(profile.cells),
+        "outcomes": [_flat(one.cells) for one in profile.outcomes if one.cells],
+        "features": [_flat(one.summary.cells) for one in profile.features if one.summary.cells],
+        "parts": {
+            name: [_shaped(one.cells) for one in _parts(profile, held) if one.cells is not None]
+            for name, (held, _) in _PARTS.items()
+        },
     }
     return json.dumps(plain, separators=(",", ":"), allow_nan=False)
 
@@ -330,30 +309,38 @@ def attach(profile: Profile, text: str) -> Profile:
             for one, keys in zip(profile.features, plain.get("features", ()), strict=True)
         )
         pairs = _keys(plain["pairs"], len(profile.caveats.pairs))
-        cells = Cells(_keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs)
-        profile = with_keys(profile, plain.get("parts", {}))
+        cells = contents.Cells(
+            _keys(plain["clusters"], k + 1), _keys(plain["codes"], k + 1, d), pairs
+        )
+        parts = _keyed_parts(profile, plain.get("parts", {}))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        said = " ".join(str(error).split())
-        raise StorageError("profile.other_keys", reason=said) from None
-    return replace(profile, cells=cells, outcomes=outcomes, features=features)
+        reason = " ".join(str(error).split())
+        raise StorageError("profile.other_keys", reason=reason) from None
+    return replace(profile, cells=cells, outcomes=outcomes, features=features, **parts)
 
 
-def _with_keys(one: Outcome, plain: dict[str, Any], width: int) -> Outcome:
-    return replace(one, cells=_of_outcome(plain, len(one.counts), width))
-
-
-def _of_outcome(plain: dict[str, Any], values: int, width: int) -> OutcomeCells:
+def _with_keys(one: contents.Outcome, plain: dict[str, Any], width: int) -> contents.Outcome:
     reach = np.array(plain["reach"], dtype=np.float64).reshape(width)
-    return OutcomeCells(_keys(plain["known"], width), _keys(plain["counts"], values, width), reach)
+    counts = _keys(plain["counts"], len(one.counts), width)
+    return replace(one, cells=contents.OutcomeCells(_keys(plain["known"], width), counts, reach))
 
 
-def _texts(cells: Cells | OutcomeCells) -> dict[str, Any]:
-    """Return keys as base64 of their bytes, numbers as they are."""
+def _flat(cells: Any) -> dict[str, Any]:
+    """Return keys as base64 of their bytes, numbers as a list."""
     return {
         name: base64.b64encode(values.astype("<u8").tobytes()).decode("ascii")
         if values.dtype == np.uint64
-        else values.tolist()
+        else values.ravel().tolist()
         for name, values in vars(cells).items()
+    }
+
+
+def _shaped(cells: Any) -> dict[str, Any]:
+    """Return keys and numbers with their shapes."""
+    shapes = {name: values.shape for name, values in vars(cells).items()}
+    return {
+        name: {"shape": shapes[name], "keys" if isinstance(values, str) else "numbers": values}
+        for name, values in _flat(cells).items()
     }
 
 
@@ -366,30 +353,25 @@ def _parts(profile: Profile, held: str) -> tuple[Any, ...]:
     return part if isinstance(part, tuple) else () if part is None else (part,)
 
 
-def plain_keys(profile: Profile) -> dict[str, Any]:
-    """Return the keys of these parts as plain values, for the document of keys."""
-    return {
-        name: [_packed(one.cells) for one in _parts(profile, held) if one.cells is not None]
-        for name, (held, _) in _PARTS.items()
-    }
+def _keyed_parts(profile: Profile, plain: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a profile with the keys of a document; ValueError for those of another.
 
-
-def with_keys(profile: Profile, plain: dict[str, Any]) -> Profile:
-    """Return a profile whose parts have the keys of a document; ValueError for those of another."""
+    Keys of the parts of a profile of an earlier version may be missing.
+    """
     changed: dict[str, Any] = {}
     for name, (held, kind) in _PARTS.items():
         parts = _parts(profile, held)
         if parts and plain.get(name):
             keyed = tuple(
-                replace(one, cells=_unpacked(kind, cells, _cell_shapes(one, cells)))
+                replace(one, cells=_read_cells(kind, cells, _cell_shapes(one, cells)))
                 for one, cells in zip(parts, plain[name], strict=True)
             )
             changed[held] = keyed if isinstance(getattr(profile, held), tuple) else keyed[0]
-    return replace(profile, **changed)
+    return changed
 
 
 def _cell_shapes(part: Part, plain: dict[str, Any]) -> Shapes:
-    """Return the shapes of the keys of a part; slices say themselves how many strata there are."""
+    """Return the shapes of the keys of a part; slices hold themselves how many strata there are."""
     if isinstance(part, Slices):
         (s, width), (g,) = part.counts.shape, plain["mix"]["shape"]
         strata = dict.fromkeys(("strata_keys", "strata"), (s, g, width))
@@ -400,29 +382,15 @@ def _cell_shapes(part: Part, plain: dict[str, Any]) -> Shapes:
     return {**shapes, "largest": part.known.shape} if isinstance(part, Burden) else shapes
 
 
-def _packed(cells: Any) -> dict[str, Any]:
-    """Return arrays with their shapes, keys as base64 of their bytes."""
-    return {
-        name: {"shape": values.shape}
-        | (
-            {"keys": base64.b64encode(values.astype("<u8").tobytes()).decode("ascii")}
-            if values.dtype == np.uint64
-            else {"numbers": values.ravel().tolist()}
-        )
-        for name, values in vars(cells).items()
-    }
-
-
-def _unpacked(kind: type[T], plain: dict[str, Any], shapes: Shapes) -> T:
+def _read_cells(kind: Any, plain: dict[str, Any], shapes: Shapes) -> Any:
     """Return arrays with the shapes that they must have; ValueError for others."""
-    arrays = {}
-    types = {field.name: "keys" if field.type == "Keys" else "numbers" for field in fields(kind)}  # type: ignore[arg-type]
+    arrays: dict[str, Any] = {}
+    types = {field.name: "keys" if field.type == "Keys" else "numbers" for field in fields(kind)}
     for name, packed in plain.items():
         if types.get(name) not in packed or tuple(packed["shape"]) != shapes[name]:
             raise ValueError(name)
         if "keys" in packed:
-            values = np.frombuffer(base64.b64decode(packed["keys"]), "<u8").astype(np.uint64)
+            arrays[name] = _keys(packed["keys"], *shapes[name])
         else:
-            values = np.array(packed["numbers"], dtype=np.float64)
-        arrays[name] = values.reshape(packed["shape"])
+            arrays[name] = np.array(packed["numbers"], dtype=np.float64).reshape(shapes[name])
     return kind(**arrays)

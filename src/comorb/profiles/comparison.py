@@ -1,4 +1,4 @@
-"""Two runs side by side: where the records went, which clusters match, what differs."""
+"""Comparison: two runs, which of their clusters match, what differs, where records went."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ from comorb.profiles.profile import Profile
 
 Matches = tuple[tuple[int, int], ...]
 MAX_CODES_NAMED = 3  # codes that are named of a pair, that are more or less common
-LIKENESS_WORDS = (
-    (0.85, "very good"),
-    (0.7, "good"),
-    (0.55, "fair"),
-    (0.0, "poor"),
-)  # from which likeness
+LIKENESS_WORDS = ((0.85, "very good"), (0.7, "good"), (0.55, "fair"), (0.0, "poor"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +53,7 @@ class Comparison(Tabular):
 
 
 def compare(
-    one: Profile,
-    two: Profile,
-    labels: tuple[Ints, Ints] | None = None,
-    keys: Keys | None = None,
+    one: Profile, two: Profile, labels: tuple[Ints, Ints] | None = None, keys: Keys | None = None
 ) -> Comparison:
     """Compare two runs; with the cluster of each record in either, also record by record.
 
@@ -116,8 +108,8 @@ def likeness_word(alike: float) -> str:
 def match_clusters(one: Profile, two: Profile) -> Matches:
     """Match the clusters of two runs so that the prevalences of shared codes differ least.
 
-    Hungarian assignment on Σᵢ (√pᵢ − √qᵢ)², Hellinger's distance; a prevalence that isn't told
-    counts as that of the code over all records.
+    Hungarian assignment on Σᵢ (√pᵢ − √qᵢ)², Hellinger's distance; a suppressed prevalence counts
+    as that of the code over all records.
     """
     _, left, right = _shared_codes(one, two)
     ours, theirs = _filled_prevalences(one), _filled_prevalences(two)
@@ -125,7 +117,7 @@ def match_clusters(one: Profile, two: Profile) -> Matches:
 
 
 def _filled_prevalences(run: Profile) -> Floats:
-    """Return prevalences in which those that aren't told are as over all records."""
+    """Return prevalences in which suppressed ones are as over all records."""
     return np.nan_to_num(np.where(np.isnan(run.prevalence), run.overall, run.prevalence))
 
 

@@ -1,9 +1,9 @@
-"""What a profile holds: where it comes from, its clusters, outcomes and heat-map."""
+"""Contents: the parts of a profile: its source, clusters, codes, outcomes and heat-map."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,7 +43,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Cluster:
-    """One cluster; a number that isn't told is None.
+    """One cluster; a suppressed number is None.
 
     Numbers count from 1; a cluster that goes on in another run keeps its own.
     """
@@ -107,7 +107,7 @@ class CorrectedFigures:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A covariate per cluster, and over all records in the last column; NaN isn't told.
+    """A covariate per cluster, and over all records in the last column; NaN is suppressed.
 
     Its own figures are what was counted: those of the records taken for each cluster, which are
     shown first. ``corrected`` has them with BCH weights, where that can be done, and medians as
@@ -126,7 +126,7 @@ class Outcome:
     corrected: CorrectedFigures | None = None
 
     def differs(self, value: int, place: int) -> bool:
-        """Tell whether the observed figure lies outside the interval of the corrected one."""
+        """Return whether the observed figure lies outside the interval of the corrected one."""
         if self.corrected is None:
             return False
         seen, better = self.estimate[value, place], self.corrected
@@ -135,7 +135,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class FeatureProfile:
-    """A feature that the clusters were found by, beside the codes."""
+    """A feature, besides the codes, that the clusters were found by."""
 
     name: str
     kind: Kind
@@ -174,13 +174,11 @@ class CodeColumns:
 
     def __add__(self, other: CodeColumns) -> CodeColumns:
         """Return these columns with others behind them."""
-        own, more = vars(self), vars(other)
-        joined: dict[str, Any] = {
-            name: value + more[name]
-            if isinstance(value, tuple)
-            else np.concatenate([value, more[name]], axis=-1)
-            for name, value in own.items()
-        }
+        joined: dict[str, Any] = {}
+        for name, more in vars(other).items():
+            own = getattr(self, name)
+            text = isinstance(own, tuple)
+            joined[name] = own + more if text else np.concatenate([own, more], axis=-1)
         return CodeColumns(**joined)
 
 
@@ -199,7 +197,7 @@ class CodeTable(CodeColumns):
 
     @property
     def universal(self) -> tuple[int, ...]:
-        """The codes that every record has, as places in ``codes``: they tell nothing apart.
+        """The codes that every record has, as places in ``codes``: they mark no cluster.
 
         In a protected profile, those that all records have, or all but few.
         """
@@ -209,9 +207,8 @@ class CodeTable(CodeColumns):
     @property
     def n_codes(self) -> int:
         """How many of ``codes`` are codes: the others are indicators of features."""
-        return min(
-            (place for one in self.features for place in one.columns), default=len(self.codes)
-        )
+        places = (place for one in self.features for place in one.columns)
+        return min(places, default=len(self.codes))
 
     @property
     def influence(self) -> dict[str, float]:
@@ -258,28 +255,23 @@ class CodeTable(CodeColumns):
         Returns
         -------
         ndarray of int
-            Without universal codes and those that are not told. An indicator of a feature, of
-            which every record has one, is there where it is surely a tenth more common than over
-            all.
+            Without universal and suppressed codes. An indicator of a feature, of which every
+            record has one, is there where it is surely a tenth more common than over all.
         """
-        k = len(self.counts)
+        k, n_codes = len(self.counts), self.n_codes
         if not 0 <= cluster < k:
             raise InputError("profile.place", k=k - 1, cluster=cluster)
-        scores = self.relevance(lam)[cluster].copy()
-        low = self.low[cluster]
+        scores, low = self.relevance(lam)[cluster].copy(), self.low[cluster]
         scores[list(self.universal)] = np.nan
         scores[~((low >= floor) & (self.counts[cluster] >= MIN_RECORDS))] = np.nan
-        scores[self.n_codes :][
-            low[self.n_codes :] < MIN_INDICATOR_LIFT * self.overall[self.n_codes :]
-        ] = np.nan
+        common = MIN_INDICATOR_LIFT * self.overall
+        scores[n_codes:][low[n_codes:] < common[n_codes:]] = np.nan
         order = np.argsort(-scores, kind="stable")
         return np.asarray(order[: min(n, int(np.sum(~np.isnan(scores))))])
 
     def names_of(self, numbers: Sequence[int]) -> tuple[str, ...]:
         """Return a name for each cluster of a number, made from its most relevant diseases."""
-        ranked = {
-            number: self.top(j, NAMING_LAMBDA, 30).tolist() for j, number in enumerate(numbers)
-        }
+        ranked = {n: self.top(j, NAMING_LAMBDA, 30).tolist() for j, n in enumerate(numbers)}
         indicators = self.codes[self.n_codes :]
         return automatic_names(ranked, self.codes, self.labels, self.source.system, indicators)
 
@@ -340,32 +332,27 @@ def count_heatmap(
     bits = np.unpackbits(keys[order, None].view(np.uint8), axis=1, bitorder="little")
     rows = bits[:, : len(columns)].astype(bool)
     sizes = np.bincount(labels, minlength=k)
-    whole = pack_lines(rows, tuple(int(c) for c in columns), sizes.tolist(), 1)
+    whole = pack_lines(rows, columns, sizes, 1)
     return merge_lines(whole, -(-len(labels) // MAX_LINES)) if len(labels) > MAX_LINES else whole
 
 
-def pack_lines(
-    rows: Mask, columns: tuple[int, ...], lines: Sequence[int], per_line: int
-) -> Heatmap:
+def pack_lines(rows: Mask, columns: Iterable[int], lines: Iterable[int], per_line: int) -> Heatmap:
     """Return lines of bits as a heat-map."""
     bits = base64.b64encode(np.packbits(rows, axis=1).tobytes()).decode("ascii")
-    return Heatmap(columns, tuple(int(n) for n in lines), per_line, bits)
+    return Heatmap(tuple(map(int, columns)), tuple(map(int, lines)), per_line, bits)
 
 
-def merge_lines(whole: Heatmap, times: int, lines: Sequence[int] | None = None) -> Heatmap:
+def merge_lines(whole: Heatmap, times: int) -> Heatmap:
     """Return a heat-map in which a line stands for at least ``times`` lines of the first.
 
-    ``lines`` are how many each cluster has, by default as many as there may be.
-
-    A line has a code where the running count of its carriers passes a multiple of the line's
+    A line has a code where the running count of its records passes a multiple of the line's
     height: the shade of every stretch of lines stays right to within one line, and no dot
     stands for fewer records than a line has.
     """
     rows = whole.rows()
     ends = np.cumsum(whole.lines)
     parts = []
-    lines = [max(size // times, 1) for size in whole.lines] if lines is None else lines
-    lines = [min(count, size) for count, size in zip(lines, whole.lines, strict=True)]
+    lines = [min(max(size // times, 1), size) for size in whole.lines]
     for end, size, count in zip(ends, whole.lines, lines, strict=True):
         if count:
             edges = (np.arange(count + 1) * size) // count
@@ -381,17 +368,15 @@ def draw_heatmap(
 ) -> Heatmap:
     """Return the heat-map that shares of clusters (k, d) give, without looking at a record.
 
-    A line stands for ``min_cell`` records or more. As many lines as its share says have a code;
-    which ones is drawn by the code's place. A suppressed share has no dot, a suppressed cluster no
+    A line stands for ``min_cell`` records or more. A code's share of the lines have it; which ones
+    is drawn by the code's place. A suppressed share has no dot, a suppressed cluster no
     line.
     """
-    told = [size or 0 for size in sizes]
-    per_line = max(min_cell, -(-sum(told) // MAX_LINES))
-    lines = [max(size // per_line, 1) if size else 0 for size in told]
+    per_line = max(min_cell, -(-sum(size or 0 for size in sizes) // MAX_LINES))
+    lines = [max(size // per_line, 1) if size else 0 for size in sizes]
     parts = []
     for own, count in zip(np.nan_to_num(shares[:, columns]), lines, strict=True):
         places = np.arange(count, dtype=np.uint64)[:, None] * np.uint64(HEATMAP_COLUMNS)
         order = mixed(places + np.arange(len(columns), dtype=np.uint64)).argsort(axis=0).argsort(0)
         parts.append(order < np.round(own * count))
-    dots = np.concatenate(parts)
-    return pack_lines(dots, tuple(int(c) for c in columns), lines, per_line)
+    return pack_lines(np.concatenate(parts), columns, lines, per_line)

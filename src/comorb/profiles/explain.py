@@ -1,4 +1,4 @@
-"""Why a record is where it is: what its codes and features say for and against each cluster."""
+"""Explanations: what the codes and features of a record say for and against each cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from comorb.model.emissions.base import Feature, Variable
 from comorb.model.emissions.category import Category
 from comorb.model.features import parameter_slices
 from comorb.model.mixture import EDGE, Mixture
-from comorb.profiles.contents import FeatureModel, FeatureProfile
+from comorb.profiles.contents import FeatureModel
+from comorb.records.codes import search
 from comorb.records.values import same_sexes, yes_no
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Explanation:
     """
 
     codes: tuple[str, ...]  # those that the model knows, and then values such as age=82
-    unknown: tuple[str, ...]  # those that it doesn't, which say nothing
+    unknown: tuple[str, ...]  # those that it doesn't, which count for nothing
     posterior: Floats  # (k,)
     base: Floats  # (k,): log-probabilities for a record without codes; the highest is 0
     contributions: Floats  # (codes, k): positive where likelier than in the mixture as a whole
@@ -70,16 +71,12 @@ def explain(
     posterior = np.exp(total - total.max())
     unknown = tuple(code for code in listed if code not in place)
     return Explanation(
-        (*known, *values),
-        unknown,
-        posterior / posterior.sum(),
-        base - base.max(),
-        contributions,
+        (*known, *values), unknown, posterior / posterior.sum(), base - base.max(), contributions
     )
 
 
 def _feature_contribution(model: Mixture, at: int, value: float) -> Floats:
-    """Return what a value says for each cluster, (k,)."""
+    """Return what a value contributes to each cluster, (k,)."""
     variable, own = list(parameter_slices(model.variables))[at]
     if variable.n_values is None:
         statistics = np.array([1.0, value, value**2])
@@ -123,8 +120,8 @@ def model_from_profile(profile: Profile) -> Mixture:
 def model_from_counts(shown: Profile) -> Mixture:
     """Return the mixture that the counts of a protected profile give.
 
-    A count that is not told stands in the middle of what it may be, a cluster of which nothing is
-    told has the shares of all records. A feature is a category, of its levels or its parts.
+    A suppressed count stands in the middle of what it may be, a suppressed cluster has the shares
+    of all records. A feature is a category, of its levels or its parts.
     """
     sizes = np.array([float(cluster.size or 0) for cluster in shown.clusters])[:, None]
     middle = np.minimum((shown.min_cell - 1) / 2, sizes / 2)
@@ -132,28 +129,18 @@ def model_from_counts(shown: Profile) -> Mixture:
     counts = np.where(np.isnan(shown.counts), middle, shown.counts)
     means = np.where(sizes > 0, (counts + 0.5) / (sizes + 1), overall)
     weights = np.nan_to_num(shown.weights, nan=1 / shown.source.records)
-    parts = [_shares_of_parts(one, means) for one in shown.features]
-    return Mixture(
-        weights / weights.sum(),
-        np.clip(means[:, : shown.n_codes], 0, 1),
-        tuple(
-            Category(
-                Feature(one.name, "category", tuple(map(str, range(part.shape[1])))),
-                1.0,
-                tuple((weights / weights.sum() @ part).tolist()),
-            )
-            for one, part in zip(shown.features, parts, strict=True)
-        ),
-        np.hstack([np.empty((shown.k, 0)), *parts]),
-    )
-
-
-def _shares_of_parts(one: FeatureProfile, means: Floats) -> Floats:
-    """Return the shares of the signs of a feature with sum 1, (k, parts)."""
-    shares = np.clip(means[:, list(one.columns)], 1e-9, 1)
-    if one.kind == "binary":
-        shares = np.hstack([np.clip(1 - shares, 1e-9, 1), shares])
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+    weights = weights / weights.sum()
+    categories, parameters = [], [np.empty((shown.k, 0))]
+    for one in shown.features:
+        shares = np.clip(means[:, list(one.columns)], 1e-9, 1)
+        if one.kind == "binary":
+            shares = np.hstack([np.clip(1 - shares, 1e-9, 1), shares])
+        shares = shares / shares.sum(axis=1, keepdims=True)
+        feature = Feature(one.name, "category", tuple(map(str, range(shares.shape[1]))))
+        categories.append(Category(feature, 1.0, tuple((weights @ shares).tolist())))
+        parameters.append(shares)
+    means = np.clip(means[:, : shown.n_codes], 0, 1)
+    return Mixture(weights, means, tuple(categories), np.hstack(parameters))
 
 
 def parse_values(
@@ -183,24 +170,18 @@ def _parse_value(profile: Profile, at: int, text: str) -> float | None:
     """Return a value as the model sees it; None for a level that it doesn't know."""
     one = profile.features[at]
     if one.kind in ("category", "binary"):
-        levels = _feature_levels(profile, one)
-        return _find_level(one.name, text, levels)
+        levels = [profile.codes[place].removeprefix(f"{one.name}=") for place in one.columns]
+        return _find_level(one.name, text, ["no", *levels] if one.kind == "binary" else levels)
     try:
         number = float(text)
     except ValueError:
         number = np.nan
     if not np.isfinite(number) or (one.kind == "count" and (number < 0 or number % 1)):
-        wanted = "a whole number of 0 or more" if one.kind == "count" else Message("noun.number")
+        wanted = Message("noun.whole_number" if one.kind == "count" else "noun.number")
         raise InputError("explain.value", wanted=wanted, name=one.name, text=text)
     if profile.min_cell or one.model is None:
         return float(np.searchsorted(one.edges, number))
     return float(variable_of(one.model).prepare(np.array([number]))[0])
-
-
-def _feature_levels(profile: Profile, one: FeatureProfile) -> list[str]:
-    """Return the levels of a feature, told by the codes of its signs."""
-    said = [profile.codes[place].removeprefix(f"{one.name}=") for place in one.columns]
-    return ["no", *said] if one.kind == "binary" else said
 
 
 def _find_level(name: str, text: str, levels: Sequence[str]) -> float | None:
@@ -214,3 +195,65 @@ def _find_level(name: str, text: str, levels: Sequence[str]) -> float | None:
     if levels[-1] == "yes" and len(levels) == 2 and answer is not None:
         return float(answer)
     return None
+
+
+MAX_CHOICES = 8  # codes that are offered for one word
+
+
+@dataclass(frozen=True)
+class CodeQuery:
+    """What was typed, as the profile knows it.
+
+    ``given`` are codes and values such as age=82; ``choices`` has, for each text that may mean
+    several codes, the places of these in the profile, the most common first.
+    """
+
+    given: tuple[str, ...]
+    choices: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+def resolve_codes(profile: Profile, texts: Sequence[str]) -> CodeQuery:
+    """Return the codes that texts mean, such as '428', 'heart failure', 'CHF' or 'V*'.
+
+    A text that means one code is that code, one that means several is to be chosen from; what is
+    not known stays as it is.
+    """
+    codes = profile.codes[: profile.n_codes]
+    words = search.everyday_words(codes, profile.names[: profile.n_codes], profile.source.system)
+    given: list[str] = []
+    choices: list[tuple[str, tuple[int, ...]]] = []
+    for text in (part for whole in texts for part in search.split_list(whole)):
+        tokens = text.replace(" =", "=").replace("= ", "=").split()
+        coded = all(any(sign.isdigit() or sign == "=" for sign in token) for token in tokens)
+        if coded and not search.is_pattern(text):
+            given += tokens
+            continue
+        found = [] if "=" in text else _matching_codes(profile, codes, words, text)
+        if len(found) == 1:
+            given.append(codes[found[0]])
+        elif found:
+            choices.append((text, tuple(found[:MAX_CHOICES])))
+        else:
+            given.append(text)
+    return CodeQuery(tuple(given), tuple(choices))
+
+
+def _matching_codes(
+    profile: Profile, codes: Sequence[str], words: Sequence[tuple[str, ...]], text: str
+) -> list[int]:
+    """Return the places of the codes that a text means, the most common first."""
+    sought = search.fold_text(text)
+    labels = [search.fold_text(one) for one in profile.labels[: len(codes)]]
+    titles = [
+        search.fold_text(f"{label} {name}")
+        for label, name in zip(labels, profile.names, strict=False)
+    ]
+    every = range(len(codes))
+    found = (
+        search.find_codes(text, codes, [False] * len(codes))
+        or [i for i in every if labels[i] == sought]
+        or [i for i in every if sought in words[i]]
+        or [i for i in every if all(word in titles[i] for word in sought.split())]
+    )
+    common = np.nan_to_num(profile.overall)
+    return sorted(found, key=lambda i: (-common[i], i))

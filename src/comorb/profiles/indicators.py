@@ -1,4 +1,4 @@
-"""Indicators: features as shares, like those of codes: levels as they are, numbers in thirds."""
+"""Indicators: the levels of features, and numbers cut in thirds, as columns like codes."""
 
 from __future__ import annotations
 
@@ -60,11 +60,6 @@ class Indicators:
         stacked = np.column_stack(columns).astype(np.uint8)
         return cls(table, tuple(indicators), tuple(edges), csr_array(stacked))
 
-    @property
-    def known(self) -> Mask:
-        """Which records have a value of each indicator's feature, (n, indicators)."""
-        return ~np.isnan(self.table.values[:, [one.feature for one in self.indicators]])
-
     def columns(self, feature: int, first: int) -> tuple[int, ...]:
         """Return the places of a feature's indicators, where the first of all is at a place."""
         return tuple(first + i for i, one in enumerate(self.indicators) if one.feature == feature)
@@ -102,7 +97,8 @@ class Indicators:
     def shares(self, labels: Ints, weights: Floats, k: int) -> tuple[Floats, Floats, Floats]:
         """Return each share in each cluster and over all (k + 1, indicators), with ends."""
         groups = [*(labels == place for place in range(k)), np.ones(labels.size, dtype=bool)]
-        ones, known = self.ones.toarray().astype(bool), self.known
+        ones = self.ones.toarray().astype(bool)
+        known = ~np.isnan(self.table.values[:, [one.feature for one in self.indicators]])
         share = np.zeros((k + 1, len(self.indicators)))
         sizes = np.zeros_like(share)
         for row, group in enumerate(groups):
@@ -137,14 +133,6 @@ def feature_profiles(
     )
 
 
-def default_outcomes(cohort: Cohort, wanted: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the covariates to sum up: all that aren't features, unless some are named."""
-    if wanted is not None or cohort.features is None:
-        return wanted
-    own = {feature.name for feature in cohort.features.features}
-    return [name for name in cohort.covariates.column_names if name not in own]
-
-
 def summarise_features(
     table: FeatureTable, labels: Ints, k: int, weights: Floats, keys: Keys | None
 ) -> tuple[Outcome, ...]:
@@ -161,7 +149,7 @@ def summarise_features(
 
 
 def in_part(values: Floats, edges: Sequence[float], part: int) -> Mask:
-    """Tell which values lie in a part: above the edge before it, up to its own."""
+    """Return which values lie in a part: above the edge before it, up to its own."""
     bounds = [-np.inf, *edges, np.inf]
     return np.asarray((values > bounds[part]) & (values <= bounds[part + 1]))
 
@@ -195,6 +183,6 @@ def _name_indicators(feature: Feature, edges: Sequence[float]) -> list[tuple[str
     texts = [f"{edge:,.10g}" for edge in edges]
     if not texts:
         return [(f"{feature.name}=known", f"{name} known")]
-    parts = [f"≤ {texts[0]}", *(f"{a} – {b}" for a, b in pairwise(texts))]
-    parts.append(f"> {texts[-1]}")
+    between = (f"{a} – {b}" for a, b in pairwise(texts))
+    parts = [f"≤ {texts[0]}", *between, f"> {texts[-1]}"]
     return [(f"{feature.name} {part}", f"{name} {part}") for part in parts]

@@ -1,4 +1,4 @@
-"""Short names of codes and clusters, and the relevance of codes by which clusters are named."""
+"""Labels: short names of codes and of clusters, and the relevance of codes that names use."""
 
 from __future__ import annotations
 
@@ -26,16 +26,9 @@ _HEAD = re.compile(
     r"|other|certain|unspecified|encounter for) ",
     re.IGNORECASE,
 )
-_COMMON_WORDS = {
-    "chronic",
-    "acute",
-    "disease",
-    "diseases",
-    "disorder",
-    "disorders",
-    "other",
-    "failure",
-}
+_COMMON_WORDS = {"chronic", "acute", "disease", "diseases", "disorder", "disorders", "other"}
+_COMMON_WORDS |= {"failure"}
+_LINKS = {"of", "and", "or", "in", "the", "with"}  # words that no shortened text ends with
 
 
 def label(code: str, name: str, system: str) -> str:
@@ -46,7 +39,8 @@ def label(code: str, name: str, system: str) -> str:
     >>> label("733", "Other disorders of bone and cartilage", "icd9cm")
     'Disorders of bone and cartilage'
     """
-    everyday = _load_everyday_names().get((_disease_system(system).removesuffix("cm"), code))
+    own = systems_by_kind(system).get("", "")
+    everyday = _load_everyday_names().get((own.removesuffix("cm"), code))
     if everyday:
         return everyday
     text = _BRACKETS.sub("", name).strip()
@@ -71,7 +65,7 @@ def shorten(text: str, width: int) -> str:
         if len(" ".join([*kept, word])) > width - 1:
             break
         kept.append(word)
-    while len(kept) > 1 and kept[-1].lower().strip(",") in {"of", "and", "or", "in", "the", "with"}:
+    while len(kept) > 1 and kept[-1].lower().strip(",") in _LINKS:
         kept.pop()
     return " ".join(kept).rstrip(",;") + "…"
 
@@ -87,8 +81,7 @@ def automatic_names(
 
     ``ranked`` has the codes of each cluster, by its number, from the most relevant on. Symptoms,
     statuses, codes of other kinds, such as drugs, and then indicators of features are used when a
-    cluster has too few diseases;
-    a disease that repeats a word of the first, such as kidney, makes room for the next.
+    cluster has too few diseases. One that repeats a word of the first, such as kidney, is skipped.
     """
     names: list[str] = []
     for number, order in ranked.items():
@@ -108,31 +101,26 @@ def automatic_names(
 
 
 def _is_circumstance(code: str, system: str) -> bool:
-    """Tell a symptom, circumstance, external cause, or a code of another kind than diagnoses.
+    """Return whether a code is a symptom, status or external cause, or no diagnosis at all.
 
     A code may name its kind or its coding system itself.
     """
-    if code.partition(":")[0] in systems_by_kind(system):
+    kinds = systems_by_kind(system)
+    if code.partition(":")[0] in kinds:
         return True
-    said, _, plain = code.rpartition(":")
-    keys = [said] if said else _disease_system(system).split("+")
+    named, _, plain = code.rpartition(":")
+    keys = [named] if named else kinds.get("", "").split("+")
     patterns = [SYSTEMS[key].not_diseases for key in keys if key in SYSTEMS]
     return any(pattern is not None and pattern.match(plain) for pattern in patterns)
 
 
-def _disease_system(system: str) -> str:
-    """Return the coding system of the records' own codes."""
-    return systems_by_kind(system).get("", "")
-
-
 def _join_labels(picks: Sequence[str]) -> str:
-    """Return the names in one line; but the first begin with a small letter, unless acronyms."""
-    whole = [text[1:].partition(" ")[0] for text in picks]
-    small = [
-        text if any(map(str.isupper, first)) else text[:1].lower() + text[1:]
-        for text, first in zip(picks[1:], whole[1:], strict=True)
-    ]
-    return ", ".join([*picks[:1], *small])
+    """Return the labels in one line; the others begin with a small letter, unless acronyms."""
+    others = (
+        text if any(map(str.isupper, text[1:].partition(" ")[0])) else text[:1].lower() + text[1:]
+        for text in picks[1:]
+    )
+    return ", ".join([*picks[:1], *others])
 
 
 def _distinctive_words(text: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Cell keys: a secret number for each record, and noise by the sum of a set's numbers."""
+"""Noise: the secret key of each record, and noise on a count by the sum of its records' keys."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ _BYTES = 32
 
 
 def own_secret() -> bytes:
-    """Return the secret of whoever runs this, made when it is first asked for.
+    """Return the secret of whoever runs this, made when it is first needed.
 
     It is in the folder that COMORB_HOME names, or else in ``.config/comorb`` of the home folder.
-    Give it to `profile` where counts are to be protected: what is protected with a secret that
-    others know, they can lay bare.
+    Give it to `profile` where counts are to be protected. Whoever knows it can remove the noise.
     """
     return secret_in(Path(os.environ.get(HOME_VARIABLE) or Path.home() / ".config" / "comorb"))
 
@@ -109,25 +108,16 @@ def noise(keys: Keys, most: int = MAX_NOISE) -> Ints:
     steps = np.arange(-most, most + 1)
     odds = np.exp(-_NOISE_SHAPE * (steps / most) ** 2)
     edges = np.cumsum(odds / odds.sum())
-    drawn = mixed(keys + _GOLDEN)
-    uniform = (drawn >> np.uint64(11)).astype(np.float64) / 2.0**53
+    uniform = (mixed(keys + _GOLDEN) >> np.uint64(11)).astype(np.float64) / 2.0**53
     return np.asarray(steps[np.minimum(np.searchsorted(edges, uniform, "right"), 2 * most)])
 
 
 @dataclass(frozen=True)
 class CountProtector:
-    """How the counts of one cohort are protected.
+    """How the counts of one cohort are protected."""
 
-    Attributes
-    ----------
-    min_cell : int
-        The smallest count that is published: fewer, none included, are NaN.
-    cohort : uint64
-        The key of all records of the cohort.
-    """
-
-    min_cell: int
-    cohort: np.uint64
+    min_cell: int  # the smallest count that is published: fewer, none included, are NaN
+    cohort: np.uint64  # the key of all records of the cohort
 
     def keys(self, keys: Keys) -> Keys:
         """Return the keys of sets as sets of this cohort."""
@@ -140,7 +130,7 @@ class CountProtector:
         >>> one.counts(np.array([0.0, 4.0]), np.array([0, 7], dtype=np.uint64))
         array([nan, nan])
         """
-        return self._shown(counts, counts + self._drawn(counts, keys))
+        return self._suppress(counts, counts + self._draw_noise(counts, keys))
 
     def table(self, counts: Floats, keys: Keys, published: Floats | None = None) -> Floats:
         """Return counts of sets and, last on the last axis, of all of them together.
@@ -150,12 +140,12 @@ class CountProtector:
         ``published`` are the counts of the wholes, where these are published already.
         """
         noisy = counts + self.table_noise(counts, keys, published)
-        shown = self._shown(counts, noisy)
+        shown = self._suppress(counts, noisy)
         return np.where(np.isnan(shown[..., -1:]), np.nan, shown)
 
     def table_noise(self, counts: Floats, keys: Keys, published: Floats | None = None) -> Ints:
         """Return the noise of a `table`, also of the suppressed counts."""
-        drawn = self._drawn(counts, keys)
+        drawn = self._draw_noise(counts, keys)
         whole = noise(self.keys(keys[..., -1:]))[..., 0]
         if published is not None:
             whole = np.nan_to_num(published - counts[..., -1]).astype(np.int64)
@@ -170,12 +160,12 @@ class CountProtector:
 
         Their noise adds up to that of the sets of either division, but for rounding.
         """
-        drawn = self._drawn(counts, keys).astype(np.float64)
+        drawn = self._draw_noise(counts, keys).astype(np.float64)
         drawn += drawn.mean() - drawn.mean(axis=0) - drawn.mean(axis=1, keepdims=True)
         rows, columns = (self.table_noise(*_margins(counts, keys, axis)) for axis in (1, 0))
         a, b = counts.shape
         drawn += rows[:-1, None] / b + columns[:-1] / a - rows[-1] / (a * b)
-        return self._shown(counts, counts + np.round(drawn))
+        return self._suppress(counts, counts + np.round(drawn))
 
     def fit_within(
         self,
@@ -201,6 +191,31 @@ class CountProtector:
         """Return counts of sets that are parts of wholes."""
         return self.fit_within(self.counts(counts, keys), counts, published, wholes, left)
 
+    def part_table(
+        self, counts: Floats, keys: Keys, published: Floats, wholes: Floats, left: int | None = None
+    ) -> Floats:
+        """Return a `table` of sets that are parts of wholes."""
+        return self.fit_within(self.table(counts, keys), counts, published, wholes, left)
+
+    def shares(
+        self,
+        parts: Floats,
+        published: Floats,
+        counts: Floats,
+        wholes: Floats,
+        weighted: Floats | None,
+    ) -> Floats:
+        """Return the shares that protected ``parts`` have in their ``published`` wholes.
+
+        ``weighted`` are the weighted shares of the true ``counts`` in their ``wholes``, None
+        without weights: protected shares are larger by the same ratio.
+        """
+        ratio: Floats | float = 1.0
+        if weighted is not None:
+            ratio = self.weight_ratio(weighted, counts, wholes, parts, published)
+        share = parts / np.where(published > 0, published, np.nan) * ratio
+        return round_shares(np.clip(share, 0, 1))
+
     def weight_ratio(
         self, shares: Floats, counts: Floats, wholes: Floats, parts: Floats, published: Floats
     ) -> Floats:
@@ -213,11 +228,11 @@ class CountProtector:
         known = (published - parts >= self.min_cell) & np.isfinite(ratio)
         return np.where(known, ratio, 1.0)
 
-    def _drawn(self, counts: Floats, keys: Keys) -> Ints:
+    def _draw_noise(self, counts: Floats, keys: Keys) -> Ints:
         own = self.keys(keys)
         return np.where(counts < self.min_cell, noise(own, MAX_HIDDEN_NOISE), noise(own))
 
-    def _shown(self, counts: Floats, noisy: Floats) -> Floats:
+    def _suppress(self, counts: Floats, noisy: Floats) -> Floats:
         few: Mask = (counts < self.min_cell) | (noisy < self.min_cell)
         return np.where(few, np.nan, noisy)
 
@@ -233,11 +248,6 @@ def _margins(counts: Floats, keys: Keys, axis: int) -> tuple[Floats, Keys]:
     return np.append(sums, sums.sum()), np.append(key_sums, key_sums.sum(dtype=np.uint64))
 
 
-def protected_shares(parts: Floats, published: Floats, ratio: Floats | float = 1.0) -> Floats:
-    """Return shares of protected counts; ``ratio`` is by how much those of weights are larger."""
-    return round_shares(np.clip(parts / np.where(published > 0, published, np.nan) * ratio, 0, 1))
-
-
 def round_two_digits(values: Floats | float) -> Floats:
     """Return numbers with two significant digits."""
     given = np.asarray(values, dtype=np.float64)
@@ -251,21 +261,15 @@ def round_shares(values: Floats) -> Floats:
 
 
 def count_cells(cohort: Cohort, labels: Ints, k: int, keys: Keys, pairs: Iterable[Pair]) -> Cells:
-    """Return the key of each cluster, of its carriers of each code, and of those of both of a pair.
+    """Return the keys of clusters, of their records with each code, and of those with pairs.
 
     The last of the clusters are all records.
     """
     own = csr_array((keys, (labels, np.arange(keys.size))), shape=(k, keys.size))
     ones = cohort.matrix.astype(np.uint64)
     clusters = np.asarray(own.sum(axis=1), dtype=np.uint64)
-    codes = (own @ ones).toarray()
-    columns = ones.tocsc()
-    both = [
-        int((columns[:, [pair.first]].multiply(columns[:, [pair.second]])).T.dot(keys)[0])
-        for pair in pairs
-    ]
-    return Cells(
-        np.append(clusters, clusters.sum(dtype=np.uint64)),
-        np.vstack([codes, codes.sum(axis=0, dtype=np.uint64)]),
-        np.array(both, dtype=np.uint64),
-    )
+    codes, columns = (own @ ones).toarray(), ones.tocsc()
+    codes = np.vstack([codes, codes.sum(axis=0, dtype=np.uint64)])
+    both = (columns[:, [pair.first]].multiply(columns[:, [pair.second]]) for pair in pairs)
+    pair_keys = np.array([int(one.T.dot(keys)[0]) for one in both], dtype=np.uint64)
+    return Cells(np.append(clusters, clusters.sum(dtype=np.uint64)), codes, pair_keys)

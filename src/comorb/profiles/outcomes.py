@@ -64,17 +64,16 @@ def relate_by_bch(
     """Return one outcome, a number or places of ``values``, related to clusters by BCH weights.
 
     None where nothing can be corrected: one cluster, one value, or a cluster of which too few
-    records tell.
+    records have a value.
     """
     if classification is None or classification.k < 2:
         return None
     nobody = np.broadcast_to(0.0, (labels.size, classification.k))
     part = Part(labels, np.asarray(nobody), weights, columns[:, None])
     bounds = bounds_of(max(float(weights.sum()), 1e-300), part)
+    column = OutcomeColumn(0, values)
     try:
-        return relate(
-            OutcomeColumn(0, values), "bch", classification, bounds, lambda sums: sums(part)
-        )
+        return relate(column, "bch", classification, bounds, lambda sums: sums(part))
     except InputError:
         return None
 
@@ -85,8 +84,8 @@ def correct_shares(
     """Return the shares of the first categories (v, k + 1), with Wilson's intervals.
 
     They are for as many records as have the error of the share, or of one error where the share
-    is nearer to 0 or 1 than that: there few records would seem to have told it. The last column is
-    that of all records, which needs no correction: (3, v) as ``naive``.
+    is nearer to 0 or 1 than that: there it would seem to be that of few records. The last column
+    is that of all records, which needs no correction: (3, v) as ``naive``.
     """
     if relation is None:
         return None
@@ -95,10 +94,8 @@ def correct_shares(
     inside = np.clip(share, error, 1 - error)
     known = np.divide(inside * (1 - inside), error**2, out=np.zeros_like(share), where=error > 0)
     size = np.where(known > 0, known, relation.effective)
-    figures = (share, *wilson_interval(share, size))
-    return CorrectedFigures(
-        *(np.round(np.column_stack([own, naive[at]]), 6) for at, own in enumerate(figures))
-    )
+    figures = zip((share, *wilson_interval(share, size)), naive, strict=True)
+    return CorrectedFigures(*(np.round(np.column_stack(pair), 6) for pair in figures))
 
 
 def correct_mean(
@@ -112,12 +109,9 @@ def correct_mean(
         return None
     half = Z * relation.errors
     figures = (relation.means, relation.means - half, relation.means + half)
-    return CorrectedFigures(
-        *(
-            np.round(np.vstack([np.append(own, naive[at]), median[at]]), 6)
-            for at, own in enumerate(figures)
-        )
-    )
+    parts = zip(figures, naive, median, strict=True)
+    rows = (np.vstack([np.append(own, last), below]) for own, last, below in parts)
+    return CorrectedFigures(*(np.round(one, 6) for one in rows))
 
 
 def correct_estimates(
@@ -126,8 +120,8 @@ def correct_estimates(
     """Return corrected estimates (v, k) and half their intervals, from naive ones (v, k) alone.
 
     m_t = Σ_s B_st n_s m_s / Σ_s B_st n_s with B = D⁻¹ and n the ``shares`` of the records with a
-    value; ``known`` counts those. What is told of clusters is all that goes in, so that nothing
-    more is told.
+    value; ``known`` counts those. What is published of clusters is all that goes in, so that
+    nothing more comes out.
     """
     weights = np.linalg.inv(matrix) * shares[:, None]  # (s, t)
     weights = weights / weights.sum(axis=0)
@@ -141,36 +135,34 @@ def outcome_rows(profile: Profile) -> list[dict[str, Any]]:
     """Return a row for each outcome, value and cluster: what was counted, and corrected figures.
 
     ``observed`` and its interval are of ``records`` with a value, of which ``events`` have it;
-    ``estimate`` and its interval are corrected where ``corrected`` says so.
+    ``estimate`` and its interval are corrected where ``corrected`` is true.
     """
 
-    def told(value: float) -> float | None:
-        return None if np.isnan(value) else float(value)
-
-    def whole(value: float) -> int | None:
-        return None if np.isnan(value) else int(value)
+    def shown(value: float, kind: type = float) -> Any:
+        return None if np.isnan(value) else kind(value)
 
     rows = []
     for outcome in profile.outcomes:
         best = outcome.corrected or outcome
         for row, value in enumerate(outcome.values):
             for place, number in enumerate(profile.numbers):
-                events = outcome.counts[row, place] if outcome.kind == "share" else np.nan
+                at = row, place
+                events = outcome.counts[at] if outcome.kind == "share" else np.nan
                 own = {
                     "cluster": number,
                     "outcome": outcome.name,
                     "value": value,
-                    "estimate": told(best.estimate[row, place]),
-                    "low": told(best.low[row, place]),
-                    "high": told(best.high[row, place]),
-                    "naive": told(outcome.estimate[row, place]),
+                    "estimate": shown(best.estimate[at]),
+                    "low": shown(best.low[at]),
+                    "high": shown(best.high[at]),
+                    "naive": shown(outcome.estimate[at]),
                     "corrected": outcome.corrected is not None and value != "median",
                     "differs": outcome.differs(row, place),
-                    "observed": told(outcome.estimate[row, place]),
-                    "observed_low": told(outcome.low[row, place]),
-                    "observed_high": told(outcome.high[row, place]),
-                    "events": whole(events),
-                    "records": whole(outcome.known[place]),
+                    "observed": shown(outcome.estimate[at]),
+                    "observed_low": shown(outcome.low[at]),
+                    "observed_high": shown(outcome.high[at]),
+                    "events": shown(events, int),
+                    "records": shown(outcome.known[place], int),
                 }
                 rows.append(own)
     return rows
@@ -195,10 +187,9 @@ def summarise(  # noqa: PLR0913 - what is known of the records is given by name
     Numbers get a mean and a median; texts, truth values and whole numbers with at most eight
     different values get shares. Of labels such as hospitals with more values, the most common ones
     and the others do; other texts of more values, dates, and numbers that are ids or weights are
-    left out. A column
-    that got the name of its role, such as los, is found by its own name, too. With the ``keys`` of
-    the records, outcomes can be protected; with their ``classification`` they are corrected. Where
-    all numbers are known to be ``amounts``, none is taken for an id or a weight.
+    left out. A column that got the name of its role, such as los, is found by its own name, too.
+    With the ``keys`` of the records, outcomes can be protected; with their ``classification`` they
+    are corrected. Where all numbers are known to be ``amounts``, none is an id or a weight.
     """
     if wanted is not None:
         wanted = [resolve_name(name, table.column_names) for name in wanted]
@@ -296,34 +287,29 @@ def _summarise_shares(
         cells = OutcomeCells(_sum_keys(keys, known, groups), each, np.zeros(len(groups)))
     estimate, low, high = np.round(figures, 6)
     places = np.where(known, np.where(np.isin(codes, range(len(shown))), codes, len(shown)), np.nan)
-    kinds = [*shown, "" if len(shown) == len(kinds) else OTHER]
-    every = tuple(kinds[: len(shown) + bool(kinds[-1])])
+    values = tuple(shown)
+    every = values if len(shown) == len(kinds) else (*values, OTHER)
     related = relate_by_bch(places, every, records.labels, weights, records.classification)
     better = correct_shares(related, figures[:, :, -1], len(shown))
-    values = tuple(shown)
     return Outcome(name, "share", values, counted, counts, estimate, low, high, cells, better)
 
 
 def _is_identifier(name: str, different: int, known: int) -> bool:
-    """Tell whether numbers are weights, or ids of which hardly any occurs twice."""
-    if WEIGHT_NAME.fullmatch(normalise_name(name)):
-        return True
-    return (
-        different > max(MAX_VALUES, 0.95 * known)
-        and not is_amount(name)
-        and find_role(name) is None
-    )
+    """Return whether numbers are weights, or ids of which hardly any occurs twice."""
+    named = is_amount(name) or find_role(name) is not None
+    distinct = different > max(MAX_VALUES, 0.95 * known) and not named
+    return distinct or WEIGHT_NAME.fullmatch(normalise_name(name)) is not None
 
 
 def _shown_categories(kinds: Sequence[str]) -> list[str]:
     """Return the categories to show: of two one, the yes where the other is a no.
 
-    A 1 beside a 2 is no yes, so both are shown.
+    Of 1 and 2, 1 is not a yes, so both are shown.
     """
-    said = [yes_no(kind) for kind in kinds]
-    if len(kinds) > 2 or (True in said and None in said):
+    answers = [yes_no(kind) for kind in kinds]
+    if len(kinds) > 2 or (True in answers and None in answers):
         return list(kinds)
-    return [kinds[said.index(True)]] if True in said else list(kinds[:1])
+    return [kinds[answers.index(True)]] if True in answers else list(kinds[:1])
 
 
 def _pool_rare(texts: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:

@@ -12,24 +12,13 @@ from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.relations.classification import CONFIG
 from comorb.profiles import contents
+from comorb.profiles.assignment import protect_uncertain
 from comorb.profiles.burden import Burden, BurdenCells
-from comorb.profiles.contents import (
-    Caveats,
-    Cells,
-    Cluster,
-    CorrectedFigures,
-    FeatureProfile,
-    Outcome,
-    OutcomeCells,
-    Pair,
-    Provenance,
-)
 from comorb.profiles.intervals import Z, wilson_interval
 from comorb.profiles.noise import (
     CountProtector,
     append_whole,
     noise,
-    protected_shares,
     round_shares,
     round_two_digits,
 )
@@ -37,7 +26,6 @@ from comorb.profiles.outcomes import OTHER, correct_estimates
 from comorb.profiles.rounded import round_lines, round_notes
 from comorb.profiles.rules import RuleCells, RuleList
 from comorb.profiles.slices import SliceCells, Slices, standardise, trend
-from comorb.profiles.uncertain import protect_uncertain
 from comorb.records.values import yes_no
 
 if TYPE_CHECKING:
@@ -55,60 +43,43 @@ class ClusterSizes:
     design: Floats  # Kish's design effect: records for one effective record; 1 without weights
 
 
-@dataclass(frozen=True, eq=False)
-class ReleasedOutcome:
-    """What leaves the true figures of an outcome."""
-
-    name: str
-    kind: str
-    values: tuple[str, ...]
-    known: Floats  # (k + 1,): protected
-    counts: Floats  # (v, k + 1): protected; no rows for numbers
-    ratio: Floats  # (v, k + 1): of weighted shares to those of counts
-    means: Floats  # (k + 1,): with noise; none for shares
-    spread: Floats  # (k + 1,): the standard deviation, in two digits; none for shares
-    medians: Floats  # (3, k + 1): with both ends of their intervals; none for shares
-
-
 def protect_outcome(
-    full: Outcome, wholes: ClusterSizes, protector: CountProtector
-) -> Outcome | None:
-    """Return an outcome of clusters whose sizes are published; None where nothing of it may be."""
-    released = release_outcome(full, wholes, protector)
-    if released.kind == "number":
-        return _number_outcome(released)
-    return _share_outcome(released, wholes.design) if released.values else None
+    full: contents.Outcome, wholes: ClusterSizes, protector: CountProtector
+) -> contents.Outcome | None:
+    """Return an outcome of clusters whose sizes are published; None where nothing of it may be.
 
-
-def release_outcome(
-    full: Outcome, wholes: ClusterSizes, protector: CountProtector
-) -> ReleasedOutcome:
-    """Return protected counts and noisy means of an outcome, and nothing else."""
+    It is made of protected counts and noisy means alone.
+    """
     if full.cells is None:
         raise InputError("protect.outcome_keys")
-    known = protector.fit_within(
-        protector.table(full.known, full.cells.known), full.known, wholes.published, wholes.true, 0
-    )
-    none = np.empty((0, known.size))
+    known = protector.part_table(full.known, full.cells.known, wholes.published, wholes.true, 0)
     if full.kind == "number":
         means, spread, medians = _noisy_means(full, full.cells, known, protector)
-        numbers = (none, none, means, spread, medians)
-        return ReleasedOutcome(full.name, full.kind, full.values, known, *numbers)
+        half = Z * spread / np.sqrt(np.where(known > 0, known, np.nan))
+        intervals = zip((means, means - half, means + half), medians, strict=True)
+        centre, low, high = (
+            np.where(np.isnan(known), np.nan, _round_by_interval(np.vstack(rows), half, means))
+            for rows in intervals
+        )
+        none = np.empty((0, known.size))
+        return contents.Outcome(full.name, "number", full.values, known, none, centre, low, high)
     values, true, shares, keys = _pool_rare_values(full, full.cells.counts, protector.min_cell)
-    counts = protector.fit_within(protector.table(true, keys), true, known, full.known)
-    ratio = np.ones_like(counts)
-    if (wholes.design != 1).any():
-        ratio = protector.weight_ratio(shares, true, full.known, counts, known)
+    counts = protector.part_table(true, keys, known, full.known)
+    weighted = shares if (wholes.design != 1).any() else None
+    shares = protector.shares(counts, known, true, full.known, weighted)
+    low, high = wilson_interval(shares, np.nan_to_num(known / wholes.design))
     kept = _list_values(values, counts[:, -1], known[-1], protector.min_cell)
-    empty = (np.empty(0), np.empty(0), np.empty((3, 0)))
-    own = tuple(values[place] for place in kept)
-    return ReleasedOutcome(full.name, full.kind, own, known, counts[kept], ratio[kept], *empty)
+    if not kept:
+        return None
+    counts, shares, low, high = (one[kept] for one in (counts, shares, low, high))
+    low, high, own = round_shares(low), round_shares(high), tuple(values[i] for i in kept)
+    return contents.Outcome(full.name, "share", own, known, counts, shares, low, high)
 
 
 def _list_values(values: tuple[str, ...], totals: Floats, known: float, min_cell: int) -> list[int]:
     """Return the values that are listed: those of few records are not, as if there were none.
 
-    Of two, one says it all, and one that all have, or all but few, says nothing.
+    Of two, one is enough. One that all records have, or all but few, is not listed.
     """
     kept = [place for place in range(len(values)) if not np.isnan(totals[place])]
     if len(kept) == 2 and OTHER not in values:
@@ -116,32 +87,10 @@ def _list_values(values: tuple[str, ...], totals: Floats, known: float, min_cell
     return [] if len(kept) == 1 and known - totals[kept[0]] < min_cell else kept
 
 
-def _share_outcome(released: ReleasedOutcome, design: Floats) -> Outcome:
-    known = released.known
-    shares = protected_shares(released.counts, known, released.ratio)
-    low, high = wilson_interval(shares, np.nan_to_num(known / design))
-    figures = (released.counts, shares, round_shares(low), round_shares(high))
-    return Outcome(released.name, "share", released.values, known, *figures)
-
-
-def _number_outcome(released: ReleasedOutcome) -> Outcome:
-    """Return means and medians with no digits beyond what their intervals support."""
-    known = released.known
-    half = Z * released.spread / np.sqrt(np.where(known > 0, known, np.nan))
-    step = _rounding_steps(np.nan_to_num(half), released.means)
-    means = (released.means, released.means - half, released.means + half)
-    figures = [
-        np.where(np.isnan(known), np.nan, np.round(np.round(rows / step) * step, 6))
-        for rows in (np.vstack(pair) for pair in zip(means, released.medians, strict=True))
-    ]
-    none, (centre, low, high) = np.empty((0, known.size)), figures
-    return Outcome(released.name, "number", released.values, known, none, centre, low, high)
-
-
 def _noisy_means(
-    full: Outcome, cells: OutcomeCells, known: Floats, protector: CountProtector
+    full: contents.Outcome, cells: contents.OutcomeCells, known: Floats, protector: CountProtector
 ) -> tuple[Floats, Floats, Floats]:
-    """Return means with noise, spreads in two digits, and medians.
+    """Return means with noise, spreads in two digits, and medians with their intervals.
 
     The noise of a total is that of a count times what the record that is farthest from the mean
     adds to it. The noise of all clusters adds up to that of all records.
@@ -152,15 +101,14 @@ def _noisy_means(
     half = (full.high - full.low)[0] / 2
     spread = round_two_digits(np.nan_to_num(half) * np.sqrt(full.known) / Z)
     medians = np.array([full.estimate[1], full.low[1], full.high[1]])
-    hidden = np.isnan(known)
-    return (
-        np.where(hidden, np.nan, full.estimate[0] + drawn),
-        np.where(hidden, np.nan, spread),
-        np.where(hidden, np.nan, medians),
-    )
+    figures = (full.estimate[0] + drawn, spread, medians)
+    means, spread, medians = (np.where(np.isnan(known), np.nan, one) for one in figures)
+    return means, spread, medians
 
 
-def protect_corrected(made: Outcome, shares: Floats, taken: Floats, min_cell: int) -> Outcome:
+def protect_corrected(
+    made: contents.Outcome, shares: Floats, taken: Floats, min_cell: int
+) -> contents.Outcome:
     """Return a protected outcome with corrected figures, made of what is published of it alone.
 
     ``shares`` is that of each cluster for one of its records, as published; ``taken`` how often
@@ -180,18 +128,17 @@ def protect_corrected(made: Outcome, shares: Floats, taken: Floats, min_cell: in
     naive, half = np.where(hidden, middle, naive), np.where(hidden, middle, half)
     means, wide = correct_estimates(naive, half, known, shares * known, taken)
     figures = [made.estimate.copy(), made.low.copy(), made.high.copy()]
-    for place, own in enumerate((means, means - wide, means + wide)):
+    for figure, own in zip(figures, (means, means - wide, means + wide), strict=True):
         if made.kind == "share":
             own = round_shares(np.clip(own, 0, 1))
         else:
-            step = _rounding_steps(wide, means)
-            own = np.round(np.round(own / step) * step, 6)
-        figures[place][rows, :k] = np.where(hidden, np.nan, own)
-    return replace(made, corrected=CorrectedFigures(*figures))
+            own = _round_by_interval(own, wide, means)
+        figure[rows, :k] = np.where(hidden, np.nan, own)
+    return replace(made, corrected=contents.CorrectedFigures(*figures))
 
 
 def _pool_rare_values(
-    full: Outcome, keys: Keys, min_cell: int
+    full: contents.Outcome, keys: Keys, min_cell: int
 ) -> tuple[tuple[str, ...], Floats, Floats, Keys]:
     """Return values, counts, shares and keys in which rare categories are one, the others."""
     rare = np.array([value == OTHER for value in full.values]) | (full.counts[:, -1] < min_cell)
@@ -206,14 +153,14 @@ def _pool_rare_values(
     )
 
 
-def _rounding_steps(half: Floats, centre: Floats) -> Floats:
-    """Return the power of ten that half an interval supports: of 0.34, tenths.
+def _round_by_interval(values: Floats, half: Floats, centre: Floats) -> Floats:
+    """Round to the power of ten that half an interval supports: to tenths for 0.34.
 
-    Without an interval, three digits of the value.
+    Without an interval, to three digits of the centre.
     """
     scale = np.where(half > 0, half, np.abs(centre) / 100)
-    known = np.where(scale > 0, scale, 1.0)
-    return np.asarray(10.0 ** np.floor(np.log10(known)))
+    step = 10.0 ** np.floor(np.log10(np.where(scale > 0, scale, 1.0)))
+    return np.asarray(np.round(np.round(values / step) * step, 6))
 
 
 AnyCells = TypeVar("AnyCells", BurdenCells, SliceCells, RuleCells)
@@ -229,43 +176,32 @@ def protect_burden(full: Burden, min_cell: int, design: Floats | float = 1.0) ->
     protector = CountProtector(min_cell, cells.records[-1])
     records = protector.table(full.records, cells.records)
     records[-1] = np.fmax(records[-1], min_cell)
-    known = protector.fit_within(
-        protector.table(full.known, cells.known), full.known, records, full.records, 0
-    )
+    known = protector.part_table(full.known, cells.known, records, full.records, 0)
     totals = _noisy_totals(full, cells, known, protector)
     whole = totals[:, -1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.clip(np.where(whole != 0, totals / whole, np.nan), -1, 1)
         mass = known * round_two_digits(np.where(full.known > 0, full.mass / full.known, 1.0))
-    weighted = bool((full.mass != full.known).any())
-    said = protector.fit_within(
-        protector.table(full.rate_known, cells.rate_known),
-        full.rate_known,
-        records,
-        full.records,
-        0,
-    )
-    yes = protector.fit_within(
-        protector.table(full.rate_counts, cells.rate_counts),
-        full.rate_counts,
-        said,
-        full.rate_known,
-    )
-    ratio: Floats | float = 1.0
-    if weighted:
-        ratio = protector.weight_ratio(full.rate, full.rate_counts, full.rate_known, yes, said)
-    rate = protected_shares(yes, said, ratio)
-    low, high = wilson_interval(rate, np.nan_to_num(said / design))
+    rate_known = protector.part_table(full.rate_known, cells.rate_known, records, full.records, 0)
+    yes = protector.part_table(full.rate_counts, cells.rate_counts, rate_known, full.rate_known)
+    share, rate = None, None
+    if (full.mass != full.known).any():
+        share, rate = full.share, full.rate
+    rate = protector.shares(yes, rate_known, full.rate_counts, full.rate_known, rate)
+    low, high = wilson_interval(rate, np.nan_to_num(rate_known / design))
+    patients = full.patients
+    if patients.size:
+        patients = protector.part_counts(patients, cells.patients, records, full.records, 0)
     return replace(
         full,
         records=records,
-        share=_record_shares(full, records, protector, weighted),
-        patients=_protect_patients(full, cells, records, protector),
+        share=protector.shares(records, records[-1:], full.records, full.records[-1:], share),
+        patients=patients,
         known=known,
         mass=np.round(mass, 1),
         totals=totals,
         shares=round_shares(shares),
-        rate_known=said,
+        rate_known=rate_known,
         rate_counts=yes,
         rate=rate,
         low=round_shares(low),
@@ -273,24 +209,6 @@ def protect_burden(full: Burden, min_cell: int, design: Floats | float = 1.0) ->
         notes=_round_notes(full.notes, min_cell),
         cells=None,
     )
-
-
-def _record_shares(
-    full: Burden, records: Floats, protector: CountProtector, weighted: bool
-) -> Floats:
-    ratio: Floats | float = 1.0
-    if weighted:
-        wholes = np.full_like(records, full.records[-1])
-        ratio = protector.weight_ratio(full.share, full.records, wholes, records, records[-1:])
-    return protected_shares(records, records[-1:], ratio)
-
-
-def _protect_patients(
-    full: Burden, cells: BurdenCells, records: Floats, protector: CountProtector
-) -> Floats:
-    if not full.patients.size:
-        return full.patients
-    return protector.part_counts(full.patients, cells.patients, records, full.records, 0)
 
 
 def _noisy_totals(
@@ -316,21 +234,25 @@ def protect_slices(full: Slices, min_cell: int) -> Slices:
     protector = CountProtector(min_cell, keys.sum(dtype=np.uint64))
     whole = protector.table(*append_whole(full.counts[:, -1], keys))[:-1]
     kept = np.flatnonzero(~np.isnan(whole))
-    full, cells, whole = *_select_slices(full, cells, kept), whole[kept]
+    rows = ("counts", "effective", "share", "low", "high", "standardised", "covered")
+    labels, arrays = tuple(full.labels[i] for i in kept), {n: getattr(full, n)[kept] for n in rows}
+    keyed = ("counts", "strata_keys", "strata", "strata_share")
+    cells = replace(cells, **{name: getattr(cells, name)[kept] for name in keyed})
+    full, whole = replace(full, labels=labels, **arrays), whole[kept]
     true, size = full.counts[:, :-1], full.counts[:, -1:]
     noisy = protector.table(full.counts, cells.counts, whole)[:, :-1]
     parts = protector.fit_within(noisy, true, whole[:, None], size)
     design = round_two_digits(size[:, 0] / np.maximum(full.effective, 1e-300))
-    ratio: Floats | float = 1.0
-    if (design != 1).any():
-        ratio = protector.weight_ratio(full.share, true, size, parts, whole[:, None])
-    share = protected_shares(parts, whole[:, None], ratio)
+    weighted = full.share if (design != 1).any() else None
+    share = protector.shares(parts, whole[:, None], true, size, weighted)
     effective = np.round(whole / design)
     low, high = wilson_interval(share, effective[:, None])
-    z, p = _test_trends(share, effective, full.ordered)
+    # Each cluster is tested over the slices in which its share is published.
+    tests = [trend(share[:, [j]], effective, full.ordered) for j in range(share.shape[1])]
+    z, p = np.array(tests).reshape(-1, 2).T
     standardised, covered = full.standardised, full.covered
     if full.mix:
-        standardised, covered = _standardised(cells, protector)
+        standardised, covered = _standardise_protected(cells, protector)
         standardised = np.where(np.isnan(share), np.nan, standardised)
     return replace(
         full,
@@ -348,21 +270,6 @@ def protect_slices(full: Slices, min_cell: int) -> Slices:
     )
 
 
-def _select_slices(full: Slices, cells: SliceCells, kept: Ints) -> tuple[Slices, SliceCells]:
-    """Return some of the slices, and their keys."""
-    rows = ("counts", "effective", "share", "low", "high", "standardised", "covered")
-    arrays = {name: getattr(full, name)[kept] for name in rows}
-    left = replace(full, labels=tuple(full.labels[place] for place in kept), **arrays)
-    keyed = ("counts", "strata_keys", "strata", "strata_share")
-    return left, replace(cells, **{name: getattr(cells, name)[kept] for name in keyed})
-
-
-def _test_trends(share: Floats, n: Floats, ordered: bool) -> tuple[Floats, Floats]:
-    """Return the tests of each cluster over the slices in which its share is published."""
-    each = [trend(share[:, [j]], n, ordered) for j in range(share.shape[1])]
-    return np.array([z[0] for z, _ in each]), np.array([p[0] for _, p in each])
-
-
 def protect_strata(cells: SliceCells, protector: CountProtector) -> tuple[Floats, Floats]:
     """Return the records of each slice by stratum (s, g), 0 if suppressed, and the strata's mix.
 
@@ -373,18 +280,16 @@ def protect_strata(cells: SliceCells, protector: CountProtector) -> tuple[Floats
     return whole, every / max(every.sum(), 1)
 
 
-def _standardised(cells: SliceCells, protector: CountProtector) -> tuple[Floats, Floats]:
+def _standardise_protected(cells: SliceCells, protector: CountProtector) -> tuple[Floats, Floats]:
     """Return standardised shares of published strata; other parts stand in the middle."""
     counts, keys = cells.strata, cells.strata_keys
     whole, mix = protect_strata(cells, protector)
     published, true = np.where(whole > 0, whole, np.nan)[..., None], counts[..., -1:]
     parts = protector.table(counts, keys, published[..., 0])[..., :-1]
     parts = protector.fit_within(parts, counts[..., :-1], published, true)
-    middle = np.minimum((protector.min_cell - 1) / 2, whole / 2)[..., None] / np.maximum(
-        whole[..., None], 1
-    )
-    ratio = protector.weight_ratio(cells.strata_share, counts[..., :-1], true, parts, published)
-    share = np.where(np.isnan(parts), middle, protected_shares(parts, published, ratio))
+    middle = np.minimum((protector.min_cell - 1) / 2, whole / 2) / np.maximum(whole, 1)
+    share = protector.shares(parts, published, counts[..., :-1], true, cells.strata_share)
+    share = np.where(np.isnan(parts), middle[..., None], share)
     made, covered = standardise(share, (whole > 0).astype(float), mix)
     return np.clip(np.round(made, 3), 0, 1), np.round(covered, 2)
 
@@ -414,18 +319,10 @@ def _protect_rule(
     right = protector.part_counts(true, np.repeat(cells.right, 2), published, wholes)
     review = protector.part_counts(np.array([full.review]), cells.review, published[1:], wholes[1:])
     of = np.array([full.precision, full.recall])
-    ratio = protector.weight_ratio(of, true, wholes, right, published)
-    precision, recall = np.round(protected_shares(right, published, ratio), 2)
-    return replace(
-        full,
-        matched=matched,
-        right=np.nan if np.isnan(right).any() else float(right.min()),
-        members=members,
-        review=float(review[0]),
-        precision=float(precision),
-        recall=float(recall),
-        cells=None,
-    )
+    precision, recall = np.round(protector.shares(right, published, true, wholes, of), 2)
+    counts: Any = {"matched": matched, "members": members, "review": float(review[0])}
+    counts["right"] = float(right.min())  # NaN where either is suppressed
+    return replace(full, **counts, precision=float(precision), recall=float(recall), cells=None)
 
 
 def _round_notes(notes: Sequence[str], min_cell: int) -> tuple[str, ...]:
@@ -445,12 +342,12 @@ MIN_CELL = 11  # the strictest of the published rules: counts from 1 to 10 are s
 
 @dataclass(frozen=True, eq=False)
 class ReleasedCounts:
-    """What leaves the true counts of codes and clusters: protected counts and a few ratios."""
+    """What leaves the true counts of codes and clusters: protected counts, and shares of them."""
 
     wholes: ClusterSizes  # the sizes of the clusters, all records last
     counts: Floats  # (k + 1, d): protected, all records last
-    ratio: Floats  # (k + 1, d): of weighted shares to those of counts, in two digits
-    share_ratio: Floats  # (k,): the same of the shares of clusters
+    shares: Floats  # (k + 1, d): of the protected counts
+    sizes: Floats  # (k,): the shares of clusters
     soft_ratio: Floats  # (k,): of soft shares to shares, in two digits
     information: Floats  # (k,): how much of the records' information intervals have, in two digits
     pairs: Floats  # records with both codes of each pair, protected
@@ -466,43 +363,46 @@ def protect(full: Profile, min_cell: int = MIN_CELL) -> Profile:
         raise InputError("protect.no_secret")
     protector = CountProtector(min_cell, full.cells.clusters[-1])
     released = _release_counts(full, full.cells, protector)
+    wholes = released.wholes
     bare = replace(
         full,
-        source=_protect_source(full.source, released.wholes, min_cell),
+        source=_protect_source(full.source, wholes, min_cell),
         caveats=_protect_caveats(full, released),
-        burden=None
-        if full.burden is None
-        else protect_burden(full.burden, min_cell, released.wholes.design),
+        burden=full.burden and protect_burden(full.burden, min_cell, wholes.design),
         slices=tuple(protect_slices(one, min_cell) for one in full.slices),
         rules=protect_rules(full.rules, min_cell),
-        uncertain=None if full.uncertain is None else protect_uncertain(full.uncertain, min_cell),
+        uncertain=full.uncertain and protect_uncertain(full.uncertain, min_cell),
         cells=None,
         min_cell=min_cell,
     )
-    made = _list_features(
-        _apply_counts(bare, released), _protect_features(full, released, protector)
-    )
-    weights = (
-        made.weights
-        / np.where(released.wholes.published > 0, released.wholes.published, np.nan)[:-1]
-    )
-    outcomes = [protect_outcome(one, released.wholes, protector) for one in full.outcomes]
+    features = _protect_features(full, released, protector)
+    made = _list_features(_apply_counts(bare, released), features)
+    weights = made.weights / np.where(wholes.published > 0, wholes.published, np.nan)[:-1]
+    outcomes = [protect_outcome(one, wholes, protector) for one in full.outcomes]
     taken = np.array(made.caveats.classification)
+    sizes = [cluster.size for cluster in made.clusters]
+    columns = made.common(contents.HEATMAP_COLUMNS)
     made = replace(
         made,
         outcomes=tuple(
             protect_corrected(one, weights, taken, min_cell) for one in outcomes if one is not None
         ),
+        heatmap=contents.draw_heatmap(made.prevalence, columns, sizes, min_cell),
     )
-    sizes = [cluster.size for cluster in made.clusters]
-    lines = contents.draw_heatmap(
-        made.prevalence, made.common(contents.HEATMAP_COLUMNS), sizes, min_cell
-    )
-    made = replace(made, heatmap=lines)
-    return made.renamed(_protected_names(full, made))
+    # A name that a person or an earlier run gave stays; others are made of published codes.
+    before, now = full.automatic_names(), made.automatic_names()
+    names = {
+        place: f"Cluster {cluster.number}"
+        if cluster.size is None
+        else (now if cluster.name == before[place] else full.cluster_names)[place]
+        for place, cluster in enumerate(made.clusters)
+    }
+    return made.renamed(names)
 
 
-def _release_counts(full: Profile, cells: Cells, protector: CountProtector) -> ReleasedCounts:
+def _release_counts(
+    full: Profile, cells: contents.Cells, protector: CountProtector
+) -> ReleasedCounts:
     """Return protected counts of clusters and codes, and nothing else of them."""
     sizes = np.array([*(float(c.size or 0) for c in full.clusters), float(full.source.records)])
     published = protector.table(sizes, cells.clusters)
@@ -514,24 +414,20 @@ def _release_counts(full: Profile, cells: Cells, protector: CountProtector) -> R
     weighted = full.source.weight is not None
     design = round_two_digits(sizes / np.where(effective > 0, effective, np.nan))
     design = np.where(np.isfinite(design) & weighted, design, 1.0)
-    ratio, share_ratio = np.ones_like(counts), np.ones(full.k)
-    shares = np.array([cluster.share or 0.0 for cluster in full.clusters])
-    if weighted:
-        before = np.vstack([full.prevalence, full.overall])
-        ratio = protector.weight_ratio(before, true, sizes[:, None], counts, published[:, None])
-        share_ratio = protector.weight_ratio(
-            shares, sizes[:-1], sizes[-1:], published[:-1], published[-1:]
-        )
+    before = np.vstack([full.prevalence, full.overall]) if weighted else None
+    share = np.array([cluster.share or 0.0 for cluster in full.clusters])
     soft = np.array([cluster.soft_share or 0.0 for cluster in full.clusters])
-    observed = np.array([float(pair.observed) for pair in full.caveats.pairs])
-    if weighted:
-        observed = np.zeros_like(observed)  # of weighted records, these are no counts
+    # Of weighted records, pairs are no counts.
+    pairs = [0.0 if weighted else float(pair.observed) for pair in full.caveats.pairs]
+    observed = np.array(pairs)
     return ReleasedCounts(
         wholes=ClusterSizes(sizes, published, design),
         counts=counts,
-        ratio=ratio,
-        share_ratio=share_ratio,
-        soft_ratio=round_two_digits(soft / np.where(shares > 0, shares, np.nan)),
+        shares=protector.shares(counts, published[:, None], true, sizes[:, None], before),
+        sizes=protector.shares(
+            published[:-1], published[-1:], sizes[:-1], sizes[-1:], share if weighted else None
+        ),
+        soft_ratio=round_two_digits(soft / np.where(share > 0, share, np.nan)),
         information=_information(full, counts[:-1], effective[:-1]),
         pairs=protector.counts(observed, cells.pairs[: observed.size]),
     )
@@ -554,35 +450,30 @@ def _information(full: Profile, counts: Floats, effective: Floats) -> Floats:
 
 def _apply_counts(bare: Profile, released: ReleasedCounts) -> Profile:
     """Return the profile with all that follows from the published counts."""
-    published, counts = released.wholes.published, released.counts
-    shares = protected_shares(counts, published[:, None], released.ratio)
+    published, shares = released.wholes.published, released.shares
     effective = np.nan_to_num(published[:-1] / released.wholes.design[:-1])
     n = np.repeat((effective * released.information)[:, None], shares.shape[1], axis=1)
     n[:, bare.n_codes :] = effective[:, None]
     low, high = wilson_interval(shares[:-1], n)
-    sizes = protected_shares(published[:-1], published[-1:], released.share_ratio)
-    clusters = [
-        _protect_cluster(one, size, share, float(ratio), n_eff)
-        for one, size, share, ratio, n_eff in zip(
-            bare.clusters, published, sizes, released.soft_ratio, effective, strict=False
-        )
-    ]
+    figures = zip(published[:-1], released.sizes, released.soft_ratio, effective, strict=True)
     return replace(
         bare,
-        clusters=tuple(clusters),
-        counts=counts[:-1],
-        totals=counts[-1],
+        clusters=tuple(
+            _protect_cluster(one, *own) for one, own in zip(bare.clusters, figures, strict=True)
+        ),
+        counts=released.counts[:-1],
+        totals=released.counts[-1],
         prevalence=shares[:-1],
         overall=shares[-1],
         low=round_shares(low),
         high=round_shares(high),
-        weights=round_shares(sizes / np.nansum(sizes)),
+        weights=round_shares(released.sizes / np.nansum(released.sizes)),
         means=shares[:-1],
         expected=shares[-1],
     )
 
 
-def _list_features(made: Profile, features: tuple[FeatureProfile, ...]) -> Profile:
+def _list_features(made: Profile, features: tuple[contents.FeatureProfile, ...]) -> Profile:
     """Return the profile with the codes and levels alone whose totals are published."""
     gone = {place for one in made.features for place in one.columns}
     gone -= {place for one in features for place in one.columns}
@@ -591,10 +482,11 @@ def _list_features(made: Profile, features: tuple[FeatureProfile, ...]) -> Profi
     kept, place = np.flatnonzero(published), np.cumsum(published) - 1
     columns = ("counts", "prevalence", "low", "high", "means", "totals", "overall", "expected")
     texts = ("codes", "names", "labels")
-    pairs = (
-        pair for pair in made.caveats.pairs if published[pair.first] and published[pair.second]
+    moved = (
+        replace(pair, first=int(place[pair.first]), second=int(place[pair.second]))
+        for pair in made.caveats.pairs
+        if published[pair.first] and published[pair.second]
     )
-    moved = (replace(p, first=int(place[p.first]), second=int(place[p.second])) for p in pairs)
     features = tuple(
         replace(one, columns=tuple(int(place[old]) for old in one.columns)) for one in features
     )
@@ -621,7 +513,7 @@ def _renumber_rule(rule: RuleList, kept: Ints, place: Ints) -> RuleList:
 
 def _protect_features(
     full: Profile, released: ReleasedCounts, protector: CountProtector
-) -> tuple[FeatureProfile, ...]:
+) -> tuple[contents.FeatureProfile, ...]:
     """Return features with protected means and shares, and without what the model knows of them.
 
     Levels of few records are not listed; a feature of which too little is left isn't either.
@@ -639,42 +531,19 @@ def _protect_features(
     return tuple(made)
 
 
-def _protected_names(full: Profile, made: Profile) -> dict[int, str]:
-    """Return cluster names: given by people or by an earlier run, or by published codes."""
-    before, now = full.automatic_names(), made.automatic_names()
-    return {
-        place: f"Cluster {cluster.number}"
-        if cluster.size is None
-        else (now if cluster.name == before[place] else full.cluster_names)[place]
-        for place, cluster in enumerate(made.clusters)
-    }
-
-
-def _round_classification(full: Profile, published: Floats) -> tuple[tuple[float, ...], ...]:
-    """Return how often records are taken for another cluster's, in two digits; none of hidden ones.
-
-    Rows add up to 1 again.
-    """
-    taken = np.array(full.caveats.classification)
-    if not taken.size or np.isnan(published).any():
-        return ()
-    rough = np.round(taken, 2)
-    np.fill_diagonal(rough, 0)
-    np.fill_diagonal(rough, 1 - rough.sum(axis=1))
-    return tuple(tuple(row) for row in np.round(rough, 2).tolist())
-
-
 def _protect_cluster(
-    cluster: Cluster, published: float, share: float, soft_ratio: float, effective: float
-) -> Cluster:
+    cluster: contents.Cluster, published: float, share: float, soft_ratio: float, effective: float
+) -> contents.Cluster:
     """Return a cluster with sizes from its protected count, and what is measured in few digits."""
     if np.isnan(published):
-        hidden = Cluster(cluster.number, cluster.name, *[None] * 8)
+        hidden = contents.Cluster(cluster.number, cluster.name, *[None] * 8)
         return replace(hidden, owner=cluster.owner, pathway=cluster.pathway, note=cluster.note)
-
-    def few(value: float | None, places: int = 2) -> float | None:
-        return None if value is None else round(value, places)
-
+    digits = dict.fromkeys(("top", "margin", "entropy", "stability", "of_length"), 2)
+    measured = {name: getattr(cluster, name) for name in (*digits, "length")}
+    few: Any = {
+        name: None if value is None else round(value, digits.get(name, 1))
+        for name, value in measured.items()
+    }
     return replace(
         cluster,
         size=int(published),
@@ -682,29 +551,23 @@ def _protect_cluster(
         soft_size=None,
         soft_share=None if np.isnan(soft_ratio) else round(min(share * soft_ratio, 1.0), 2),
         effective=round(effective),
-        top=few(cluster.top),
-        margin=few(cluster.margin),
-        entropy=few(cluster.entropy),
-        stability=few(cluster.stability),
-        length=few(cluster.length, 1),
-        of_length=few(cluster.of_length),
+        **few,
     )
 
 
-def _protect_source(source: Provenance, wholes: ClusterSizes, min_cell: int) -> Provenance:
+def _protect_source(
+    source: contents.Provenance, wholes: ClusterSizes, min_cell: int
+) -> contents.Provenance:
     """Return where the profile comes from, without the fingerprint that would confirm a guess.
 
     How many different codes there are before and after each rule isn't published: one more would be
     that of one patient.
     """
-    published = wholes.published[-1]
-    weight = source.weight
-    if weight is not None:
-        weight = float(published * round_two_digits(weight / source.records))
+    published, weight = wholes.published[-1], source.weight
     return replace(
         source,
         records=int(published),
-        weight=weight,
+        weight=weight and float(published * round_two_digits(weight / source.records)),
         effective=round(published / wholes.design[-1]),
         lines=round_lines(source.lines, min_cell),
         notes=round_notes(source.notes, min_cell),
@@ -712,20 +575,25 @@ def _protect_source(source: Provenance, wholes: ClusterSizes, min_cell: int) -> 
     )
 
 
-def _protect_caveats(full: Profile, released: ReleasedCounts) -> Caveats:
+def _protect_caveats(full: Profile, released: ReleasedCounts) -> contents.Caveats:
     """Return what is left unexplained, the least expected pairs first by their published counts."""
-    caveats = full.caveats
+    caveats, hidden = full.caveats, np.isnan(released.wholes.published).any()
     length, explained = caveats.length, caveats.explained_by_length
+    # How often records are taken for another cluster's, in rows that add up to 1 again.
+    taken = np.round(np.array(caveats.classification), 2)
+    if taken.size:
+        np.fill_diagonal(taken, 0)
+        np.fill_diagonal(taken, 1 - taken.sum(axis=1))
     pairs = [
-        Pair(pair.first, pair.second, int(number), float(f"{pair.expected:.2g}"))
+        contents.Pair(pair.first, pair.second, int(number), float(f"{pair.expected:.2g}"))
         for pair, number in zip(caveats.pairs, released.pairs, strict=True)
         if not np.isnan(number)
     ]
     pairs.sort(key=lambda pair: (-pair.observed / max(pair.expected, 1e-9), pair.first))
-    return Caveats(
+    return contents.Caveats(
         temperature=round(caveats.temperature, 2),
         length=None if length is None else round(length, 1),
         explained_by_length=None if explained is None else round(explained, 2),
         pairs=tuple(pairs),
-        classification=_round_classification(full, released.wholes.published[:-1]),
+        classification=() if hidden else tuple(map(tuple, np.round(taken, 2).tolist())),
     )

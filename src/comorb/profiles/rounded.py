@@ -1,4 +1,4 @@
-"""Counts rounded to two digits: of people, in the lines of a ledger and in notes."""
+"""Rounded counts: counts of people in a ledger and in notes, to two digits."""
 
 from __future__ import annotations
 
@@ -13,25 +13,11 @@ from comorb.messages import Message, change_values
 if TYPE_CHECKING:
     from comorb.records.ledger import Line
 
-PEOPLE = ("rows", "codes", "records")  # the units of a ledger that tell of people
+PEOPLE = ("rows", "codes", "records")  # the units of a ledger that count people
 # Values of a message that are no counts of people, their rows or their codes.
-NO_COUNTS = frozenset(
-    [
-        "least",
-        "limit",
-        "cluster",
-        "k",
-        "before",
-        "after",
-        "files",
-        "columns",
-        "row",
-        "line",
-        "expected",
-        "came",
-    ]
-)
-_COUNT = re.compile(  # a number before what says that it counts something
+NO_COUNTS = {"least", "limit", "cluster", "k", "before", "after", "files", "columns"}
+NO_COUNTS |= {"row", "line", "expected", "came"}
+_COUNT = re.compile(  # a number before a word for what it counts
     r"(?<![\w.:/,-])(\d{1,3}(?:,\d{3})+|\d+)(?= (?:of|more|others?|ha[sd]|have|was|were|is|are|"
     r"rows?|records?|cells?|values?|visits?|patients?|people|codes?|mentions?|lines?|dates?|ages?|ids?)\b)"
 )
@@ -68,7 +54,7 @@ def round_lines(lines: Sequence[Line], min_cell: int) -> tuple[Line, ...]:
 
 
 def _without_code_counts(rule: str) -> str:
-    """Return a rule that doesn't tell how many codes its patterns stand for."""
+    """Return a rule without the numbers of codes that its patterns stand for."""
     if not isinstance(rule, Message):
         return _CODES.sub("", rule)
     if rule.key == "ledger.pattern":
@@ -81,11 +67,10 @@ def _without_code_counts(rule: str) -> str:
 
 
 def round_notes(notes: Sequence[str], min_cell: int) -> tuple[str, ...]:
-    """Return notes in which counts are rounded, and those under ``min_cell`` not told.
+    """Return notes in which counts are rounded, and those under ``min_cell`` suppressed.
 
-    Counts are the whole numbers among the values of a message, but for those of ``NO_COUNTS``. Of
-    a text without a key, such as that of an earlier version, they are found by the words after
-    them.
+    Counts are the whole numbers among the values of a message, but for those of ``NO_COUNTS``. In
+    a text without a key, as of an earlier version, they are found by the words that follow.
 
     >>> round_notes(["drug: 4,211 of 4,215 rows matched; 4 have none"], 11)
     ('drug: 4,200 of 4,200 rows matched; fewer than 11 have none',)

@@ -1,7 +1,7 @@
-"""Rules: for each cluster a short list of conditions by which a ward can tell who belongs to it.
+"""Rules: for each cluster a short list of conditions by which a ward sees who belongs to it.
 
 A list is read from the top: the first condition that a record meets decides, and the last line
-says what the others are. It is learned on one half of the records and judged on the other.
+is for all others. It is learned on one half of the records and judged on the other.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from scipy.sparse import csc_array, csr_array
 from comorb.model.arrays import Floats, Ints, Keys, Mask
 from comorb.model.blocks import from_csr, snap_to_grid
 from comorb.model.subsample import row_uniforms
-from comorb.profiles.assignment import Assignment
+from comorb.profiles.assignment import REVIEW_BELOW, Assignment
 from comorb.records.cohort import Cohort
 
 MAX_CONDITIONS = 5  # conditions of a list
 BEAM_WIDTH = 6  # lists that are kept while one grows
 MAX_TRAINING = 50_000  # records that lists are learned from, at most
 MIN_MEMBERS = 30  # records of a cluster in each half, at least
-REVIEW_BELOW = 0.6  # below this probability a record is to be looked at
 MIN_F1_GAIN = 0.002  # of F1 that another condition has to bring
 MIN_CODE_SHARE = 0.01  # share of the records that have a code of a condition, at least
 
@@ -50,7 +49,7 @@ class RuleCells:
 
 @dataclass(frozen=True, eq=False)
 class RuleList:
-    """A list for one cluster, and how it does on other records; NaN isn't told."""
+    """A list for one cluster, and how it does on other records; NaN is suppressed."""
 
     conditions: tuple[Condition, ...]  # none where the cluster has too few records
     otherwise: bool  # whether a record that meets none of them is of the cluster
@@ -64,10 +63,10 @@ class RuleList:
 
     def holds(self, columns: csc_array[Any]) -> Mask:
         """Return which records the list puts into the cluster."""
-        said = np.full(columns.shape[0], self.otherwise)
+        held = np.full(columns.shape[0], self.otherwise)
         for condition in reversed(self.conditions):
-            said[_rows_with_code(columns, condition.code) == condition.has] = condition.member
-        return said
+            held[_rows_with_code(columns, condition.code) == condition.has] = condition.member
+        return held
 
 
 def _rows_with_code(columns: csc_array[Any], code: int) -> Mask:
@@ -87,7 +86,9 @@ def learn_rules(
     """
     weights = np.ones(len(cohort)) if cohort.weights is None else cohort.weights
     weights = snap_to_grid(weights, float(weights.sum()))
-    drawn = _hash_uniforms(cohort)
+    matrix, n_codes = cohort.matrix, len(cohort.codes)
+    blocks = from_csr(matrix.indptr, matrix.indices, n_codes, cohort.weights)
+    drawn = row_uniforms(blocks, cohort.counts() / max(len(cohort), 1), None)
     learned, judged = drawn < min(0.5, MAX_TRAINING / len(cohort)), drawn >= 0.5
     halves = np.flatnonzero(learned), np.flatnonzero(judged)
     first, second = (cohort.matrix[half].tocsc() for half in halves)
@@ -106,21 +107,13 @@ def learn_rules(
     return tuple(lists)
 
 
-def _hash_uniforms(cohort: Cohort) -> Floats:
-    blocks = from_csr(
-        cohort.matrix.indptr, cohort.matrix.indices, len(cohort.codes), cohort.weights
-    )
-    first = cohort.counts() / max(len(cohort), 1)
-    return row_uniforms(blocks, first, None)
-
-
 @dataclass(frozen=True, eq=False)
 class _PartialList:
     """A list on its way: the records that no condition has met, and what was found before them."""
 
     conditions: tuple[Condition, ...]
     left: Mask
-    found: float  # weight of the cluster's records that are said to be of it
+    found: float  # weight of the cluster's records that the list puts into it
     wrong: float  # weight of others that are
     score: float
     otherwise: bool
@@ -139,7 +132,7 @@ class _Search:
     outside: Floats
 
     def best(self) -> tuple[tuple[Condition, ...], bool]:
-        """Return the conditions of a list and what it says of the others, by a beam search."""
+        """Return the conditions of a list and its answer for the others, by a beam search."""
         best = _PartialList((), np.ones(self.inside.size, dtype=bool), 0.0, 0.0, 0.0, False)
         beam = [best]
         for _ in range(MAX_CONDITIONS):
@@ -154,7 +147,12 @@ class _Search:
                 break
             best = beam[0]
         found = [replace(one, code=int(self.codes[one.code])) for one in best.conditions]
-        return _simplify(tuple(found), best.otherwise)
+        otherwise = best.otherwise
+        # Where the last line is 'lacks' and what follows is the other answer, it becomes 'has'.
+        if found and not found[-1].has and found[-1].member != otherwise:
+            found[-1] = Condition(found[-1].code, True, otherwise)
+            otherwise = not otherwise
+        return tuple(found), otherwise
 
     @cached_property
     def _members(self) -> float:
@@ -205,16 +203,6 @@ class _Search:
         return _PartialList(conditions, left, found, wrong, max(alone, rest), rest > alone)
 
 
-def _simplify(
-    conditions: tuple[Condition, ...], otherwise: bool
-) -> tuple[tuple[Condition, ...], bool]:
-    """Return the same list with 'has' in its last line, where what follows is the other answer."""
-    if conditions and not conditions[-1].has and conditions[-1].member != otherwise:
-        last = Condition(conditions[-1].code, True, otherwise)
-        return (*conditions[:-1], last), not otherwise
-    return conditions, otherwise
-
-
 def _f1(found: Floats | float, wrong: Floats | float, members: float) -> Floats:
     return np.asarray(2 * found / np.maximum(found + wrong + members, 1e-300))
 
@@ -235,17 +223,11 @@ def _evaluate(
     cells = None
     if keys is not None:
         cells = RuleCells(*(np.array([keys[rows][one].sum(dtype=np.uint64)]) for one in sets))
-    mass = [float(w[one].sum()) for one in sets]
-    told = bool(rule.conditions)
-    matched, right, members, review = (float(one.sum()) for one in sets)
-    return RuleList(
-        rule.conditions,
-        rule.otherwise,
-        matched,
-        right,
-        members,
-        review,
-        round(mass[1] / mass[0], 6) if told and mass[0] else np.nan,
-        round(mass[1] / mass[2], 6) if told and mass[2] else np.nan,
-        cells,
+    matched, right, members = (float(w[one].sum()) for one in sets[:3])
+    precision, recall = (
+        round(right / whole, 6) if rule.conditions and whole else np.nan
+        for whole in (matched, members)
     )
+    matched, right, members, review = (float(one.sum()) for one in sets)
+    counts = (matched, right, members, review)
+    return RuleList(rule.conditions, rule.otherwise, *counts, precision, recall, cells)

@@ -1,9 +1,10 @@
-"""Slices: the size of each cluster by age, sex, site or time; small slices are pooled."""
+"""Slices: the shares of the clusters by age, sex, site or time; small slices are pooled."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -17,12 +18,13 @@ from comorb.errors import InputError
 from comorb.messages import Message
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.exact_sums import GroupSums
+from comorb.profiles.burden import is_number
 from comorb.profiles.intervals import wilson_interval
 from comorb.profiles.outcomes import OTHER
 from comorb.records.layouts.columns import MAX_VALUES
 from comorb.records.layouts.names import find_role, is_label
 
-AGE_CUTS = (18.0, 45.0, 65.0, 80.0)  # where ages are cut unless something else is said
+AGE_CUTS = (18.0, 45.0, 65.0, 80.0)  # where ages are cut by default
 TIME_UNITS = ("year", "quarter", "month")
 MAX_SLICES = 24  # slices, at most
 _QUANTILES = re.compile(r"q(\d{1,2})")
@@ -38,26 +40,20 @@ class By:
 
     @classmethod
     def of(cls, text: str) -> By:
-        """Read what was asked for, such as 'sex', 'age:18,45,65' or 'age:q4'.
+        """Return what a text names, such as 'sex', 'age:18,45,65' or 'age:q4'.
 
         >>> By.of("age:18,65").cuts
         (18.0, 65.0)
         """
         name, _, how = (part.strip() for part in text.partition(":"))
-        if quantiles := _QUANTILES.fullmatch(how):
-            number = int(quantiles[1])
-            if name and 2 <= number <= MAX_SLICES:
-                return cls(name, quantiles=number)
+        quantiles = _QUANTILES.fullmatch(how)
+        if quantiles and name and 2 <= int(quantiles[1]) <= MAX_SLICES:
+            return cls(name, quantiles=int(quantiles[1]))
         try:
             cuts = tuple(float(cut) for cut in how.split(",")) if how else ()
         except ValueError:
             cuts = (0.0, 0.0)
-        if (
-            not name
-            or how.startswith("q")
-            or list(cuts) != sorted(set(cuts))
-            or len(cuts) >= MAX_SLICES
-        ):
+        if not name or list(cuts) != sorted(set(cuts)) or len(cuts) >= MAX_SLICES:
             raise InputError("slices.form", text=text)
         return cls(name, cuts)
 
@@ -79,27 +75,36 @@ class Cut:
 def cut(table: pa.Table, by: By, most: int = MAX_SLICES, records: Ints | None = None) -> Cut:
     """Return the slices of records by one of their covariates; what can't be is an InputError.
 
-    ``records`` are how many each row of the table stands for; one, where nothing is said.
+    ``records`` are how many each row of the table stands for, by default one.
     """
-    column = table[_column(table.column_names, by)]
-    if by.name in TIME_UNITS and by.name not in table.column_names:
+    names = table.column_names
+    timed = by.name in TIME_UNITS and by.name not in names
+    wanted = "date" if timed else by.name
+    found = wanted if wanted in names else find_role(wanted)
+    if found not in names:
+        raise InputError("slices.no_column", have=", ".join(names) or "none", name=by.name)
+    column = table[found]
+    if timed:
         made = _times(column, by, most)
-    elif _is_number(column.type):
+    elif is_number(column.type):
         made = _numbers(pc.cast(column, pa.float64()).to_numpy().astype(np.float64), by, records)
     else:
         made = _texts(column, by, most)
     held = np.unique(made.places[made.places >= 0])
     if held.size < 2:
-        said = Message("slices.one_value") if held.size else Message("slices.no_value")
-        raise InputError("slices.nothing", name=by.name, problem=said)
+        problem = Message("slices.one_value") if held.size else Message("slices.no_value")
+        raise InputError("slices.nothing", name=by.name, problem=problem)
     places = np.where(made.places < 0, -1, np.searchsorted(held, made.places))
     return Cut(str(by), places, tuple(made.labels[i] for i in held), made.ordered)
 
 
-def default_slices(table: pa.Table, ends: tuple[Any, Any] | None = None) -> tuple[By, ...]:
-    """Return what records are sliced by when nothing is said: those of the columns that are there.
+def default_slices(
+    table: pa.Table, ends: tuple[Any, Any] | None = None, records: Ints | None = None
+) -> tuple[By, ...]:
+    """Return what records are sliced by by default: age, sex, site and time, where that can be.
 
-    ``ends`` are the first and the last date, where the table's own aren't.
+    ``ends`` are the first and the last date, where the table's own aren't; ``records`` are how many
+    each row stands for. A site of too many values is left out.
 
     >>> default_slices(pa.table({"sex": ["f", "m"], "los": [3, 4]}))
     (By(name='sex', cuts=(), quantiles=0),)
@@ -110,7 +115,12 @@ def default_slices(table: pa.Table, ends: tuple[Any, Any] | None = None) -> tupl
         if first is not None:
             days = (last - first).days
             names.append("year" if days > 1500 else "quarter" if days > 300 else "month")
-    return tuple(map(By, names))
+    made = []
+    for by in map(By, names):
+        with suppress(InputError):
+            cut(table, by, records=records)
+            made.append(by)
+    return tuple(made)
 
 
 def date_ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
@@ -122,31 +132,20 @@ def date_ends(column: pa.ChunkedArray) -> tuple[Any, Any]:
 def coarsen(table: pa.Table) -> pa.Table:
     """Return a table with one age for each band of ages, and one date for each month.
 
-    It is sliced as the table itself, unless cuts of one's own are asked for.
+    It is sliced as the table itself by the default cuts.
     """
     for place, name in enumerate(table.column_names):
         column = table[name]
-        if name == "age" and _is_number(column.type):
+        if name == "age" and is_number(column.type):
             ages = pc.cast(column, pa.float64()).to_numpy().astype(np.float64)
             known = np.isfinite(ages)
             bands = np.searchsorted(AGE_CUTS, np.where(known, ages, 0), "right")
-            some = np.array([AGE_CUTS[0] - 1, *AGE_CUTS])[bands] + np.where(
-                ages == np.round(ages), 0, 0.5
-            )
-            table = table.set_column(place, name, pa.array(some, mask=~known))
+            coarse = np.array([AGE_CUTS[0] - 1, *AGE_CUTS])[bands]
+            coarse += np.where(ages == np.round(ages), 0, 0.5)
+            table = table.set_column(place, name, pa.array(coarse, mask=~known))
         elif name == "date" and pa.types.is_temporal(column.type):
             table = table.set_column(place, name, pc.floor_temporal(column, unit="month"))
     return table
-
-
-def _column(names: Sequence[str], by: By) -> str:
-    wanted = "date" if by.name in TIME_UNITS and by.name not in names else by.name
-    role = find_role(wanted)
-    found = wanted if wanted in names else role if role in names else None
-    if found is None:
-        have = ", ".join(names) or "none"
-        raise InputError("slices.no_column", have=have, name=by.name)
-    return found
 
 
 def _times(column: pa.ChunkedArray, by: By, most: int) -> Cut:
@@ -158,14 +157,10 @@ def _times(column: pa.ChunkedArray, by: By, most: int) -> Cut:
     numbers = pc.fill_null(pc.add(pc.multiply(years, step), within), -1).to_numpy()
     different = np.unique(numbers[numbers >= 0])
     _check_number(by, different.size, most)
-    names = {"year": "{0}", "quarter": "{0} Q{1}", "month": "{0}-{1:02}"}[by.name]
+    form = {"year": "{0}", "quarter": "{0} Q{1}", "month": "{0}-{1:02}"}[by.name]
     places = np.where(numbers < 0, -1, np.searchsorted(different, numbers))
-    return Cut(
-        str(by),
-        places,
-        tuple(names.format(n // step, n % step + 1) for n in different.tolist()),
-        True,
-    )
+    labels = tuple(form.format(n // step, n % step + 1) for n in different.tolist())
+    return Cut(str(by), places, labels, True)
 
 
 def _numbers(values: Floats, by: By, records: Ints | None) -> Cut:
@@ -217,22 +212,16 @@ def _check_number(by: By, number: int, most: int) -> None:
         raise InputError("slices.too_many", limit=most, name=by.name, n=number)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    )
-
-
 MIN_POOLED_RECORDS = 30  # records of a slice that is shown by itself, at least
-SHOWN = 12  # slices without an order
-LONGEST = 48  # points in time
-KINDS = 5000  # different texts that are looked at
+MAX_UNORDERED = 12  # slices without an order
+MAX_TIMES = 48  # points in time
+MAX_VALUES_READ = 5000  # different texts that are looked at
 
 
 def splits(table: pa.Table, features: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return what records can be split by: times, age, sex, categories and features.
 
-    A text of many values is one where its name says that it is a label, such as a hospital.
+    A text of many values is one where it is named as a label, such as a hospital.
 
     >>> splits(pa.table({"sex": ["f", "m"], "age": [30, 40], "los": [3.5, 4.0]}))
     ('age', 'sex')
@@ -247,30 +236,35 @@ def splits(table: pa.Table, features: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def pool_slices(table: pa.Table, by: By, min_cell: int = 0) -> tuple[Cut, tuple[str, ...]]:
-    """Return slices of ``FEWEST`` records or more each, or ``min_cell``, and what was pooled.
+    """Return slices of 30 records or more each, or ``min_cell``, and notes on what was pooled.
 
     A time of too many points is taken more coarsely; small neighbours in an order become one
     slice, and so do the rarest of others.
     """
-    made, notes = _cut(table, by)
+    made = cut(table, by, MAX_VALUES_READ)
+    notes: tuple[str, ...] = ()
+    if by.name in TIME_UNITS and by.name not in table.column_names:
+        coarser = list(TIME_UNITS[: TIME_UNITS.index(by.name)])
+        while len(made.labels) > MAX_TIMES and coarser:
+            made = cut(table, By(coarser.pop()), MAX_VALUES_READ)
+        if made.by != by.name:
+            units = {"name": Message(f"time.{by.name}"), "other": Message(f"time.{made.by}")}
+            notes = (Message("note.coarser", limit=MAX_TIMES, **units),)
     fewest, before = max(MIN_POOLED_RECORDS, min_cell), len(made.labels)
     counts = np.bincount(made.places[made.places >= 0], minlength=before).astype(np.float64)
     joined = (_pool_neighbours if made.ordered else _pool_rarest)(counts, fewest)
-    labels = [_label(made, np.flatnonzero(joined == place)) for place in range(joined.max() + 1)]
+    labels = []
+    for place in range(joined.max() + 1):
+        several = np.flatnonzero(joined == place)
+        first, last = (made.labels[int(several[end])] for end in (0, -1))
+        pooled = f"{first} … {last}" if made.ordered else OTHER
+        labels.append(first if several.size == 1 else pooled)
     if len(labels) < 2:
         raise InputError("slices.too_few", least=fewest, name=by.name)
     if len(labels) < before:
         notes += (Message("note.pooled", before=before, after=len(labels)),)
     places = np.where(made.places < 0, -1, joined[made.places])
     return Cut(made.by, places, tuple(labels), made.ordered), notes
-
-
-def _label(made: Cut, some: Ints) -> str:
-    """Return what some slices are called together: the ends of those in an order, or the others."""
-    first, last = made.labels[int(some[0])], made.labels[int(some[-1])]
-    if some.size == 1:
-        return first
-    return f"{first} … {last}" if made.ordered else OTHER
 
 
 def _can_split(name: str, column: pa.ChunkedArray, feature: bool) -> bool:
@@ -282,26 +276,10 @@ def _can_split(name: str, column: pa.ChunkedArray, feature: bool) -> bool:
         return bool(different >= 2)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return False
-    most = MAX_SLICES if pa.types.is_integer(kind) else min(KINDS, len(column) // 2)  # more are ids
+    most = (
+        MAX_SLICES if pa.types.is_integer(kind) else min(MAX_VALUES_READ, len(column) // 2)
+    )  # more are ids
     return bool(different <= (most if is_label(name) else MAX_VALUES))
-
-
-def _cut(table: pa.Table, by: By) -> tuple[Cut, tuple[str, ...]]:
-    """Return slices, however many; of times, not more points than a page shows."""
-    if by.name not in TIME_UNITS or by.name in table.column_names:
-        return cut(table, by, KINDS), ()
-    made = cut(table, by, KINDS)
-    coarser = list(TIME_UNITS[: TIME_UNITS.index(by.name)])
-    while len(made.labels) > LONGEST and coarser:
-        made = cut(table, By(coarser.pop()), KINDS)
-    same = made.by == by.name
-    note = Message(
-        "note.coarser",
-        limit=LONGEST,
-        name=Message(f"time.{by.name}"),
-        other=Message(f"time.{made.by}"),
-    )
-    return made, () if same else (note,)
 
 
 def _pool_neighbours(counts: Floats, fewest: int) -> Ints:
@@ -320,8 +298,8 @@ def _pool_rarest(counts: Floats, fewest: int) -> Ints:
     """Return the slice of each slice, when the rarest become one, the last of all."""
     order = np.argsort(-counts, kind="stable")
     small = counts[order] < fewest
-    if counts.size > SHOWN:
-        small[SHOWN - 1 :] = True
+    if counts.size > MAX_UNORDERED:
+        small[MAX_UNORDERED - 1 :] = True
     kept = sorted(order[~small].tolist())
     if small.any() and counts[order[small]].sum() < fewest and kept:
         kept.remove(min(kept, key=lambda place: counts[place]))
@@ -347,7 +325,7 @@ class SliceCells:
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """Shares of the clusters within each slice; NaN isn't told."""
+    """Shares of the clusters within each slice; NaN is suppressed."""
 
     by: str
     labels: tuple[str, ...]
@@ -389,17 +367,21 @@ def slice_records(  # noqa: PLR0913 - what goes with the data is given by name
     w = n if weights is None else weights
     s = len(cuts.labels)
     own = cuts.places >= 0
-    cell = cuts.places[own] * k + labels[own]
-    counts = _with_whole(_counts(cell, s * k, n[own]).reshape(s, k))
-    squared = n if weights is None else w * w
-    mass, squares = (_sums(terms[own], cell, s * k).reshape(s, k) for terms in (w, squared))
+    cell, shape = cuts.places[own] * k + labels[own], (s, k)
+    counts = _with_whole(_sum_cells(n[own], cell, shape))
+    mass = _sum_exactly(w[own], cell, shape)
+    squares = _sum_exactly((n if weights is None else w * w)[own], cell, shape)
     whole = mass.sum(axis=1)
     share = mass / np.maximum(whole, 1e-300)[:, None]
     effective = whole**2 / np.maximum(squares.sum(axis=1), 1e-300)
     low, high = wilson_interval(share, effective[:, None])
     z, p = trend(share, effective, cuts.ordered)
     missing = int(n[~own].sum())
-    notes = [Message("note.no_slice", n=missing, name=by.name)] if missing else []
+    cells = None
+    if keys is not None:
+        empty = np.zeros((s, 0, k + 1))
+        sums = _with_whole(_sum_cells(keys[own], cell, shape))
+        cells = SliceCells(sums, empty.astype(np.uint64), empty, empty[:, :, :k], np.zeros(0))
     made = Slices(
         by=cuts.by,
         labels=cuts.labels,
@@ -414,22 +396,18 @@ def slice_records(  # noqa: PLR0913 - what goes with the data is given by name
         mix=(),
         standardised=np.full((s, k), np.nan),
         covered=np.zeros(s),
-        notes=tuple(notes),
+        notes=(Message("note.no_slice", n=missing, name=by.name),) if missing else (),
+        cells=cells,
     )
-    if keys is not None:
-        sums = _with_keys(_key_sums(keys[own], cell, s * k).reshape(s, k))
-        empty = np.zeros((s, 0, k + 1))
-        cells = SliceCells(sums, empty.astype(np.uint64), empty, empty[:, :, :k], np.zeros(0))
-        made = replace(made, cells=cells)
-    return _standardised(made, table, cuts, labels, k, (n, w), keys)
+    return _standardise_slices(made, table, cuts, labels, k, (n, w), keys)
 
 
 def trend(share: Floats, n: Floats, ordered: bool) -> tuple[Floats, Floats]:
     """Return z and p of each cluster's shares (s, k) over slices of n effective records.
 
     z = Σ nₛ(pₛ − p̄)(s − s̄) / √(p̄(1 − p̄) Σ nₛ(s − s̄)²), two-sided; without an order NaN, and p is
-    that of χ² = Σ nₛ(pₛ − p̄)² / p̄(1 − p̄) with one degree less than slices. NaN where it can't be
-    told.
+    that of χ² = Σ nₛ(pₛ − p̄)² / p̄(1 − p̄) with one degree less than slices. NaN where all or no
+    records are in a cluster.
     """
     some = (n >= MIN_SLICE_RECORDS) & ~np.isnan(share).any(axis=1)
     nothing = np.full(share.shape[1], np.nan)
@@ -438,15 +416,15 @@ def trend(share: Floats, n: Floats, ordered: bool) -> tuple[Floats, Floats]:
     p, size = share[some], n[some][:, None]
     mean = (size * p).sum(axis=0) / size.sum()
     spread = mean * (1 - mean)
-    told = spread > 1e-12
-    safe = np.where(told, spread, 1.0)
+    varies = spread > 1e-12
+    safe = np.where(varies, spread, 1.0)
     if not ordered:
         chi = (size * (p - mean) ** 2).sum(axis=0) / safe
-        return nothing, np.where(told, np.round(chdtrc(some.sum() - 1.0, chi), 9), np.nan)
+        return nothing, np.where(varies, np.round(chdtrc(some.sum() - 1.0, chi), 9), np.nan)
     at = np.flatnonzero(some).astype(float)[:, None]
     at = at - (size * at).sum() / size.sum()
     z = (size * (p - mean) * at).sum(axis=0) / np.sqrt(safe * (size * at**2).sum())
-    z = np.where(told, np.round(z, 6), np.nan)
+    z = np.where(varies, np.round(z, 6), np.nan)
     return z, np.round(erfc(np.abs(z) / np.sqrt(2)), 9)
 
 
@@ -460,12 +438,11 @@ def standardise(strata_share: Floats, present: Floats, mix: Floats) -> tuple[Flo
     covered = held.sum(axis=1)
     shares = np.einsum("sg,sgk->sk", held, np.nan_to_num(strata_share))
     shares = shares / np.maximum(covered, 1e-300)[:, None]
-    return np.where((covered >= MIN_COVERED)[:, None], np.round(shares, 6), np.nan), np.round(
-        covered, 6
-    )
+    enough = (covered >= MIN_COVERED)[:, None]
+    return np.where(enough, np.round(shares, 6), np.nan), np.round(covered, 6)
 
 
-def _standardised(
+def _standardise_slices(
     made: Slices,
     table: pa.Table,
     cuts: Cut,
@@ -476,82 +453,55 @@ def _standardised(
 ) -> Slices:
     """Return slices with their shares at the whole's mix of age and sex, where these are known."""
     n, w = mass_of
-    name = made.by.partition(":")[0]
-    mixed = [one for one in ("age", "sex") if one in table.column_names and one != name]
     groups, mix_names, width = np.zeros(labels.size, dtype=np.int64), [], 1
-    for one in mixed:
+    for one in ("age", "sex"):
+        if one not in table.column_names or one == made.by.partition(":")[0]:
+            continue
         try:
             other = cut(table, By(one))
         except InputError:
             continue
-        groups = np.where(
-            (groups < 0) | (other.places < 0), -1, groups * len(other.labels) + other.places
-        )
+        unknown = (groups < 0) | (other.places < 0)
+        groups = np.where(unknown, -1, groups * len(other.labels) + other.places)
         width *= len(other.labels)
         mix_names.append(one)
     own = (groups >= 0) & (cuts.places >= 0)
     if not mix_names or not own.any():
         return made
-    s = len(cuts.labels)
     cell = (cuts.places[own] * width + groups[own]) * k + labels[own]
-    shape = (s, width, k)
-    counts = _counts(cell, s * width * k, n[own]).reshape(shape)
-    mass = _sums(w[own], cell, s * width * k).reshape(shape)
+    shape = (len(cuts.labels), width, k)
+    mass = _sum_exactly(w[own], cell, shape)
     each = mass.sum(axis=2)
     share = mass / np.maximum(each, 1e-300)[:, :, None]
     mix = each.sum(axis=0) / each.sum()
     standardised, covered = standardise(share, (each > 0).astype(float), mix)
-    notes = list(made.notes)
     few = [label for label, part in zip(cuts.labels, covered, strict=True) if part < MIN_COVERED]
+    notes, cells = made.notes, made.cells
     if few:
-        notes.append(Message("note.not_standardised", names=few, share=MIN_COVERED, mix=mix_names))
-    cells = made.cells
+        names = {"names": few, "share": MIN_COVERED, "mix": mix_names}
+        notes += (Message("note.not_standardised", **names),)
     if cells is not None and keys is not None:
-        sums = _with_keys(_key_sums(keys[own], cell, s * width * k).reshape(shape))
-        cells = SliceCells(cells.counts, sums, _with_whole(counts), np.round(share, 9), mix)
-    return replace(
-        made,
-        mix=tuple(mix_names),
-        standardised=standardised,
-        covered=covered,
-        notes=tuple(notes),
-        cells=cells,
-    )
+        sums, counts = (_with_whole(_sum_cells(one[own], cell, shape)) for one in (keys, n))
+        cells = SliceCells(cells.counts, sums, counts, np.round(share, 9), mix)
+    mixed: Any = {"mix": tuple(mix_names), "standardised": standardised, "covered": covered}
+    return replace(made, **mixed, notes=notes, cells=cells)
 
 
-def _sums(terms: Floats, cell: Ints, size: int) -> Floats:
-    sums = GroupSums(size)
+def _sum_exactly(terms: Floats, cell: Ints, shape: tuple[int, ...]) -> Floats:
+    """Return the sums of terms by cell, the same bits in any order of them."""
+    sums = GroupSums(int(np.prod(shape)))
     sums.add(terms, cell)
-    return sums.totals()
+    return sums.totals().reshape(shape)
 
 
-def _key_sums(keys: Keys, cell: Ints, size: int) -> Keys:
-    sums = np.zeros(size, np.uint64)
-    np.add.at(sums, cell, keys)
-    return sums
+def _sum_cells(terms: Any, cell: Ints, shape: tuple[int, ...]) -> Any:
+    """Return the sums of counts or keys by cell."""
+    sums = np.zeros(int(np.prod(shape)), terms.dtype)
+    np.add.at(sums, cell, terms)
+    return sums.reshape(shape)
 
 
-def _counts(cell: Ints, size: int, records: Floats) -> Floats:
-    return np.bincount(cell, records, size).astype(np.float64)
-
-
-def _with_whole(parts: Floats) -> Floats:
-    """Return counts by cluster with those of all clusters at the end."""
-    return np.concatenate([parts, parts.sum(axis=-1, keepdims=True)], axis=-1)
-
-
-def _with_keys(parts: Keys) -> Keys:
-    whole = parts.sum(axis=-1, keepdims=True, dtype=np.uint64)
+def _with_whole(parts: Any) -> Any:
+    """Return counts or keys by cluster with those of all clusters at the end."""
+    whole = parts.sum(axis=-1, keepdims=True, dtype=parts.dtype)
     return np.concatenate([parts, whole], axis=-1)
-
-
-def default_cuts(table: pa.Table, names: Sequence[By], records: Ints | None = None) -> list[By]:
-    """Return those of the slices that can be made; sites and others of many values can't."""
-    made = []
-    for by in names:
-        try:
-            cut(table, by, records=records)
-        except InputError:
-            continue
-        made.append(by)
-    return made

@@ -1,9 +1,9 @@
-"""Auxiliary tables: sources besides the records, each of a kind, and the ids they are joined by."""
+"""Auxiliary tables: sources besides the records, each of a kind, and the ids that join them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,28 +25,21 @@ MAIN = "diagnosis"
 COVARIATES = ("visit", "patient")
 
 _KIND = re.compile(r"[a-z][a-z0-9_-]*")
-# What tables of a kind are called in folders and databases, the usual ones first.
+# The names of tables of a kind in folders and databases, the most specific first.
 _TABLES = {
-    "diagnosis": (
-        "condition_occurrence",
-        "condition_era",
-        r"conditions?|diagnos[ei]s(_?icd)?|\w*diagnos\w*",
-    ),
-    "drug": (
-        "drug_exposure",
-        "drug_era",
-        "medicationrequest",
-        r"prescriptions?|medications?|drugs?|medikamente|rx",
-    ),
-    "procedure": ("procedure_occurrence", r"procedures?(_?icd)?|prozeduren"),
-    "visit": ("visit_occurrence", r"admissions?|encounters?|visits?|stays?"),
-    "patient": ("person", r"patients?|persons?"),
+    "diagnosis": "condition_occurrence condition_era "
+    r"conditions?|diagnos[ei]s(_?icd)?|\w*diagnos\w*",
+    "drug": "drug_exposure drug_era medicationrequest "
+    "prescriptions?|medications?|drugs?|medikamente|rx",
+    "procedure": "procedure_occurrence procedures?(_?icd)?|prozeduren",
+    "visit": "visit_occurrence admissions?|encounters?|visits?|stays?",
+    "patient": "person patients?|persons?",
 }
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A source to read beside the records: its kind, and what is known of it."""
+class AuxiliaryTable:
+    """A table that is joined to the records: its kind and its source, with layout and system."""
 
     kind: str
     source: Any
@@ -55,18 +48,18 @@ class Beside:
     system: str | None = None
 
     @property
-    def of_covariates(self) -> bool:
+    def has_covariates(self) -> bool:
         """Whether a row is a visit or a patient, and its columns are covariates."""
         return self.kind in COVARIATES
 
 
-def arranged(
+def arrange_sources(
     source: Any,
     kinds: Sequence[str] = (),
     layouts: Mapping[str, Layout] | None = None,
     system: str | None = None,
-) -> tuple[str, Any, tuple[Beside, ...]]:
-    """Return the kind of the records, where they lie, and what is to be read beside them.
+) -> tuple[str, Any, tuple[AuxiliaryTable, ...]]:
+    """Return the kind of the records, their source, and the auxiliary tables.
 
     ``source`` is one source, or a mapping of kinds to sources; ``kinds`` are tables of the records'
     own source. The records are those of the kind 'diagnosis', or else of the first.
@@ -75,7 +68,10 @@ def arranged(
     if isinstance(source, Mapping) and not given:
         raise RecordsError("join.no_sources", example="{'diagnosis': …}")
     for kind in (*given, *kinds):
-        _check_kind(kind)
+        if not _KIND.fullmatch(kind):
+            raise RecordsError("join.kind_form", kind=kind)
+        if kind in SYSTEMS:
+            raise RecordsError("join.kind_system", kind=kind)
     names = list(given or kinds)
     main = MAIN if MAIN in names or not names else names[0]
     if main in COVARIATES:
@@ -85,55 +81,45 @@ def arranged(
     if twice:
         raise RecordsError("join.kind_twice", kind=twice[0])
     own = {kind: records for kind in kinds if kind != main}
-    layouts = dict(layouts or {})
+    layouts = layouts or {}
     systems = {kind: keys for kind, keys in systems_by_kind(system or "").items() if kind}
+    sources = given | own
     for kind in (*layouts, *systems):
-        if kind not in (*given, *own):
-            have = (*given, *own)
-            key = "join.expected_beside" if have else "join.expected"
-            raise RecordsError(Message(key, kind=kind, have=have))
-    besides = [
-        Beside(kind, one, None, layouts.get(kind, Layout()), systems.get(kind))
-        for kind, one in (given | own).items()
+        if kind not in sources:
+            key = "join.expected_beside" if sources else "join.expected"
+            raise RecordsError(Message(key, kind=kind, have=tuple(sources)))
+    # Covariates first, and visits before patients, who may be found by their visits.
+    order = {kind: place for place, kind in enumerate(COVARIATES)}
+    tables = [
+        AuxiliaryTable(kind, one, None, layouts.get(kind, Layout()), systems.get(kind))
+        for kind, one in sorted(sources.items(), key=lambda pair: order.get(pair[0], len(order)))
     ]
-    return main, records, tuple(sorted(besides, key=_order))
+    return main, records, tuple(tables)
 
 
-def main_and_beside(source: Any) -> tuple[Any, dict[str, Any]]:
+def split_sources(source: Any) -> tuple[Any, dict[str, Any]]:
     """Return the records' own source, and the others by their kinds."""
     if not isinstance(source, Mapping):
         return source, {}
-    beside = dict(source)
-    return beside.pop(MAIN if MAIN in beside else next(iter(beside), ""), None), beside
+    others = dict(source)
+    return others.pop(MAIN if MAIN in others else next(iter(others), ""), None), others
 
 
-def _order(beside: Beside) -> int:
-    """Covariates first, and visits before patients, who may be found by their visits."""
-    return COVARIATES.index(beside.kind) if beside.of_covariates else len(COVARIATES)
+def resolve_source(auxiliary: AuxiliaryTable, records: Any, opened: OpenedSource) -> AuxiliaryTable:
+    """Return a table of the records' own source where its name, and no file, is given."""
+    name = auxiliary.source
+    if not isinstance(name, str) or "://" in name or Path(name).exists():
+        return auxiliary
+    if is_query(name) or opened.name_of(name) is not None:
+        return replace(auxiliary, source=records, table=name)
+    return auxiliary
 
 
-def _check_kind(kind: str) -> None:
-    if not _KIND.fullmatch(kind):
-        raise RecordsError("join.kind_form", kind=kind)
-    if kind in SYSTEMS:
-        raise RecordsError("join.kind_system", kind=kind)
-
-
-def in_the_records(beside: Beside, records: Any, opened: OpenedSource) -> Beside:
-    """Return a source by the name of a table of the records' own source, where no file has it."""
-    asked = beside.source
-    if not isinstance(asked, str) or "://" in asked or Path(asked).exists():
-        return beside
-    if is_query(asked) or opened.name_of(asked) is not None:
-        return replace(beside, source=records, table=asked)
-    return beside
-
-
-def table_of(opened: OpenedSource, kind: str) -> str | None:
-    """Return the table of a source with several that is called after a kind."""
+def find_table(opened: OpenedSource, kind: str) -> str | None:
+    """Return the table of a kind, by its name, in a source of several."""
     if len(opened.openers) < 2:
         return None
-    for pattern in _TABLES.get(kind, (rf"{re.escape(kind)}s?",)):
+    for pattern in _TABLES.get(kind, rf"{re.escape(kind)}s?").split():
         named = [name for name in opened.openers if re.fullmatch(pattern, name.lower())]
         if len(named) == 1:
             return named[0]
@@ -141,24 +127,21 @@ def table_of(opened: OpenedSource, kind: str) -> str | None:
     raise RecordsError("join.no_table", source=opened.label, kind=kind, have=have)
 
 
-def refuse_the_same_twice(given: Sequence[tuple[str, Any, str | None]]) -> None:
-    """Refuse two kinds that are one and the same table, each given with its source and table."""
-    seen: dict[tuple[str, str | None], str] = {}
-    for kind, source, table in given:
-        if not isinstance(source, str | Path):
-            continue
+def check_new_table(
+    seen: dict[tuple[str, str | None], str], kind: str, source: Any, table: str | None
+) -> None:
+    """Refuse a table that has been seen as another kind."""
+    if isinstance(source, str | Path):
         text = str(source)
         place = (text if "://" in text else str(Path(text).resolve()), table)
-        if place in seen:
-            raise RecordsError(
-                "join.source_twice", file=Path(text).name, first=seen[place], second=kind
-            )
-        seen[place] = kind
+        first = seen.setdefault(place, kind)
+        if first != kind:
+            raise RecordsError("join.source_twice", file=Path(text).name, first=first, second=kind)
 
 
 ID, RECORD = " id", " record"  # in copies of keys: an id, and the key of the record that has it
 
-_ROWS = 1 << 16
+_BATCH_ROWS = 1 << 16
 _NUMBER = r"\.0$"
 _WEAK = re.compile(r"id|key|uid|identifier|rowid")
 
@@ -167,8 +150,8 @@ _WEAK = re.compile(r"id|key|uid|identifier|rowid")
 class Key:
     """Ids of the records: of visits, or of patients, in a column of their source.
 
-    ``of_records`` is the column with the key that a record is found by, another one where a visit
-    leads to its patient; ``by_id`` says whether that is the id of the record itself.
+    ``of_records`` is the column with the key of a record, another one where a visit leads to its
+    patient; with ``by_id`` it is the id of the record itself.
     """
 
     level: str
@@ -180,7 +163,7 @@ class Key:
 
     @property
     def of(self) -> str:
-        """What the records that it leads to are: visits or patients."""
+        """The unit that it leads to: visit or patient."""
         return self.level if self.column == self.of_records else "patient"
 
     def values(self, cohort: Cohort) -> pa.Array:
@@ -212,7 +195,7 @@ def key_text(column: str) -> str:
 
 
 def keys_of(source: OpenedSource, plan: Plan) -> tuple[Key, ...]:
-    """Return the keys by which sources can be joined to records, the finest that fits first."""
+    """Return the keys by which tables can be joined to records, the finest first."""
     visit, patient, own = plan.layout.record, plan.layout.patient, plan.id_column
     columns = plan.table.columns
     keys = []
@@ -229,10 +212,7 @@ def keys_of(source: OpenedSource, plan: Plan) -> tuple[Key, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """How a table beside the records is joined: by which key and which of its columns.
-
-    ``rows`` and ``matched`` count its rows; ``links`` has the ids that they are found by.
-    """
+    """How an auxiliary table is joined: the key and the ids of the records, and its own column."""
 
     key: Key
     column: str
@@ -240,8 +220,8 @@ class Match:
     rows: int
     matched: int
 
-    def told(self, kind: str) -> str:
-        """Return what the ledger says of it."""
+    def note(self, kind: str) -> str:
+        """Return the note for the ledger."""
         note = Message(
             "note.matched",
             kind=kind,
@@ -254,14 +234,15 @@ class Match:
         return Message("note.none_matched", note=note, n=none) if none else note
 
 
-def match(
-    source: OpenedSource, table: SourceTable, beside: Beside, layout: Layout, keys: Sequence[Key]
+def find_match(
+    source: OpenedSource,
+    table: SourceTable,
+    auxiliary: AuxiliaryTable,
+    layout: Layout,
+    keys: Sequence[Key],
 ) -> Match:
-    """Find out by which ids a table is joined: by the names of columns, and by what they hold.
-
-    The first of the columns that may hold them, of which a row matches, is taken.
-    """
-    tried = list(dict.fromkeys(_candidates(table, beside, layout, keys)))
+    """Return how a table is joined: by the first column that may hold a key and has a match."""
+    tried = list(dict.fromkeys(_find_candidates(table, auxiliary, layout, keys)))
     copies: dict[str, SourceTable] = {}
     for key, column in tried:
         if key.level not in copies:
@@ -278,52 +259,52 @@ def match(
     have = ", ".join(repr(column) for _, column in tried)
     what = Message("join.ids_unknown", columns=have) if tried else Message("join.has_neither")
     raise RecordsError(
-        "join.no_match", table=table.label, kind=beside.kind, records=records, what=what
+        "join.no_match", table=table.label, kind=auxiliary.kind, records=records, what=what
     )
 
 
-def _candidates(
-    table: SourceTable, beside: Beside, layout: Layout, keys: Sequence[Key]
-) -> Iterable[tuple[Key, str]]:
-    """Return the columns that may hold each key, the surest first."""
+def _find_candidates(
+    table: SourceTable, auxiliary: AuxiliaryTable, layout: Layout, keys: Sequence[Key]
+) -> list[tuple[Key, str]]:
+    """Return the columns that may hold each key, the most certain first."""
+    if auxiliary.kind == "patient":
+        keys = sorted(keys, key=lambda key: key.level != "patient")
+    elif auxiliary.kind == "visit" and any(key.level == "visit" == key.of for key in keys):
+        keys = [key for key in keys if key.level == "visit"]  # a patient has several visits
     found: list[tuple[Any, Key, str]] = []
-    for place, key in enumerate(_usable(beside, keys)):
+    for place, key in enumerate(keys):
         role = {"visit": "record", "patient": "patient"}[key.level]
-        column, given = getattr(layout, role), getattr(beside.layout, role)
-        same = [one for one in table.columns if _squashed(one) == _squashed(key.column)]
-        if beside.kind == key.level == "patient" and column is None:
+        column, given = getattr(layout, role), getattr(auxiliary.layout, role)
+        same = [one for one in table.columns if squash_name(one) == squash_name(key.column)]
+        if auxiliary.kind == key.level == "patient" and column is None:
             column = layout.record
         for one in [given] if given else [*same, column]:
             if one is not None and one in table.columns:
-                weak = bool(_WEAK.fullmatch(_squashed(one))) and not beside.of_covariates
+                weak = bool(_WEAK.fullmatch(squash_name(one))) and not auxiliary.has_covariates
                 found.append(((weak, place, one not in same), key, one))
     return [(key, column) for _, key, column in sorted(found, key=lambda one: one[0])]
 
 
-def _usable(beside: Beside, keys: Sequence[Key]) -> list[Key]:
-    """Return the keys that fit a kind: a table of visits can't say which visit of a patient."""
-    if beside.kind == "patient":
-        return sorted(keys, key=lambda key: key.level != "patient")
-    if beside.kind == "visit" and any(key.level == "visit" == key.of for key in keys):
-        return [key for key in keys if key.level == "visit"]
-    return list(keys)
-
-
-def joined_rows(table: SourceTable, found: Match, picks: Sequence[str]) -> str:
-    """Return the SQL of the rows that match, each with the key of its record."""
-    return (
+def keep_matching(
+    source: OpenedSource, table: SourceTable, found: Match, picks: Sequence[str]
+) -> SourceTable:
+    """Keep some columns of the rows that match, each with the key of its record."""
+    sql = (
         f"SELECT {', '.join([quote(RECORD), *picks])} FROM {table.sql} "
         f"JOIN {found.links.sql} ON {key_text(found.column)} = {quote(ID)} ORDER BY 1"
     )
+    return keep_rows(source, table, sql, "auxiliary_joined")
 
 
-def kept(source: OpenedSource, table: SourceTable, sql: str, name: str) -> SourceTable:
-    """Keep the answer of a query, so that it is read once; DuckDB uses the disk if need be."""
+def keep_rows(source: OpenedSource, table: SourceTable, sql: str, name: str) -> SourceTable:
+    """Keep the result of a query, so that it is read once; DuckDB uses the disk if need be."""
     source.rows(table, f"CREATE TEMP TABLE {name} AS {sql}")
     return source.view(table.label, f"SELECT * FROM {name}")
 
 
-def rows_of(source: OpenedSource, table: SourceTable, keys: pa.Array, picks: str = "*") -> pa.Table:
+def select_rows(
+    source: OpenedSource, table: SourceTable, keys: pa.Array, picks: str = "*"
+) -> pa.Table:
     """Return the rows of some keys, in an order that doesn't depend on that of the file."""
     wanted = pa.table({"wanted": pc.unique(keys.drop_null())})
     source.connection.register("wanted_keys", wanted)
@@ -333,24 +314,12 @@ def rows_of(source: OpenedSource, table: SourceTable, keys: pa.Array, picks: str
     )
     try:
         return run_safely(
-            table.label, lambda: source.connection.sql(sql).to_arrow_reader(_ROWS).read_all()
+            table.label, lambda: source.connection.sql(sql).to_arrow_reader(_BATCH_ROWS).read_all()
         )
     finally:
         source.connection.unregister("wanted_keys")
 
 
-def patient_key(match: Match, source: OpenedSource, table: SourceTable, column: str) -> Key:
-    """Return the key of patients that a table of visits has, of records that have none."""
-    return replace(
-        match.key,
-        level="patient",
-        column=column,
-        of_records=column,
-        by_id=False,
-        source=source,
-        table=table,
-    )
-
-
-def _squashed(name: str) -> str:
+def squash_name(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
     return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from difflib import get_close_matches
 from html import escape
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,89 +25,21 @@ from comorb.model.blocks import AnyInts, Blocks, from_csr, move_columns
 from comorb.model.emissions.base import FeatureTable, Variable
 from comorb.model.features import PreparedFeatures, prepare_for
 from comorb.model.tabular import html_table, import_package
-from comorb.records.codes.search import (
-    everyday_words,
-    find_codes,
-    fold_text,
-    is_pattern,
-    normalise_code,
-    split_list,
-)
+from comorb.records.codes import search
 from comorb.records.codes.systems import systems_by_kind
 from comorb.records.features import (
-    AnyAsked,
-    Asked,
-    column_of,
-    decide_all,
+    AnyFeature,
+    FeatureSpec,
+    decide_features,
     feature_table,
-    holding,
+    find_covariate,
+    summarise_column,
 )
 from comorb.records.ledger import NO_UNIQUE_ID, Ledger
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
 
-COMMON = 10  # codes that a notebook shows
-
-
-class _Held(Protocol):
-    """What a cohort holds that a table shows."""
-
-    matrix: Any
-    ids: pa.Array
-    codes: tuple[str, ...]
-    names: tuple[str, ...]
-    covariates: pa.Table
-    weights: Floats | None
-
-    def counts(self) -> Ints:
-        """Return how many records have each code."""
-
-    def to_arrow(self) -> pa.Table:
-        """Return the records as a table."""
-
-
-class Framed:
-    """A cohort whose records can be had as a table: its matrix has the same, as zeros and ones."""
-
-    def to_arrow(self: _Held) -> pa.Table:
-        """Return a row for each record: its id, the list of its codes, its covariates and weight.
-
-        Examples
-        --------
-        >>> from comorb import read_records
-        >>> rows = pa.table({"id": ["a", "a", "b"], "icd_code": ["428.0", "250.00", "428.1"]})
-        >>> read_records(rows).to_arrow()["codes"].to_pylist()
-        [['250', '428'], ['428']]
-        """
-        codes = pa.DictionaryArray.from_arrays(
-            pa.array(self.matrix.indices, pa.int32()), pa.array(self.codes, pa.string())
-        ).cast(pa.string())
-        lists = pa.LargeListArray.from_arrays(pa.array(self.matrix.indptr, pa.int64()), codes)
-        table = pa.table({"id": self.ids, "codes": lists})
-        for name in self.covariates.column_names:
-            table = table.append_column(name, self.covariates[name])
-        if self.weights is not None and "weight" not in table.column_names:
-            table = table.append_column("weight", pa.array(self.weights))
-        return table
-
-    def to_pandas(self: _Held) -> Any:
-        """Return what `to_arrow` does as a pandas frame."""
-        import_package("pandas")
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self: _Held) -> Any:
-        """Return what `to_arrow` does as a polars frame."""
-        return import_package("polars").from_arrow(self.to_arrow())
-
-    def _repr_html_(self: _Held) -> str:
-        counts = self.counts()
-        order = np.argsort(-counts, kind="stable")[:COMMON].tolist()
-        columns = {
-            "code": [self.codes[i] for i in order],
-            "name": [self.names[i] for i in order],
-            "records": [int(counts[i]) for i in order],
-        }
-        return f"<p>{escape(repr(self))}</p>" + html_table(columns, "The most common codes")
+N_SHOWN_CODES = 10  # in a notebook
 
 
 Interval = tuple[float | None, float | None]
@@ -115,7 +47,7 @@ Period = tuple[date | str | None, date | str | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Cohort(Framed):
+class Cohort:
     """Records as the rows of a sparse 0/1 matrix, with their ids, codes and covariates.
 
     Attributes
@@ -138,15 +70,14 @@ class Cohort(Framed):
         Codes that these records have and that were left out on purpose.
     least_codes : int
         How many codes a record needs to be of use: 3 of a list of codes, none of a table with a
-        column for each item, where a row without a yes says something too.
+        column for each item, where a row without a yes is informative too.
     gone : tuple of str
-        Codes of records that rules left out and of none that is left: to ask for one matches
-        nothing, and is no mistake.
+        Codes that only records have which rules left out: to name one matches nothing, and is no
+        mistake.
     features : FeatureTable, optional
-        What the model learns from beside the codes: covariates of a kind each, NaN where missing.
-    asked : tuple of Asked
-        Covariates that become features whatever a preparation asks for: items of a table that
-        are more than yes and no.
+        What the model learns from besides the codes: covariates of a kind each, NaN where missing.
+    items : tuple of FeatureSpec
+        Covariates that always become features: items of a table that are more than yes and no.
     patient : str, optional
         The covariate with the ids of patients, where a record is a visit.
     """
@@ -164,8 +95,9 @@ class Cohort(Framed):
     least_codes: int = 3
     gone: tuple[str, ...] = ()
     features: FeatureTable | None = None
-    asked: tuple[Asked, ...] = ()
+    items: tuple[FeatureSpec, ...] = ()
     patient: str | None = None
+    path: ClassVar[None] = None  # a cohort in memory has no file
 
     def __post_init__(self) -> None:
         n, d = self.matrix.shape
@@ -192,15 +124,17 @@ class Cohort(Framed):
         return len(self), len(self.codes)
 
     def __getitem__(self, rows: Any) -> Cohort:
-        """Return the records at some places, or where a mask says so, as folds of scikit-learn are.
+        """Return the records at some places, or of a mask, as for folds of scikit-learn.
 
         All codes stay, so that a model of some records knows those of the others.
         """
         own = rows[0] if isinstance(rows, tuple) else rows
-        return self._at(np.atleast_1d(np.arange(len(self))[own]), Message("ledger.by_place"))
+        places = np.atleast_1d(np.arange(len(self))[own])
+        rule = Message("ledger.by_place")
+        return self._at(places, self.ledger.add("records", rule, len(self), len(places)))
 
     def __repr__(self) -> str:
-        """Say how large the cohort is, and nothing about its patients."""
+        """Return how large the cohort is, and nothing about its patients."""
         more = f" and {len(self.features.features)} features" if self.features else ""
         return (
             f"<Cohort: {len(self):,} records × {len(self.codes):,} codes{more}, "
@@ -209,7 +143,7 @@ class Cohort(Framed):
 
     @property
     def numbered(self) -> bool:
-        """Whether records go by the number of their row, as the file has no ids of them."""
+        """Whether ids are the numbers of rows, as the file has none."""
         return NO_UNIQUE_ID in self.ledger.notes
 
     def having(self, *codes: str) -> Cohort:
@@ -220,11 +154,13 @@ class Cohort(Framed):
         without it. A text that is no code may be a pattern ('V*', 'V01-V91', 'all V codes'), or a
         list of codes and patterns with commas or new lines between.
         """
-        return self._keep(self._has(codes), Message("ledger.having", codes=self._told(codes)))
+        rule = Message("ledger.having", codes=self._name_codes(codes))
+        return self._keep(self._has(codes), rule)
 
     def without(self, *codes: str) -> Cohort:
         """Keep the records that have none of the codes, matched as in `having`."""
-        return self._keep(~self._has(codes), Message("ledger.without", codes=self._told(codes)))
+        rule = Message("ledger.without", codes=self._name_codes(codes))
+        return self._keep(~self._has(codes), rule)
 
     def check_codes(self, *codes: str) -> None:
         """Refuse codes, matched as in `having`, that no record has or had."""
@@ -265,28 +201,25 @@ class Cohort(Framed):
             column = pc.cast(cohort._covariate("sex"), pa.string())
             words = [word for word in pc.unique(column).to_pylist() if word is not None]
             kept = pa.array(same_sexes(words, wanted), pa.string())
-            cohort = cohort._keep(
-                _as_mask(pc.is_in(column, kept)), Message("ledger.sex", values=wanted)
-            )
+            rule = Message("ledger.sex", values=wanted)
+            cohort = cohort._keep(_as_mask(pc.is_in(column, kept)), rule)
         if dates is not None:
             column = cohort._covariate("date")
             if not pa.types.is_date(column.type):
                 raise RecordsError("cohort.no_dates")
-            first, last = (
-                date.fromisoformat(end) if isinstance(end, str) else end for end in dates
-            )
-            cohort = cohort._keep(
-                _between(column, first, last), Message("ledger.dates", span=_span(first, last))
-            )
+            ends = [date.fromisoformat(end) if isinstance(end, str) else end for end in dates]
+            rule = Message("ledger.dates", span=_span(*ends))
+            cohort = cohort._keep(_between(column, *ends), rule)
         return cohort
 
     def among(self, ids: pa.Array, rule: str) -> Cohort:
-        """Keep the records with these ids; ``rule`` says in the ledger which they are."""
+        """Keep the records with these ids; ``rule`` is their line in the ledger."""
         return self._keep(_as_mask(pc.is_in(self.ids, ids)), rule)
 
     def only(self, mask: Mask, rule: str) -> Cohort:
         """Keep some records and every code, also those that none of them has."""
-        return self._take(mask, rule)
+        places = np.flatnonzero(mask)
+        return self._at(places, self.ledger.add("records", rule, len(self), len(places)))
 
     def at_least(self, number: int) -> Cohort:
         """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
@@ -298,34 +231,32 @@ class Cohort(Framed):
         return self.leave_out(self.rule_for_codes(codes))
 
     def rule_for_codes(self, codes: tuple[str, ...]) -> tuple[str, Mask]:
-        """Return what the ledger says of codes that are dropped, and which they are."""
+        """Return the rule that drops codes, for the ledger, and a mask of them."""
         gone = self._matching(codes)
-        return Message("ledger.drop", codes=self._told(codes)), gone
+        return Message("ledger.drop", codes=self._name_codes(codes)), gone
 
     def rule_for_rare(self, min_records: int, counts: Ints) -> tuple[str, Mask]:
-        """Return what the ledger says of rare codes that are dropped, and which they are."""
+        """Return the rule that drops rare codes, for the ledger, and a mask of them."""
         return Message("ledger.rare", limit=min_records), counts < min_records
 
     def matched(self, text: str) -> dict[str, tuple[str, ...]]:
         """Return the codes that each part of a text stands for, as in `having`; none may match."""
         whole = (*self.codes, *self.gone)
-        parts = [text] if self._like(text, whole).any() else split_list(text)
-        return {
-            part: tuple(whole[i] for i in np.flatnonzero(self._like(part, whole))) for part in parts
-        }
+        parts = [text] if self._find(text) else search.split_list(text)
+        return {part: tuple(whole[i] for i in self._find(part)) for part in parts}
 
     def drop_rare(self, min_records: int) -> Cohort:
         """Drop the codes that fewer than so many records have."""
         return self.leave_out(self.rule_for_rare(min_records, self.counts()))
 
     def drop_universal(self) -> Cohort:
-        """Drop the codes that every record has: they can't tell records apart."""
-        return self._drop(self.counts() == len(self), Message("ledger.universal"))
+        """Drop the codes that every record has: they don't distinguish records."""
+        return self._drop((Message("ledger.universal"), self.counts() == len(self)))
 
     def drop_unused(self) -> Cohort:
         """Drop the codes that no record has."""
         gone = self.counts() == 0
-        return self._drop(gone, Message("ledger.in_no_record")) if gone.any() else self
+        return self._drop((Message("ledger.in_no_record"), gone)) if gone.any() else self
 
     def split(self, by: str) -> dict[str, Cohort]:
         """Return one cohort for each value of a covariate, in the order of the values."""
@@ -337,37 +268,31 @@ class Cohort(Framed):
             for value in sorted(pc.unique(column).to_pylist(), key=lambda v: (v is None, v or ""))
         }
 
-    def with_features(self, *asked: AnyAsked) -> Cohort:
-        """Return the cohort with covariates as features beside its codes, in place of others.
+    def with_features(self, *specs: AnyFeature) -> Cohort:
+        """Return the cohort with covariates as features besides its codes, in place of others.
 
-        What is asked for is decided by the values of these records; a `Feature` of a model is
-        taken as it is, and of its unknown levels nothing is known. The ledger says what came of it.
+        The values of these records decide on kinds and levels, as the ledger notes; a `Feature` of
+        a model stays as it is, and values that it doesn't know are missing.
         """
-        if not asked:
+        if not specs:
             return self
-        features, notes = decide_all(asked, [holding(one, self.covariates) for one in asked])
-        if not features:
-            return replace(self, features=None, ledger=self.ledger.noted(*notes))
-        table = feature_table(features, self.covariates, len(self))
+        columns = [summarise_column(one, self.covariates) for one in specs]
+        features, notes = decide_features(specs, columns)
+        table = feature_table(features, self.covariates, len(self)) if features else None
         return replace(self, features=table, ledger=self.ledger.noted(*notes))
 
     def check_features(self, *names: str) -> None:
         """Refuse features that are no covariate of any record."""
         for name in names:
-            column_of(name, self.covariates)
+            find_covariate(name, self.covariates)
 
     def counts(self) -> Ints:
         """Return how many records have each code."""
         return np.bincount(self.matrix.indices, minlength=len(self.codes))
 
     @property
-    def path(self) -> None:
-        """The file of the cohort; one in memory has none."""
-        return
-
-    @property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of the features beside the codes."""
+        """The names of the features besides the codes."""
         return tuple(one.name for one in self.features.features) if self.features else ()
 
     def load(self) -> Cohort:
@@ -391,10 +316,8 @@ class Cohort(Framed):
         if variables is not None:
             nothing = FeatureTable((), np.empty((len(self), 0)))
             features = prepare_for(variables, self.features or nothing)
-        matrix = self.matrix
-        return from_csr(
-            matrix.indptr, matrix.indices, len(self.codes), self.weights, features=features
-        )
+        ones = self.matrix.indptr, self.matrix.indices
+        return from_csr(*ones, len(self.codes), self.weights, features=features)
 
     def ids_of(self, block: int, start: int, size: int) -> pa.Array:
         """Return the ids of the rows of a block, which begins with the row ``start``."""
@@ -402,20 +325,11 @@ class Cohort(Framed):
 
     def part(self, block: int, start: int, size: int) -> Cohort:
         """Return the records of a block, which begins with the row ``start``."""
-        rows = slice(start, start + size)
-        notes = (NO_UNIQUE_ID,) if self.numbered else ()
-        return replace(
-            self,
-            matrix=self.matrix[rows],
-            ids=self.ids.slice(start, size),
-            covariates=self.covariates.slice(start, size),
-            weights=None if self.weights is None else self.weights[rows],
-            features=None if self.features is None else self.features.at(rows),
-            ledger=part_ledger(size, len(self.codes), notes),
-        )
+        ledger = self.ledger.of_part(size, len(self.codes))
+        return self._at(np.arange(start, start + size), ledger)
 
     def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
-        """Return the records that describe the cohort, and the step between them: here, all."""
+        """Return a sample of the records, and the step between them: here, all."""
         return self, 1
 
     def digest(self) -> str:
@@ -429,44 +343,39 @@ class Cohort(Framed):
                 + ", ".join(type(code).__name__ for code in codes)
             )
         matching = np.zeros(len(self.codes), dtype=bool)
-        for text in codes:
-            for part, found in self.matched(text).items():
-                if not found:
-                    raise RecordsError(self._unknown(part))
-                matching |= np.isin(self.codes, found)
+        for part, found in (pair for text in codes for pair in self.matched(text).items()):
+            if not found:
+                raise RecordsError(self._unknown(part))
+            matching |= np.isin(self.codes, found)
         return matching
 
     def _unknown(self, text: str) -> str:
-        """Return what is said of a text that stands for no code."""
+        """Return the error message for a text that stands for no code."""
         codes, names = (*self.codes, *self.gone), (*self.names, *("" for _ in self.gone))
-        words = zip(codes, everyday_words(codes, names, self.system), strict=True)
-        near = [code for code, own in words if fold_text(text) in own][:5]
+        words = zip(codes, search.everyday_words(codes, names, self.system), strict=True)
+        near = [code for code, own in words if search.fold_text(text) in own][:5]
         above = [code for code in codes if text.replace(".", "").upper().startswith(code)]
         near = near or list(dict.fromkeys([*above, *get_close_matches(text, codes, 3)]))[:3]
-        key = "cohort.no_code_like" if is_pattern(text) else "cohort.no_code"
+        key = "cohort.no_code_like" if search.is_pattern(text) else "cohort.no_code"
         parts = [Message(key, text=text, level=self.level, system=self.system)]
         parts += [Message("cohort.nearest", near=near)] if near else []
         return Message("text.sentences", parts=[*parts, Message("cohort.check_code")])
 
-    def _told(self, codes: tuple[str, ...]) -> list[str]:
-        """Return codes as the ledger tells them: patterns with how many codes they stand for."""
-        told = []
-        for text in codes:
-            for part, found in self.matched(text).items():
-                several = is_pattern(part) and normalise_code(part) not in map(
-                    normalise_code, found
-                )
-                told.append(Message("ledger.pattern", code=part, n=len(found)) if several else part)
-        return told
+    def _name_codes(self, codes: tuple[str, ...]) -> list[str]:
+        """Return codes for the ledger, patterns with how many codes they stand for."""
+        named: list[str] = []
+        for part, found in (pair for text in codes for pair in self.matched(text).items()):
+            is_code = search.normalise_code(part) in map(search.normalise_code, found)
+            several = search.is_pattern(part) and not is_code
+            named.append(Message("ledger.pattern", code=part, n=len(found)) if several else part)
+        return named
 
-    def _like(self, text: str, among: tuple[str, ...]) -> Mask:
-        """Mark the codes that a text stands for."""
-        systems = systems_by_kind(self.system)
+    def _find(self, text: str) -> list[int]:
+        """Return the places of the codes that a text stands for, among all there are or were."""
+        systems, whole = systems_by_kind(self.system), (*self.codes, *self.gone)
         full = "full" in self.level.split("+")
-        own = [systems.get(one.partition(":")[0]) or systems.get("") for one in among]
-        marked = np.zeros(len(among), dtype=bool)
-        marked[find_codes(text, among, [full and system != "opaque" for system in own])] = True
-        return marked
+        own = (systems.get(one.partition(":")[0]) or systems.get("") for one in whole)
+        return search.find_codes(text, whole, [full and system != "opaque" for system in own])
 
     def _has(self, codes: tuple[str, ...]) -> Mask:
         columns = self._matching(codes).astype(np.uint16)
@@ -481,14 +390,11 @@ class Cohort(Framed):
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         if not mask.any():
             raise EmptyCohortError("cohort.empty", rule=rule)
-        kept = self._take(mask, rule).drop_unused()
+        kept = self.only(mask, rule).drop_unused()
         gone = {*self.gone, *self.codes} - {*kept.codes}
         return replace(kept, gone=tuple(sorted(gone)))
 
-    def _take(self, mask: Mask, rule: str) -> Cohort:
-        return self._at(np.flatnonzero(mask), rule)
-
-    def _at(self, rows: Ints, rule: str) -> Cohort:
+    def _at(self, rows: Ints, ledger: Ledger) -> Cohort:
         return replace(
             self,
             matrix=self.matrix[rows],
@@ -496,20 +402,17 @@ class Cohort(Framed):
             covariates=self.covariates.take(pa.array(rows)),
             weights=None if self.weights is None else self.weights[rows],
             features=None if self.features is None else self.features.at(rows),
-            ledger=self.ledger.add("records", rule, len(self), len(rows)),
+            ledger=ledger,
         )
 
     def leave_out(self, *rules: tuple[str, Mask]) -> Cohort:
-        """Drop codes on purpose: by rules as the ledger has them, each with a mask of the codes."""
+        """Drop codes on purpose, by rules that each have a line for the ledger and a mask."""
+        cohort = self._drop(*rules)
+        codes = {*self.left_out, *self.codes} - {*cohort.codes}
+        return replace(cohort, left_out=tuple(sorted(codes)))
+
+    def _drop(self, *rules: tuple[str, Mask]) -> Cohort:
         kept, ledger = follow_rules(rules, np.ones(len(self.codes), dtype=bool), self.ledger)
-        codes = {*self.left_out, *(self.codes[i] for i in np.flatnonzero(~kept))}
-        return replace(self._only_codes(kept, ledger), left_out=tuple(sorted(codes)))
-
-    def _drop(self, gone: Mask, rule: str) -> Cohort:
-        ledger = self.ledger.add("features", rule, len(gone), int((~gone).sum()))
-        return self._only_codes(~gone, ledger)
-
-    def _only_codes(self, kept: Mask, ledger: Ledger) -> Cohort:
         matrix, places = self.matrix, np.flatnonzero(kept)
         if len(places) < len(kept):
             ones = move_columns(matrix.indptr, matrix.indices, new_places(kept))
@@ -522,21 +425,56 @@ class Cohort(Framed):
             ledger=ledger,
         )
 
+    def to_arrow(self) -> pa.Table:
+        """Return a row for each record: its id, the list of its codes, its covariates and weight.
+
+        Examples
+        --------
+        >>> from comorb import read_records
+        >>> rows = pa.table({"id": ["a", "a", "b"], "icd_code": ["428.0", "250.00", "428.1"]})
+        >>> read_records(rows).to_arrow()["codes"].to_pylist()
+        [['250', '428'], ['428']]
+        """
+        codes = pa.DictionaryArray.from_arrays(
+            pa.array(self.matrix.indices, pa.int32()), pa.array(self.codes, pa.string())
+        ).cast(pa.string())
+        lists = pa.LargeListArray.from_arrays(pa.array(self.matrix.indptr, pa.int64()), codes)
+        table = pa.table({"id": self.ids, "codes": lists})
+        for name in self.covariates.column_names:
+            table = table.append_column(name, self.covariates[name])
+        if self.weights is not None and "weight" not in table.column_names:
+            table = table.append_column("weight", pa.array(self.weights))
+        return table
+
+    def to_pandas(self) -> Any:
+        """Return what `to_arrow` does as a pandas frame."""
+        import_package("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return what `to_arrow` does as a polars frame."""
+        return import_package("polars").from_arrow(self.to_arrow())
+
+    def _repr_html_(self) -> str:
+        counts = self.counts()
+        order = np.argsort(-counts, kind="stable")[:N_SHOWN_CODES].tolist()
+        columns = {
+            "code": [self.codes[i] for i in order],
+            "name": [self.names[i] for i in order],
+            "records": [int(counts[i]) for i in order],
+        }
+        return f"<p>{escape(repr(self))}</p>" + html_table(columns, "The most common codes")
+
 
 def follow_rules(
     rules: Iterable[tuple[str, Mask]], kept: Mask, ledger: Ledger
 ) -> tuple[Mask, Ledger]:
-    """Return which codes rules leave of those that are kept, and the ledger with a line of each."""
+    """Return which codes rules leave of those that records have, and the ledger with each rule."""
+    ledger = ledger.less("features", Message("ledger.in_no_record"), int((~kept).sum()))
     for rule, gone in rules:
         before, kept = int(kept.sum()), kept & ~gone
         ledger = ledger.add("features", rule, before, int(kept.sum()))
     return kept, ledger
-
-
-def part_ledger(records: int, features: int, notes: tuple[str, ...]) -> Ledger:
-    """Return the ledger of a part of some records, which tells how many they are."""
-    ledger = Ledger(notes=notes).open("records", Message("ledger.read"), records)
-    return ledger.open("features", Message("ledger.read"), features)
 
 
 def new_places(kept: Mask) -> Indices:

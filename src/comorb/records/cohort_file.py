@@ -1,11 +1,11 @@
-"""The cohort file: a cohort in one block file, written atomically and checked when loaded."""
+"""The cohort file: a cohort in one block file, written whole or not at all, checked when loaded."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -18,17 +18,19 @@ import pyarrow.parquet as pq
 
 from comorb.engines import block_files
 from comorb.engines.base import Engine
-from comorb.engines.block_files import places_of, sizes_of
 from comorb.errors import StorageError
 from comorb.messages import Message
 from comorb.model.arrays import Ints
 from comorb.model.blocks import Blocks, Rows
-from comorb.model.emissions.base import Feature, FeatureTable, Variable
-from comorb.records.cohort import Cohort, as_matrix, part_ledger
-from comorb.records.features import Asked
-from comorb.records.ledger import NO_UNIQUE_ID, Ledger
+from comorb.model.emissions.base import Feature, Variable
+from comorb.records.cohort import Cohort, as_matrix
+from comorb.records.features import FeatureSpec
+from comorb.records.ledger import Ledger
 from comorb.remote import Place, opened, place_of, removed, written
 from comorb.storage import fingerprint_of, write_whole
+
+# What a cohort, its file and the metadata of that have alike.
+SHARED_FIELDS = ("codes", "names", "system", "level", "left_out", "least_codes", "patient")
 
 
 def save_cohort(cohort: Cohort, path: str | Path) -> None:
@@ -45,27 +47,19 @@ def save_cohort(cohort: Cohort, path: str | Path) -> None:
 
 
 def header_of(cohort: Cohort) -> dict[str, Any]:
-    """Return what the metadata say of a cohort, apart from the numbers of records and ones."""
+    """Return the metadata of a cohort, apart from the numbers of records and ones."""
     return {
-        "codes": cohort.codes,
-        "names": cohort.names,
-        "system": cohort.system,
-        "level": cohort.level,
-        "left_out": cohort.left_out,
-        "least_codes": cohort.least_codes,
-        "patient": cohort.patient,
+        **{name: getattr(cohort, name) for name in SHARED_FIELDS},
         "ledger": cohort.ledger.to_dict(),
-        **({"asked": [asdict(one) for one in cohort.asked]} if cohort.asked else {}),
+        **({"asked": [one.to_dict() for one in cohort.items]} if cohort.items else {}),
         **feature_header(cohort.features.features if cohort.features else ()),
     }
 
 
 def feature_header(features: Sequence[Feature]) -> dict[str, Any]:
-    """Return what the metadata say of features; nothing where there are none."""
-    if not features:
-        return {}
+    """Return the metadata of features; nothing where there are none."""
     plain = [one.to_dict() for one in features]
-    return {"version": block_files.VERSION_WITH_FEATURES, "features": plain}
+    return {"version": block_files.VERSION_WITH_FEATURES, "features": plain} if features else {}
 
 
 def as_table(cohort: Cohort) -> pa.Table:
@@ -85,9 +79,9 @@ def as_table(cohort: Cohort) -> pa.Table:
 def write_parts(
     tables: Iterable[pa.Table], path: str | Path, header: Callable[[], dict[str, Any]]
 ) -> None:
-    """Write tables of one schema as row groups of one size; ``header`` is asked at the end."""
+    """Write tables of one schema as row groups of one size; ``header`` is called at the end."""
     rows = ones = 0
-    groups = _regrouped(tables)
+    groups = _regroup(tables)
     first = next(groups)
     with (
         write_whole(path) as sink,
@@ -103,8 +97,8 @@ def write_parts(
         writer.add_key_value_metadata(block_files.metadata(counted | header(), first.schema))
 
 
-def _regrouped(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the rows of some tables again, in tables of the size of a row group."""
+def _regroup(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of some tables in tables of the size of a row group."""
     held: pa.Table | None = None
     for table in tables:
         held = table if held is None else pa.concat_tables([held, table])
@@ -123,7 +117,7 @@ def load_cohort(path: str | Path, most: int | None = None) -> Cohort:
     path : path
         The file.
     most : int, optional
-        Read evenly spread records, so many at most, and say so in the ledger.
+        Read at most so many records, evenly spread, and note it in the ledger.
 
     Raises
     ------
@@ -138,7 +132,7 @@ def load_cohort(path: str | Path, most: int | None = None) -> Cohort:
 class CohortFile:
     """A cohort on the disk, which is read block by block and may be larger than memory.
 
-    It offers what a run asks of a `Cohort`: codes and names, blocks, ids, a sample, a digest.
+    A run uses it as it does a `Cohort`: codes and names, blocks, ids, a sample, a digest.
     """
 
     path: Place
@@ -152,13 +146,13 @@ class CohortFile:
     ones: int
     least_codes: int = 3
     features: tuple[Feature, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    items: tuple[FeatureSpec, ...] = ()
     patient: str | None = None
     header: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def open(cls, path: str | Place) -> CohortFile:
-        """Read what the metadata of a cohort file say; `StorageError` when it is none."""
+        """Read the metadata of a cohort file; `StorageError` when it is none."""
         header = block_files.describe(path)
         try:
             ledger = Ledger.from_dict(header["ledger"])
@@ -176,7 +170,7 @@ class CohortFile:
             header["ones"],
             header.get("least_codes", 3),
             block_files.features_of(header),
-            tuple(Asked(**one) for one in header.get("asked", ())),
+            tuple(map(FeatureSpec.from_dict, header.get("asked", ()))),
             header.get("patient"),
             header,
         )
@@ -200,7 +194,7 @@ class CohortFile:
     def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
         """Return evenly spread records, ``most`` at most, and the step between them.
 
-        Where they are many, the workers of an engine pick them, and write them beside the file.
+        Where they are many, the workers of an engine pick them, and write them next to the file.
         """
         step = self.step(most)
         if step == 1 or not isinstance(executor, Engine) or "parts" not in self.header:
@@ -213,15 +207,18 @@ class CohortFile:
         removed(folder)
         folder.mkdir()
         try:
-            names = executor.map_items(partial(_picked, str(folder)), picks)
-            tables = [_table(folder / name) for name in names if name]
+            tables = []
+            for name in executor.map_items(partial(_write_sample, str(folder)), picks):
+                if name:
+                    with opened(folder / name) as file:
+                        tables.append(pq.ParquetFile(file).read())
         finally:
             removed(folder)
-        return self._loaded(pa.concat_tables(tables), start, step), step
+        return self._check_loaded(pa.concat_tables(tables), start, step), step
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of the features beside the codes."""
+        """The names of the features besides the codes."""
         return tuple(one.name for one in self.features)
 
     def counts(self) -> Ints:
@@ -244,24 +241,24 @@ class CohortFile:
 
     def digest(self) -> str:
         """Return a hash of what a model learns from, as that of `Cohort.digest`."""
-        known = self.header.get("digest")
-        return known or fingerprint_of(map(self._rows, self.places), self.codes, self.features)
+        tables = (block_files.read_group(*place) for place in self.places)
+        rows = (rows_in(table, self.features) for table in tables)
+        return self.header.get("digest") or fingerprint_of(rows, self.codes, self.features)
 
     def load(self, step: int = 1) -> Cohort:
         """Read every ``step``-th record into memory."""
         parts, start = [], 0
         for place in self.places:
             part = block_files.read_group(*place)
-            places = np.arange(-start % step, len(part), step)
-            parts.append(part if step == 1 else part.take(places))
+            parts.append(part if step == 1 else _every(part, start, step))
             start += len(part)
-        return self._loaded(pa.concat_tables(parts), start, step)
+        return self._check_loaded(pa.concat_tables(parts), start, step)
 
-    def _loaded(self, table: pa.Table, start: int, step: int) -> Cohort:
-        """Return every ``step``-th of ``start`` records, all that are in the file."""
+    def _check_loaded(self, table: pa.Table, total: int, step: int) -> Cohort:
+        """Return every ``step``-th of all records as a cohort; refuse damaged ones."""
         ledger = self.ledger
         if step > 1:
-            ledger = ledger.add("records", Message("ledger.one_in", step=step), start, len(table))
+            ledger = ledger.add("records", Message("ledger.one_in", step=step), total, len(table))
         indptr, indices = block_files.ones_of(table)
         known = not len(indices) or 0 <= indices.min() <= indices.max() < len(self.codes)
         whole = len(table) == ledger.left("records") and (step > 1 or len(indices) == self.ones)
@@ -272,66 +269,51 @@ class CohortFile:
     def part(self, block: int, start: int, size: int) -> Cohort:
         """Return the records of a block."""
         table = block_files.read_group(*self.places[block])
-        notes = (NO_UNIQUE_ID,) if NO_UNIQUE_ID in self.ledger.notes else ()
-        ledger = part_ledger(len(table), len(self.codes), notes)
+        ledger = self.ledger.of_part(len(table), len(self.codes))
         return self._cohort(table, *block_files.ones_of(table), ledger)
 
     def _cohort(self, table: pa.Table, indptr: Any, indices: Any, ledger: Ledger) -> Cohort:
         own = {block_files.ID, block_files.CODES, block_files.WEIGHT} & set(table.column_names)
         own |= {name for name in table.column_names if name.startswith(block_files.FEATURE)}
+        # Features are made again where rules choose some of the records.
+        items = {one.name for one in self.items}
+        features = (one for one in self.features if one.name not in items)
+        others = (FeatureSpec(one.name, one.kind, one.transform) for one in features)
         return Cohort(
-            as_matrix(indptr, indices, len(self.codes)),
-            table[block_files.ID].combine_chunks(),
-            self.codes,
-            self.names,
-            self.system,
-            self.level,
-            table.drop_columns(list(own)).replace_schema_metadata(None),
-            ledger,
-            table[block_files.WEIGHT].to_numpy() if block_files.WEIGHT in own else None,
-            self.left_out,
-            self.least_codes,
-            features=self._features(table),
-            asked=self._asked(),
-            patient=self.patient,
+            matrix=as_matrix(indptr, indices, len(self.codes)),
+            ids=table[block_files.ID].combine_chunks(),
+            covariates=table.drop_columns(list(own)).replace_schema_metadata(None),
+            ledger=ledger,
+            weights=table[block_files.WEIGHT].to_numpy() if block_files.WEIGHT in own else None,
+            features=block_files.features_in(table, self.features) if self.features else None,
+            items=(*others, *self.items),
+            **{name: getattr(self, name) for name in SHARED_FIELDS},
         )
-
-    def _asked(self) -> tuple[Asked, ...]:
-        """Return what becomes features again where rules are applied: items, and those there."""
-        items = {one.name for one in self.asked}
-        own = [Asked(one.name, one.kind, one.transform) for one in self.features]
-        return (*(one for one in own if one.name not in items), *self.asked)
-
-    def _features(self, table: pa.Table) -> FeatureTable | None:
-        return block_files.features_in(table, self.features) if self.features else None
 
     @cached_property
     def starts(self) -> Ints:
         """How many records are before each row group."""
-        groups = [*chain.from_iterable(sizes_of(self.path, dict(self.header)).values())]
-        return np.cumsum([0, *groups])[:-1]
+        sizes = block_files.sizes_of(self.path, dict(self.header))
+        return np.cumsum([0, *chain.from_iterable(sizes.values())])[:-1]
 
     @cached_property
     def places(self) -> list[tuple[str, int]]:
         """The file and the number there of each row group."""
-        return places_of(self.path, dict(self.header))
-
-    def _rows(self, place: tuple[str, int]) -> Rows:
-        return rows_in(block_files.read_group(*place), self.features)
+        return block_files.places_of(self.path, dict(self.header))
 
 
-def _table(place: Place) -> pa.Table:
-    with opened(place) as file:
-        return pq.ParquetFile(file).read()
+def _every(part: pa.Table, start: int, step: int) -> pa.Table:
+    """Return every ``step``-th record of all from a part that begins with the record ``start``."""
+    return part.take(np.arange(-start % step, len(part), step))
 
 
-def _picked(folder: str, pick: tuple[str, int, int, int]) -> str:
-    """Write every n-th record of a file, from a given one on; return a name."""
+def _write_sample(folder: str, pick: tuple[str, int, int, int]) -> str:
+    """Write every n-th record of a file whose first is at ``start``; return the file's name."""
     path, groups, start, step = pick
     tables = []
     for number in range(groups):
         part = block_files.read_group(path, number)
-        tables.append(part.take(np.arange(-start % step, len(part), step)))
+        tables.append(_every(part, start, step))
         start += len(part)
     table = pa.concat_tables(tables)
     if not len(table):
@@ -343,10 +325,8 @@ def _picked(folder: str, pick: tuple[str, int, int, int]) -> str:
 
 
 def rows_in(table: pa.Table, features: tuple[Feature, ...]) -> Rows:
-    """Return the rows of a cohort file, their features as people write them."""
+    """Return the rows of a cohort file, with their features as in the records."""
     weighted = block_files.WEIGHT in table.column_names
     weights = table[block_files.WEIGHT].to_numpy() if weighted else np.empty(0)
-    if not features:
-        return Rows(*block_files.ones_of(table), weights)
-    values = block_files.features_in(table, features).values
-    return Rows(*block_files.ones_of(table), weights, values)
+    values = (block_files.features_in(table, features).values,) if features else ()
+    return Rows(*block_files.ones_of(table), weights, *values)

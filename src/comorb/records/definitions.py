@@ -1,4 +1,4 @@
-"""Definitions: which records are chosen, or a set of codes, under a name, as a small JSON file."""
+"""Definitions: the rules of a cohort, or a set of codes, under a name in a small JSON file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_definition(path: str | Path) -> Definition:
         return Definition(Path(path).stem, codes=lines)
     try:
         plain = json.loads(text)
-        found = _checked(plain)
+        found = _parse(plain)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise RecordsError("definition.other", name=name) from None
     if plain["version"] != VERSION:
@@ -51,7 +51,7 @@ def read_definition(path: str | Path) -> Definition:
     return found
 
 
-def _checked(plain: dict[str, Any]) -> Definition:
+def _parse(plain: dict[str, Any]) -> Definition:
     """Return what a document defines; ValueError, KeyError or TypeError for another."""
     rules, codes = plain.get("rules", {}), tuple(plain.get("codes", ()))
     if plain["format"] != FORMAT or not (rules or codes) or not set(rules) <= set(RULES):

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from comorb.remote import Place, opened, place_of
 from comorb.storage import check_file, write_whole
 
-_FORMULA = r"'*[=+\-@\t\r]"  # how a text begins that a spreadsheet would work out
+_FORMULA = r"'*[=+\-@\t\r]"  # the start of a formula in a spreadsheet
 _NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 _WRITERS = {
     ".csv": lambda sink, schema: pa_csv.CSVWriter(sink, schema),
@@ -27,8 +27,8 @@ _WRITERS = {
 def export(batches: Iterable[pa.RecordBatch], path: str | Place, force: bool = False) -> None:
     """Write batches of rows, one at least and all of one schema, to a .csv or .parquet file.
 
-    Memory holds one batch at a time. A file that is there is replaced by ``force`` only. In a .csv
-    file an apostrophe goes before a text that a spreadsheet would take for a formula.
+    Memory holds one batch at a time. An existing file is replaced by ``force`` only. In a .csv file
+    an apostrophe precedes a text that a spreadsheet would take for a formula.
     """
     path = place_of(path)
     check_export(path, force)
@@ -36,14 +36,11 @@ def export(batches: Iterable[pa.RecordBatch], path: str | Place, force: bool = F
     first = next(rest)
     with write_whole(path) as sink, _WRITERS[path.suffix.lower()](sink, first.schema) as writer:
         for batch in chain([first], rest):
-            writer.write_batch(_without_formulas(batch) if path.suffix.lower() == ".csv" else batch)
+            writer.write_batch(_add_apostrophes(batch) if path.suffix.lower() == ".csv" else batch)
 
 
 def join_parts(parts: Sequence[Place], path: str | Place, force: bool = False) -> None:
-    """Write one file of several that `export` wrote, all of one schema and ending, by their names.
-
-    Texts are copied as they are, under one header.
-    """
+    """Write one file of several that `export` wrote with one schema and ending, by their names."""
     path, parts = place_of(path), sorted(parts, key=str)
     if path.suffix.lower() == ".parquet":
         export(chain.from_iterable(map(_batches, parts)), path, force)
@@ -72,19 +69,16 @@ def without_apostrophes(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_substring_regex(texts, rf"\A'({_FORMULA})", r"\1")
 
 
-def _without_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [
-        _with_apostrophes(column) if pa.types.is_string(column.type) else column
-        for column in batch.columns
-    ]
+def _add_apostrophes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = list(batch.columns)
+    for place, texts in enumerate(columns):
+        if pa.types.is_string(texts.type):
+            marked = pc.replace_substring_regex(texts, rf"\A({_FORMULA})", r"'\1")
+            is_number = pc.match_substring_regex(texts, _NUMBER)
+            columns[place] = pc.if_else(is_number, texts, marked)
     return pa.record_batch(columns, schema=batch.schema)
 
 
-def _with_apostrophes(texts: pa.Array) -> pa.Array:
-    marked = pc.replace_substring_regex(texts, rf"\A({_FORMULA})", r"'\1")
-    return pc.if_else(pc.match_substring_regex(texts, _NUMBER), texts, marked)
-
-
 def check_export(path: Place, force: bool) -> None:
-    """Refuse early what `export` would refuse late."""
+    """Refuse a path that `export` would refuse."""
     check_file(path, tuple(_WRITERS), force)

@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Problem:
-    """One cell that couldn't be used: where it stands and why, never what it holds."""
+    """One cell that couldn't be used: its place and the reason, never its value."""
 
     row: int
     column: str
@@ -50,10 +50,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ledger(Tabular):
-    """Lines in the order in which they happened, the first problems, and notes.
+    """Lines in the order in which they happened, the first problems, and notes for the reader.
 
     Lines are a chain for each unit and count in full; of the cells that couldn't be used, at most
-    ``PROBLEM_LIMIT`` are named. Notes are what a reader of the result should know.
+    ``PROBLEM_LIMIT`` are named.
     """
 
     lines: tuple[Line, ...] = ()
@@ -64,6 +64,11 @@ class Ledger(Tabular):
     def start(cls, records: int, features: int, rule: str = Message("ledger.made")) -> Ledger:
         """Begin the chains of a cohort that comes from no file."""
         return cls().open("records", rule, records).open("features", rule, features)
+
+    def of_part(self, records: int, features: int) -> Ledger:
+        """Return the ledger of a part of these records."""
+        numbered = [NO_UNIQUE_ID] if NO_UNIQUE_ID in self.notes else []
+        return Ledger.start(records, features, Message("ledger.read")).noted(*numbered)
 
     def open(self, unit: Unit, rule: str, count: int) -> Ledger:
         """Return a ledger with the first line of a chain."""
@@ -93,17 +98,17 @@ class Ledger(Tabular):
 
     @property
     def adds_up(self) -> bool:
-        """Whether every chain is without gaps and nothing appears from nowhere."""
+        """Whether every chain is without gaps, and no count grows."""
         chains = [self.chain(unit) for unit in UNITS]
         return all(0 <= line.after <= line.before for line in self.lines) and all(
             one.after == two.before for chain in chains for one, two in pairwise(chain)
         )
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Return the ledger of two parts of one source, which went the same way.
+        """Return the ledger of two parts of one source, to which the same rules were applied.
 
-        Rules keep their order, and one that took nothing from a part may be missing there. The
-        features, and where the problems are, are not those of a part: both are left out.
+        Rules keep their order, and one that took nothing from a part may be missing there. Features
+        and problems are not those of a part, and are left out.
         """
         whole = Ledger(notes=tuple(dict.fromkeys((*self.notes, *other.notes))))
         for unit in UNITS[:-1]:

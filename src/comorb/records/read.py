@@ -1,4 +1,4 @@
-"""Read: all records of a source as a cohort, or what they would give."""
+"""Read: all records of a source as a cohort, and inspection and counts without one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.fields import take_options
-from comorb.messages import Message
 from comorb.model.arrays import Ints, Mask
 from comorb.records.cohort import Cohort, follow_rules
 from comorb.records.layouts.layout import Layout
@@ -17,21 +16,23 @@ from comorb.records.layouts.plan import MIN_CELL, ColumnRole
 from comorb.records.ledger import Ledger
 from comorb.records.spec import READING, CohortSpec
 
-FIRST = 1 << 17  # records among which most codes are met
+FIRST_RECORDS = 1 << 17  # which have most codes
 
 
 @dataclass(frozen=True, eq=False)
-class Counted(Cohort):
-    """A cohort of which rules mark the records that they leave, and take none."""
+class MarkedCohort(Cohort):
+    """A cohort in which rules mark the records that they leave, and take out none.
 
-    left: Mask | None = None  # which records are; all where it is None
-    told: Ledger = field(default_factory=Ledger)  # what each rule left out
+    ``left`` marks them, all where it is None; ``marked_ledger`` has a line for each rule.
+    """
+
+    left: Mask | None = None
+    marked_ledger: Ledger = field(default_factory=Ledger)
 
     @classmethod
-    def of(cls, cohort: Cohort) -> Counted:
-        """Return a cohort to count in."""
-        fields: dict[str, Any] = {name: getattr(cohort, name) for name in vars(cohort)}
-        return cls(**fields, told=cohort.ledger)
+    def of(cls, cohort: Cohort) -> MarkedCohort:
+        """Return a cohort with every record marked."""
+        return cls(**vars(cohort), marked_ledger=cohort.ledger)
 
     @property
     def marked(self) -> Mask:
@@ -45,60 +46,57 @@ class Counted(Cohort):
         own = self.matrix.indices[np.repeat(self.left, np.diff(self.matrix.indptr))]
         return np.bincount(own, minlength=len(self.codes))
 
-    def carried(self) -> Mask:
-        """Return which codes any of the records that are left has.
-
-        Most are met among the first records; the others are looked for in all.
-        """
+    def present(self) -> Mask:
+        """Return which codes any of the records that are left has."""
         if self.left is None:
             return self.counts() > 0
-        matrix, width = self.matrix, len(self.codes)
-        first = int(matrix.indptr[min(FIRST, len(self))])
-        early = np.repeat(self.left[:FIRST], np.diff(matrix.indptr[: FIRST + 1]))
-        met = np.bincount(matrix.indices[:first][early], minlength=width) > 0
-        places = np.flatnonzero(~met[matrix.indices])
+        # Most codes are among the first records; only the others are looked for in all.
+        matrix = self.matrix
+        first = int(matrix.indptr[min(FIRST_RECORDS, len(self))])
+        sizes = np.diff(matrix.indptr[: FIRST_RECORDS + 1])
+        early = matrix.indices[:first][np.repeat(self.left[:FIRST_RECORDS], sizes)]
+        found = np.bincount(early, minlength=len(self.codes)) > 0
+        places = np.flatnonzero(~found[matrix.indices])
         rows = np.searchsorted(matrix.indptr, places, side="right") - 1
-        met[matrix.indices[places[self.left[rows]]]] = True
-        return met
+        found[matrix.indices[places[self.left[rows]]]] = True
+        return found
 
     def _keep(self, mask: Mask, rule: str) -> Cohort:
-        before = len(self) if self.left is None else int(self.left.sum())
-        both = mask if self.left is None else self.left & mask
+        both = self.marked & mask
         if not both.any():
             raise EmptyCohortError("cohort.empty", rule=rule)
-        told = self.told.add("records", rule, before, int(both.sum()))
-        return replace(self, left=both, told=told)
+        counts = int(self.marked.sum()), int(both.sum())
+        ledger = self.marked_ledger.add("records", rule, *counts)
+        return replace(self, left=both, marked_ledger=ledger)
 
 
 def count_left(cohort: Cohort, spec: CohortSpec) -> tuple[int, int, Ledger]:
-    """Return how many records and codes the rules leave, and what each rule left out.
+    """Return how many records and codes the rules leave, and the ledger.
 
     >>> from comorb.records.datasets import heart_failure
     >>> count_left(heart_failure(), CohortSpec(having=("250",), drop_rare=2000))[:2]
     (8777, 8)
     """
-    if spec.asked(cohort):
+    if spec.feature_specs(cohort):
         made = spec.apply(cohort)
         return len(made), len(made.codes), made.ledger
-    counter = Counted.of(cohort)
-    counter.check_codes(*spec.having, *spec.without, *spec.drop_codes)
-    selected = spec.select(counter)
-    assert isinstance(selected, Counted)  # noqa: S101 - no rule makes another cohort of it
-    left = selected.carried()
-    told = selected.told.less("features", Message("ledger.in_no_record"), int((~left).sum()))
-    left, told = follow_rules(spec.dropped(selected, selected.counts), left, told)
+    cohort.check_codes(*spec.having, *spec.without, *spec.drop_codes)
+    selected = spec.select(MarkedCohort.of(cohort))
+    assert isinstance(selected, MarkedCohort)  # noqa: S101 - no rule makes another cohort of it
+    rules = spec.drop_rules(selected, selected.counts)
+    left, ledger = follow_rules(rules, selected.present(), selected.marked_ledger)
     if not (left.any() or cohort.features):
         raise RecordsError("cohort.no_code_left")
-    return told.left("records") or 0, int(left.sum()), told
+    return ledger.left("records") or 0, int(left.sum()), ledger
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What reading a source would give: how it is understood, and the cohort in figures.
+    """How a source is read, and its cohort in figures.
 
     ``records``, ``features`` and ``mentions`` are the rows, columns and ones of the cohort;
     ``most_common`` are the ten most common codes, each with its name and its records; ``columns``
-    says of each column what it is.
+    has the role of each column.
     """
 
     source: str
@@ -117,9 +115,9 @@ class Inspection:
 
     @classmethod
     def of(cls, source: Any, spec: CohortSpec, memory: str | None = None) -> Inspection:
-        """Say what reading a source as a specification asks would give."""
+        """Read a source by a specification, and return what came of it."""
         read = spec.open(source, memory, MIN_CELL)
-        cohort = spec.featured(read.cohort)
+        cohort = spec.add_features(read.cohort)
         counts = cohort.counts()
         top = sorted(range(len(counts)), key=lambda i: (-counts[i], cohort.codes[i]))[:10]
         return cls(
@@ -169,12 +167,12 @@ def read_records(source: Any, *, memory: str | None = None, **options: Any) -> C
     ('250', '428')
     """
     spec = CohortSpec.of(**options)
-    return spec.featured(spec.read(source, memory))
+    return spec.add_features(spec.read(source, memory))
 
 
 @take_options(CohortSpec, *READING)
 def inspect_records(source: Any, *, memory: str | None = None, **options: Any) -> Inspection:
-    """Say what `read_records` would make of a source.
+    """Inspect what `read_records` makes of a source.
 
     Parameters
     ----------

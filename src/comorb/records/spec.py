@@ -13,22 +13,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from comorb import fields
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.fields import (
-    Bounds,
-    Codes,
-    Days,
-    Flag,
     Form,
     Given,
-    Joined,
-    Names,
-    Number,
     Option,
     OptionError,
     Rule,
     Spec,
-    Texts,
     declare,
     listed,
     rules_of,
@@ -48,11 +41,11 @@ from comorb.records.layouts.names import resolve_name
 if TYPE_CHECKING:
     from comorb.model.arrays import Ints, Mask
     from comorb.model.emissions.base import Feature
-    from comorb.records.auxiliary import Beside
+    from comorb.records.auxiliary import AuxiliaryTable
     from comorb.records.codes.code_map import CodeMap
     from comorb.records.codes.vocabulary import Coding
     from comorb.records.cohort import Cohort, Interval, Period
-    from comorb.records.features import AnyAsked
+    from comorb.records.features import AnyFeature
     from comorb.records.layouts.plan import ColumnRole, Plan
     from comorb.records.sources.duck import OpenedSource
 
@@ -66,110 +59,91 @@ ROLES = (
 READING = ("source", "weights", "record", "coding", "features")
 
 
-class CodeMapForm(Form):
-    """A map from codes to groups: the file that it was read from, or whole in JSON."""
+class _CodeMapForm(Form):
+    """A map from codes to groups: its file in words, whole in JSON."""
 
-    def read(self, text: Any) -> Any:
-        """Return the map of a file."""
-        return self.accept(text)
-
-    def accept(self, value: Any) -> Any:
-        """Return the map of a file, or the map."""
+    def accept(self, text: Any) -> Any:
         from comorb.records.codes.code_map import open_map
 
-        return open_map(value)
+        return open_map(text)
+
+    read = accept
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the option and the file."""
         return [rule.flag, value.file]
 
     def plain(self, value: Any) -> Any:
-        """Return the whole map."""
         return value and value.to_dict()
 
     def restore(self, plain: Any) -> Any:
-        """Return the map that was plain."""
         from comorb.records.codes.code_map import CodeMap
 
         return CodeMap.from_dict(plain)
 
 
-class Features(Texts):
-    """Covariates that become features: as words, or as a fitted model has them."""
+class _FeaturesForm(fields.Texts):
+    """Covariates that become features: as words, or as in a fitted model."""
 
-    def read(self, text: Any) -> Any:
-        """Return what is asked for."""
-        return self.accept(text)
+    def accept(self, text: Any) -> Any:
+        from comorb.records.features import parse_features
 
-    def accept(self, value: Any) -> Any:
-        """Return what a mapping or words ask for."""
-        from comorb.records.features import as_asked
+        return parse_features(text)
 
-        return as_asked(value)
+    read = accept
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the option before the word of each feature."""
-        from comorb.records.features import written
+        from comorb.records.features import write_feature
 
-        return super().words(rule, tuple(map(written, value)))
+        return super().words(rule, tuple(map(write_feature, value)))
 
     def plain(self, value: Any) -> Any:
-        """Return what is known of each feature."""
-        known = (asdict(one).items() for one in value)
-        return [{key: own for key, own in items if own is not None} for items in known]
+        values = (one.to_dict().items() for one in value)
+        return [{key: own for key, own in items if own is not None} for items in values]
 
     def restore(self, plain: Any) -> Any:
-        """Return what is asked for, in a word or not, or a feature of a model, which has levels."""
         from comorb.model.emissions.base import Feature
-        from comorb.records.features import Asked
+        from comorb.records.features import FeatureSpec
 
-        return tuple(
-            Asked.parse(one)
-            if isinstance(one, str)
-            else Feature(**one | {"levels": tuple(one["levels"])})
-            if "levels" in one
-            else Asked(**one)
-            for one in plain
-        )
+        def restore_one(one: Any) -> Any:
+            if isinstance(one, str):
+                return FeatureSpec.parse(one)
+            if "levels" in one:
+                return Feature(**one | {"levels": tuple(one["levels"])})
+            return FeatureSpec.from_dict(one)
+
+        return tuple(map(restore_one, plain))
 
 
-class LayoutForm(Form):
-    """The layout of the records: ``--weights`` is its own option, the others it shares."""
+class _LayoutForm(Form):
+    """The layout of the records: ``--weights`` is its own option, the others are shared."""
 
     def shown(self, default: Any) -> Any:
-        """Return what the command line has for a default."""
         return None
 
     def parse(self, rule: Rule, given: Given) -> Any:
-        """Return the layout that ``--layout``, ``--column`` and ``--weights`` ask for."""
         named = {"kind": given.get("--layout"), "weight": given.get("--weights")}
         roles = _roles(given.get("--column")).get("", {})
         return Layout(**roles | {name: value for name, value in named.items() if value})
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the kind, the columns and the weights."""
         words = ["--layout", value.kind] if value.kind else []
         words += [word for column in _columns(value) for word in ("--column", column)]
         return [*words, rule.flag, value.weight] if value.weight else words
 
     def accept(self, value: Any) -> Any:
-        """Return a layout, or that of a kind."""
         return value if isinstance(value, Layout) else Layout(kind=value)
 
     def plain(self, value: Any) -> Any:
-        """Return what is known of a layout."""
         return {key: own for key, own in asdict(value).items() if own}
 
     def restore(self, plain: Any) -> Any:
-        """Return the layout that was plain."""
-        return Layout(**{key: super(LayoutForm, self).restore(own) for key, own in plain.items()})
+        return Layout(**{key: super(_LayoutForm, self).restore(own) for key, own in plain.items()})
 
 
-class Layouts(LayoutForm):
-    """The layouts of sources beside the records, by their kinds."""
+class _LayoutsForm(_LayoutForm):
+    """The layouts of auxiliary tables, by their kinds."""
 
     def options(self, rule: Rule) -> list[Option]:
-        """Return the two options that all layouts share."""
         kind = Option(rule.flags, rule.metavar, rule.help, part=rule.part)
         text = (
             f"Which column is what: {', '.join(ROLES)}; several codes by commas, or as dx1-dx9; "
@@ -179,26 +153,21 @@ class Layouts(LayoutForm):
         return [kind, Option(("--column",), "ROLE=NAME", text, list[str] | None, part=rule.part)]
 
     def parse(self, rule: Rule, given: Given) -> Any:
-        """Return what ``--column KIND.ROLE=NAME`` says."""
         roles = _roles(given.get("--column"))
         return tuple((kind, Layout(**own)) for kind, own in roles.items() if kind)
 
     def words(self, rule: Rule, value: Any) -> list[str]:
-        """Return the columns with their kinds."""
         columns = [f"{kind}.{column}" for kind, own in value for column in _columns(own)]
         return [word for column in columns for word in ("--column", column)]
 
     def accept(self, value: Any) -> Any:
-        """Return layouts by their kinds."""
         return tuple(dict(value).items())
 
     def plain(self, value: Any) -> Any:
-        """Return what is known of each layout."""
-        return {kind: LayoutForm.plain(self, own) for kind, own in value}
+        return {kind: _LayoutForm.plain(self, own) for kind, own in value}
 
     def restore(self, plain: Any) -> Any:
-        """Return the layouts that were plain."""
-        return tuple((kind, LayoutForm.restore(self, own)) for kind, own in plain.items())
+        return tuple((kind, _LayoutForm.restore(self, own)) for kind, own in plain.items())
 
 
 def _roles(columns: Sequence[str] | None) -> dict[str, dict[str, Any]]:
@@ -223,34 +192,27 @@ def _roles(columns: Sequence[str] | None) -> dict[str, dict[str, Any]]:
 
 
 def _columns(layout: Layout) -> list[str]:
-    """Return the columns that a layout names, by their roles, and what it says of its texts."""
+    """Return the columns of a layout by their roles, as the command line takes them."""
     columns = {"codes": listed(layout.codes or ()), "separator": layout.separator}
     columns |= {"yes": layout.yes}
     columns |= {role: name for role, name in layout.roles.items() if role != "weight"}
-    columns |= {role: _counting(layout, role) for role in EVENT_ROLES}
-    pairs = [
-        *columns.items(),
-        *((role, name) for role in LIST_ROLES for name in getattr(layout, role)),
-    ]
-    return [f"{role}={name}" for role, name in pairs if name]
-
-
-def _counting(layout: Layout, event: str) -> str | None:
-    """Return the column of an event and the values that count, as the command line takes them."""
-    name, values = getattr(layout, event), getattr(layout, f"{event}_values")
-    return f"{name}:{listed(values)}" if name and (values or ":" in name) else name
+    for role in EVENT_ROLES:
+        name, values = getattr(layout, role), getattr(layout, f"{role}_values")
+        columns[role] = f"{name}:{listed(values)}" if name and (values or ":" in name) else name
+    lists = [(role, name) for role in LIST_ROLES for name in getattr(layout, role)]
+    return [f"{role}={name}" for role, name in (*columns.items(), *lists) if name]
 
 
 def _any_of(names: Sequence[str]) -> str:
     return " or".join(", ".join(names).rsplit(",", 1))
 
 
-OF_DATA: Given = {"saved": False, "web": False}  # said once for the data, not in each cohort
+OF_DATA: Given = {"saved": False, "web": False}  # fixed for the data, not for each cohort
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A cohort and what its source was understood to be."""
+    """A cohort and how its source was read."""
 
     cohort: Cohort
     source: str
@@ -264,46 +226,45 @@ class Reading:
 class CohortSpec(Spec):
     """How records are read, which of them are kept, and which codes are left out.
 
-    Read as by `read_records`; kept are the records with any of the codes ``having``, with none of
-    ``without``, within the bounds of `Cohort.where`, and with ``at_least`` so many distinct codes:
-    by default 3 (the paper's rule), and none where a table has a column for each item. With 0,
-    records without a code are read, too. Then ``drop_codes`` go, and those of fewer than
+    Records are read as by `read_records`. Those stay that have any of the codes ``having``, none
+    of ``without``, values within the bounds of `Cohort.where`, and ``at_least`` so many distinct
+    codes: by default 3 (the paper's rule), and none where a table has a column for each item. With
+    0, records without a code are read, too. Then ``drop_codes`` go, and those of fewer than
     ``drop_rare`` records. ``code_map`` is the map itself, not its file, so that a model has it.
 
     ``kinds`` are tables of the records' source that are read together, such as 'diagnosis' and
-    'drug'; ``layouts`` are those of sources that are read beside the records, by their kinds. A
-    ``system`` such as 'icd9cm drug:atc' is that of the records, and of a kind beside them.
+    'drug'; ``layouts`` are those of auxiliary tables, by their kinds. A ``system`` such as
+    'icd9cm drug:atc' is that of the records, and of another kind.
 
-    ``features`` are covariates that the model learns from beside the codes; a kind that isn't said
-    is recognised in the records that are kept. Those of a fitted model are taken as they are.
+    ``features`` are covariates that the model learns from besides the codes; where no kind is
+    given, the records that are kept decide it. Those of a fitted model stay as they are.
     """
 
     having: tuple[str, ...] = declare(
         (),
-        Codes(),
+        fields.Codes(),
         "Keep the records with any of these codes: 428, V*, V01-V91, '402, 404', or @FILE with a "
         "set of codes. Repeatable.",
         "--having CODE",
     )
     without: tuple[str, ...] = declare(
         (),
-        Codes(),
+        fields.Codes(),
         "Keep the records with none of these, written as for --having. Repeatable.",
         "--without CODE",
     )
-    age: Interval | None = declare(None, Bounds(), "age=65:90, age=18:", "--where age=LOW:HIGH")
+    age: Interval | None = declare(
+        None, fields.Bounds(), "age=65:90, age=18:", "--where age=LOW:HIGH"
+    )
     sex: tuple[str, ...] = declare(
-        (), Names(), "sex=F, sex=F,U", "--where sex=VALUE", bounds={"max_length": 20}
+        (), fields.Names(), "sex=F, sex=F,U", "--where sex=VALUE", bounds={"max_length": 20}
     )
     dates: Period | None = declare(
-        None,
-        Days(),
-        "dates=2010-01-01:2010-06-30",
-        "--where dates=FIRST:LAST (YYYY-MM-DD)",
+        None, fields.Days(), "dates=2010-01-01:2010-06-30", "--where dates=FIRST:LAST (YYYY-MM-DD)"
     )
     at_least: int | None = declare(
         None,
-        Number(optional=True),
+        fields.Number(optional=True),
         "Keep the records with N distinct codes or more: 3 when left out, and 0 where a table has "
         "a column for each item.",
         "--at-least N",
@@ -311,7 +272,7 @@ class CohortSpec(Spec):
     )
     drop_codes: tuple[str, ...] = declare(
         (),
-        Codes(),
+        fields.Codes(),
         "Leave out these codes, written as for --having. Repeatable.",
         "--drop-codes CODE",
         harmless=True,
@@ -319,7 +280,7 @@ class CohortSpec(Spec):
     )
     drop_rare: int = declare(
         0,
-        Number(),
+        fields.Number(),
         "Leave out the codes of fewer than N records.",
         "--drop-rare N",
         harmless=True,
@@ -327,7 +288,7 @@ class CohortSpec(Spec):
     )
     level: tuple[str, ...] = declare(
         ("category",),
-        Texts(),
+        fields.Texts(),
         "category, full, group, chapter, or common to ICD-9 and ICD-10. Repeatable.",
         "--level LEVEL",
         type="str or sequence of str",
@@ -359,7 +320,7 @@ class CohortSpec(Spec):
     )
     code_map: CodeMap | None = declare(
         None,
-        CodeMapForm(),
+        _CodeMapForm(),
         "A CSV file with code (or how codes begin), group and name: the groups are then the "
         "features.",
         "--map FILE",
@@ -371,7 +332,7 @@ class CohortSpec(Spec):
     )
     chronic: bool = declare(
         False,
-        Flag(),
+        fields.Flag(),
         "Leave out what isn't chronic.",
         "--chronic",
         type="bool",
@@ -380,7 +341,7 @@ class CohortSpec(Spec):
     )
     scores: tuple[str, ...] = declare(
         (),
-        Texts(),
+        fields.Texts(),
         f"{_any_of(list(SCORES))}, as a covariate. Repeatable.",
         "--score SCORE",
         type="str or sequence of str",
@@ -389,9 +350,9 @@ class CohortSpec(Spec):
         harmless=True,
         bounds={"max_length": 10},
     )
-    features: tuple[AnyAsked, ...] = declare(
+    features: tuple[AnyFeature, ...] = declare(
         (),
-        Features(),
+        _FeaturesForm(),
         "A column beside the codes that the clusters are found by too: its kind is binary, "
         "category, count or number (number:log, number:rank), recognised when left out. "
         "Repeatable.",
@@ -405,7 +366,7 @@ class CohortSpec(Spec):
     )
     layout: Layout = declare(
         Layout(),
-        LayoutForm(),
+        _LayoutForm(),
         "The column with the weight of a record.",
         "--weights NAME",
         type="Layout, str or mapping, optional",
@@ -415,7 +376,7 @@ class CohortSpec(Spec):
     )
     kinds: tuple[str, ...] = declare(
         (),
-        Joined(),
+        fields.Joined(),
         "The tables of RECORDS to read together: diagnosis, drug, procedure, visit, patient.",
         "--kinds KIND,KIND",
         type="str or sequence of str",
@@ -436,7 +397,7 @@ class CohortSpec(Spec):
     )
     layouts: tuple[tuple[str, Layout], ...] = declare(
         (),
-        Layouts(),
+        _LayoutsForm(),
         "wide, long, delimited, binary, omop or fhir; recognised when left out.",
         "--layout KIND",
         part="source",
@@ -445,7 +406,7 @@ class CohortSpec(Spec):
 
     @classmethod
     def of(cls, **given: Any) -> CohortSpec:
-        """Return the specification that the keywords of `read_records` ask for."""
+        """Return the specification of the keywords of `read_records`."""
         if isinstance(layout := given.get("layout"), Mapping):
             from comorb.records.auxiliary import MAIN
 
@@ -454,7 +415,7 @@ class CohortSpec(Spec):
         return super().of(**given)
 
     def words(self) -> list[str]:
-        """Return the words that ask the command line for this cohort.
+        """Return the words for this cohort on the command line.
 
         >>> CohortSpec(having=("428",), age=(65, None)).words()
         ['--having', '428', '--where', 'age=65:']
@@ -466,16 +427,16 @@ class CohortSpec(Spec):
         """What codes become."""
         from comorb.records.codes.vocabulary import Coding
 
-        return Coding.of(self.level, self.code_map, self.chronic, self.scores)
+        return Coding(self.level, self.code_map, self.chronic, self.scores)
 
     def read(self, source: Any, memory: str | None = None) -> Cohort:
         """Read every record of a source, whatever the rules."""
         return self.open(source, memory).cohort
 
     def open(self, source: Any, memory: str | None = None, least: int | None = None) -> Reading:
-        """Read every record of a source, with what was understood of it.
+        """Read every record of a source, and return how it was read.
 
-        With ``least``, also with what each column is: values of so many patients are shown.
+        With ``least``, also the role of each column, with values of at least so many patients.
         """
         from comorb.records.cohort import Cohort
         from comorb.records.join import open_joining
@@ -483,7 +444,7 @@ class CohortSpec(Spec):
         from comorb.records.sources.open import open_source
 
         coding = self.coding
-        kind, records, besides = self.sources(source)
+        kind, records, auxiliary = self.sources(source)
         with open_source(records, memory) as opened:
             plan = self.plan(opened, kind, whole=True)
             encode = partial(plan.vocabulary, system=self.own_system, coding=coding)
@@ -494,8 +455,8 @@ class CohortSpec(Spec):
             cohort = plan.cohort(assembly, coding, Cohort)
             notes = (*plan.notes, *cohort.ledger.notes, *opened.notes, *plan.storage_notes(opened))
             cohort = replace(cohort, ledger=replace(cohort.ledger, notes=notes))
-            if besides:
-                with open_joining(records, opened, plan, besides, self.level, memory) as joining:
+            if auxiliary:
+                with open_joining(records, opened, plan, auxiliary, self.level, memory) as joining:
                     cohort = joining.join(cohort).drop_unused()
             roles: tuple[ColumnRole, ...] = ()
             stored = self.as_stored(plan)
@@ -505,7 +466,7 @@ class CohortSpec(Spec):
             return Reading(cohort, opened.label, plan.table.label, stored, plan.unit, roles)
 
     def as_stored(self, plan: Plan) -> Layout:
-        """Return the layout of a plan in columns of its source, without those that were made."""
+        """Return the layout of a plan in columns of its source, without derived ones."""
         given, read = self.layout, plan.layout
         stored = (plan.stored or plan.table).columns
         died, again = given.died or read.died, given.readmitted or read.readmitted
@@ -517,9 +478,9 @@ class CohortSpec(Spec):
         )
 
     def columns(self, source: Any, least: int | None = None) -> tuple[ColumnRole, ...]:
-        """Return what each column of a table is that no reader may understand.
+        """Return the role of each column of a table, even of one that no reader can read.
 
-        Nothing is returned of a table with fewer than ``least`` rows, 11 where none is said.
+        A table with fewer than ``least`` rows, by default 11, has none.
         """
         from comorb.records.layouts.plan import MIN_CELL, column_roles
         from comorb.records.layouts.readers import open_columns
@@ -534,14 +495,14 @@ class CohortSpec(Spec):
             layout = columns.layout("", columns.codes)
             return column_roles(opened, table, layout, least=least)
 
-    def sources(self, source: Any) -> tuple[str, Any, tuple[Beside, ...]]:
-        """Return the kind of the records, their own source, and what is read beside them."""
-        from comorb.records.auxiliary import arranged
+    def sources(self, source: Any) -> tuple[str, Any, tuple[AuxiliaryTable, ...]]:
+        """Return the kind of the records, their own source, and the auxiliary tables."""
+        from comorb.records.auxiliary import arrange_sources
 
-        return arranged(source, self.kinds, dict(self.layouts), self.system)
+        return arrange_sources(source, self.kinds, dict(self.layouts), self.system)
 
     def plan(self, opened: OpenedSource, kind: str, whole: bool = False) -> Plan:
-        """Find out how to read the records, which are of a kind, ``whole`` or in parts."""
+        """Return how to read the records, which are of a kind, ``whole`` or in parts."""
         from comorb.records.layouts.readers import plan_reading
 
         return plan_reading(
@@ -555,28 +516,28 @@ class CohortSpec(Spec):
         )
 
     def table_in(self, opened: OpenedSource, kind: str) -> str | None:
-        """Return the table of the records in a source, if one is said."""
-        from comorb.records.auxiliary import table_of
+        """Return the table of the records in a source, if it is known."""
+        from comorb.records.auxiliary import find_table
 
-        return table_of(opened, kind) if self.table is None and self.kinds else self.table
+        return find_table(opened, kind) if self.table is None and self.kinds else self.table
 
     @property
     def own_system(self) -> str | None:
-        """The coding system of the records' own codes, if it is said."""
+        """The coding system of the records' own codes, if it is given."""
         return systems_by_kind(self.system or "").get("")
 
     def check(self, cohort: Cohort) -> None:
         """Refuse rules that name a code or a column that none of all records has.
 
-        Asked of all records first, so that what is refused tells nothing of those that are kept.
+        All records are checked first, so that an error discloses nothing about those that stay.
         """
         cohort.check_codes(*self.having, *self.without, *self.drop_codes)
-        cohort.check_features(*(one.name for one in self.asked(cohort)))
+        cohort.check_features(*(one.name for one in self.feature_specs(cohort)))
         with suppress(EmptyCohortError):
             cohort.where(age=self.age, sex=self.sex or None, dates=self.dates)
 
     def select(self, cohort: Cohort) -> Cohort:
-        """Keep the records that the rules ask for, with all their codes."""
+        """Keep the records that meet the rules, with all their codes."""
         if self.having:
             cohort = cohort.having(*self.having)
         if self.without:
@@ -587,31 +548,28 @@ class CohortSpec(Spec):
 
     def drop(self, cohort: Cohort) -> Cohort:
         """Leave out the codes that the rules name, keep every record, and make the features."""
-        cohort = cohort.leave_out(*self.dropped(cohort, cohort.counts))
-        if not (cohort.codes or cohort.features or self.asked(cohort)):
+        cohort = cohort.leave_out(*self.drop_rules(cohort, cohort.counts))
+        if not (cohort.codes or cohort.features or self.feature_specs(cohort)):
             raise RecordsError("cohort.no_code_left")
-        return self.featured(cohort)
+        return self.add_features(cohort)
 
-    def dropped(self, cohort: Cohort, counts: Callable[[], Ints]) -> Iterator[tuple[str, Mask]]:
-        """Yield each rule that leaves out codes, as the ledger has it, and which they are.
-
-        The codes are those of a cohort, which so many records have as ``counts`` returns.
-        """
+    def drop_rules(self, cohort: Cohort, counts: Callable[[], Ints]) -> Iterator[tuple[str, Mask]]:
+        """Yield each rule that leaves out codes, with their mask; ``counts`` has their records."""
         if self.drop_codes:
             yield cohort.rule_for_codes(self.drop_codes)
         if self.drop_rare > 1:
             yield cohort.rule_for_rare(self.drop_rare, counts())
 
-    def asked(self, cohort: Cohort) -> tuple[AnyAsked, ...]:
-        """Return the features to make of a cohort: those asked for, and items that need it."""
+    def feature_specs(self, cohort: Cohort) -> tuple[AnyFeature, ...]:
+        """Return the features to make of a cohort: those of the rules, and its items."""
         names = cohort.covariates.column_names
         own = [replace(one, name=resolve_name(one.name, names)) for one in self.features]
-        said = {one.name for one in own}
-        return (*own, *(one for one in cohort.asked if one.name not in said))
+        named = {one.name for one in own}
+        return (*own, *(one for one in cohort.items if one.name not in named))
 
-    def featured(self, cohort: Cohort) -> Cohort:
+    def add_features(self, cohort: Cohort) -> Cohort:
         """Make the features of a cohort."""
-        return cohort.with_features(*self.asked(cohort))
+        return cohort.with_features(*self.feature_specs(cohort))
 
     def apply(self, cohort: Cohort) -> Cohort:
         """Check, select, drop, and make the features."""
@@ -629,20 +587,19 @@ class CohortSpec(Spec):
         every: bool = False,
         features: Sequence[Feature] = (),
     ) -> CohortSpec:
-        """Return how to prepare new records for a model of this preparation.
+        """Return how to prepare new records for a model of this specification.
 
         They are in the model's coding systems, whatever they look like, unless its features are
         those of several; they need no weights and no scores and keep all their codes. ``reading``
-        says in which table and layout they are, when it isn't the same; ``every`` keeps also the
-        records that the rules would leave out; ``features`` are those of the model.
+        has their table and layout, when it isn't the same; ``every`` also keeps the records that
+        the rules would leave out; ``features`` are those of the model.
         """
         from comorb.records.auxiliary import COVARIATES as OF_COVARIATES
 
         same, chosen = reading or self, self
         if every:
-            usual = {rule.name: rule.default for rule in rules_of(type(self))}
-            rules = [rule.name for rule in rules_of(type(self)) if rule.part not in READING]
-            chosen = replace(self, **{name: usual[name] for name in rules} | {"at_least": 0})
+            rules = [rule for rule in rules_of(type(self)) if rule.part not in READING]
+            chosen = replace(self, **{rule.name: rule.default for rule in rules} | {"at_least": 0})
         layouts = tuple(one for one in self.layouts if features or one[0] not in OF_COVARIATES)
         systems = systems_by_kind(system)
         own = systems.pop("", "")

@@ -1,11 +1,11 @@
-"""Stream: records that don't fit in memory become a cohort file, part by part."""
+"""Stream: records of any number become a cohort file, part by part, in bounded memory."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,14 @@ from comorb.model.blocks import move_columns
 from comorb.model.emissions.base import Feature
 from comorb.records.codes.vocabulary import Coding, Raw
 from comorb.records.cohort import Cohort, follow_rules, new_places
-from comorb.records.cohort_file import (
-    CohortFile,
-    as_table,
-    feature_header,
-    header_of,
-    write_parts,
+from comorb.records.cohort_file import CohortFile, as_table, feature_header, header_of, write_parts
+from comorb.records.features import (
+    AnyFeature,
+    ColumnSummary,
+    decide_features,
+    feature_table,
+    summarise_column,
 )
-from comorb.records.features import AnyAsked, Holding, decide_all, feature_table, holding
 from comorb.records.join import open_joining
 from comorb.records.layouts.assembly import Encode, make_encoder
 from comorb.records.layouts.plan import Plan, plan_by_date
@@ -47,72 +47,72 @@ _SIZE = re.compile(r"\s*([0-9.]+)\s*([KMGT]i?B)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, eq=False)
 class Part(Cohort):
-    """Some of the records of a cohort: no rule has to leave any of them, and no code goes."""
+    """Some of the records of a cohort: a rule may leave none of them, and every code stays."""
 
     def _keep(self, mask: Mask, rule: str) -> Cohort:
-        return self._take(mask, rule)
+        return self.only(mask, rule)
 
 
 @contextmanager
 def open_parts(
-    source: Any, preparation: CohortSpec, memory: str | None = None
+    source: Any, spec: CohortSpec, memory: str | None = None
 ) -> Iterator[Iterator[Part]]:
     """Open a source as parts of one cohort, before any rule; all of them have the same codes.
 
     ``memory`` is about the most to hold, such as '2GB'; a quarter of it is for DuckDB, of which
     each source has an equal share.
     """
-    kind, records, besides = preparation.sources(source)
-    share = _share(memory, 4 * (1 + len(besides)))
+    kind, records, auxiliary = spec.sources(source)
+    share, size = memory, _SIZE.fullmatch(memory or "")
+    if size:
+        share = f"{float(size[1]) / (4 * (1 + len(auxiliary)))}{size[2]}"
     with open_source(records, share) as opened:
-        read = preparation.plan(opened, kind)
-        with open_joining(records, opened, read, besides, preparation.level, share) as joining:
-            parts = _cohorts(opened, *plan_parts(opened, read, preparation), preparation.coding)
+        read = spec.plan(opened, kind)
+        with open_joining(records, opened, read, auxiliary, spec.level, share) as joining:
+            parts = _read_parts(opened, *plan_parts(opened, read, spec), spec.coding)
             yield (joining.join(part) for part in parts)
 
 
-def plan_parts(
-    opened: OpenedSource, read: Plan, preparation: CohortSpec
-) -> tuple[Plan, Ledger, Encode]:
-    """Return how parts of a source are read: the plan, what is known of all, and their codes."""
+def plan_parts(opened: OpenedSource, read: Plan, spec: CohortSpec) -> tuple[Plan, Ledger, Encode]:
+    """Return how parts of a source are read: the plan, the first ledger lines, and the encoder."""
     plan, begun = _with_id(opened, read)
     begun = begun.noted(*plan.notes, *opened.notes, *plan.storage_notes(opened))
-    raws = _count(opened, plan)
-    vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
+    raws = _count_codes(opened, plan)
+    vocabulary = plan.vocabulary(raws, spec.own_system, spec.coding)
     if vocabulary.undecided and (by_date := plan_by_date(opened, plan)):
-        plan, raws = by_date, _count(opened, by_date)
-        vocabulary = plan.vocabulary(raws, preparation.own_system, preparation.coding)
+        plan, raws = by_date, _count_codes(opened, by_date)
+        vocabulary = plan.vocabulary(raws, spec.own_system, spec.coding)
     return plan, begun, make_encoder(raws, vocabulary)
 
 
-def _count(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
+def _count_codes(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
     """Return how often each raw code is mentioned."""
     question = f"codes {plan.layout.codes} by {plan.layout.version} in {plan.table.sql}"
-    return source.answer_whole(question, lambda: plan.reader.count(source, plan), _counted_in_both)
+    return source.answer_whole(question, lambda: plan.reader.count(source, plan), _add_counts)
 
 
-def _counted_in_both(one: dict[Raw, int], two: dict[Raw, int]) -> dict[Raw, int]:
+def _add_counts(one: dict[Raw, int], two: dict[Raw, int]) -> dict[Raw, int]:
     total = Counter(one)
     total.update(two)
     return dict(sorted(total.items(), key=lambda pair: (pair[0][0] or "", pair[0][1])))
 
 
 def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
-    """Return how to read the rows that belong to a record, and what became of the others."""
+    """Return how to read the rows that belong to a record, and a ledger of the others."""
     table, column = plan.table, plan.id_column
     if column is None:
-        return _numbered(source, plan)
+        return _number_rows(source, plan)
     name = quote(column)
     ((total, known),) = source.query_whole(
         table, f"SELECT count(*), count({name}) FROM {table.sql}", add_rows
     )
     if not total:
         raise RecordsError("source.no_rows", table=table.label)
-    if not _apart(plan):
+    if not _has_several_rows(plan):
         distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
         ((different,),) = source.query_whole(table, f"{distinct} IS NOT NULL", add_rows)
         if different < total and column == plan.layout.patient:
-            return _numbered(source, plan)
+            return _number_rows(source, plan)
         if different < known:
             raise RecordsError(
                 "stream.repeated", table=table.label, n=known - different, column=column
@@ -129,28 +129,33 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     return replace(plan, table=table, removed={}), begun
 
 
-def _numbered(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
+def _number_rows(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     table = source.view(plan.table.label, source.numbered_sql(plan.table, _ROW), plan.table.text)
     layout = replace(plan.layout, record=_ROW)
     return replace(plan, table=table, layout=layout), Ledger(notes=(NO_UNIQUE_ID,))
 
 
-def _apart(plan: Plan) -> bool:
-    """Tell whether the rows of a record may lie apart."""
+def _has_several_rows(plan: Plan) -> bool:
+    """Return whether a record may have several rows, anywhere in the table."""
     return plan.reader.by_code or plan.unit == "patient" or plan.layout.part is not None
 
 
-def _tables(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
-    """Yield the rows of a table; all rows of a record are in the same one."""
-    table, key, apart = plan.table, plan.id_column or "", _apart(plan)
-    order = f" ORDER BY {quote(key)}" if apart else ""
+def _ordered_sql(plan: Plan) -> str:
+    """Return the SQL of a table with the rows of each record together."""
+    order = f" ORDER BY {quote(plan.id_column or '')}" if _has_several_rows(plan) else ""
+    return f"SELECT * FROM {plan.table.sql}{order}"
+
+
+def _split_rows(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
+    """Yield the rows of a table in parts; all rows of a record are in the same part."""
+    key, several = plan.id_column or "", _has_several_rows(plan)
     held: list[pa.RecordBatch] = []
-    for batch in source.batches(table, f"SELECT * FROM {table.sql}{order}", PART_ROWS):
+    for batch in source.batches(plan.table, _ordered_sql(plan), PART_ROWS):
         held.append(batch)
         if sum(map(len, held)) < PART_ROWS:
             continue
         whole = pa.Table.from_batches(held)
-        end = pc.index(whole[key], whole[key][-1]).as_py() if apart else len(whole)
+        end = pc.index(whole[key], whole[key][-1]).as_py() if several else len(whole)
         if end:
             yield whole.slice(0, end)
             held = whole.slice(end).combine_chunks().to_batches()
@@ -158,16 +163,15 @@ def _tables(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _cohorts(
+def _read_parts(
     source: OpenedSource, plan: Plan, begun: Ledger, encode: Encode, coding: Coding
 ) -> Iterator[Part]:
     """Yield the cohort of each part of the rows."""
     empty = True
-    for table in _tables(source, plan):
+    for table in _split_rows(source, plan):
         with source.connection.cursor() as connection:
             own = OpenedSource(source.label, connection)
-            read = register_table(own, plan.table.label, table)
-            part = replace(plan, table=read)
+            part = replace(plan, table=register_table(own, plan.table.label, table))
             assembly = part.reader.read(own, part, encode)
             cohort = part.cohort(assembly, coding, Part)
         ledger = (cohort.ledger + begun).open("features", Message("ledger.read"), len(cohort.codes))
@@ -178,28 +182,21 @@ def _cohorts(
         plan.check_usable(assembly)
 
 
-def read_portion(
+def read_partition(
     source: OpenedSource, plan: Plan, encode: Encode, coding: Coding
 ) -> tuple[Part, RecordsError | None] | None:
-    """Return the cohort of all rows of a portion, and why it is of no use; None without rows."""
-    order = f" ORDER BY {quote(plan.id_column or '')}" if _apart(plan) else ""
-    table = plan.table
-    batches = list(source.batches(table, f"SELECT * FROM {table.sql}{order}"))
+    """Return the cohort of all rows of a partition, and why it is of no use; None without rows."""
+    batches = list(source.batches(plan.table, _ordered_sql(plan)))
     if not batches:
         return None
-    held = register_table(source, table.label, pa.Table.from_batches(batches))
-    part = replace(plan, table=held)
+    table = register_table(source, plan.table.label, pa.Table.from_batches(batches))
+    part = replace(plan, table=table)
     assembly = part.reader.read(source, part, encode)
     try:
         part.check_usable(assembly)
     except RecordsError as error:
         return part.cohort(assembly, coding, Part), error
     return part.cohort(assembly, coding, Part), None
-
-
-def _share(memory: str | None, among: int) -> str | None:
-    size = _SIZE.fullmatch(memory or "")
-    return f"{float(size[1]) / among}{size[2]}" if size else memory
 
 
 READ = Message("ledger.read")
@@ -213,60 +210,73 @@ def write_cohort(
     ``source`` is anything that `read_records` reads, ``memory`` about the most to hold, such as
     '2GB'. The file is one for `load_cohort` and `comorb.engines.open_blocks`.
     """
-    path = Path(path)
-    preparation = preparation or CohortSpec()
+    spec = preparation or CohortSpec()
+    _write_selected(open_parts(source, spec, memory), Path(path), spec)
+
+
+def select_cohort(source: CohortFile, path: str | Path, spec: CohortSpec) -> None:
+    """Write the cohort that rules leave of a cohort file, block by block; see `write_cohort`.
+
+    The codes are those of the file: rules on the coding of records need the records themselves.
+    """
+    blocks = range(len(source.blocks(()).loaders))
+    parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
+    _write_selected(nullcontext(parts), Path(path), spec, source.ledger)
+
+
+def _write_selected(
+    opening: AbstractContextManager[Iterator[Part]],
+    path: Path,
+    spec: CohortSpec,
+    before: Ledger | None = None,
+) -> None:
+    """Write the records that rules leave to a draft, then the codes that stay to a file."""
     draft = path.with_name(f"{path.name}.draft")
-    whole = CohortSum(preparation)
+    whole = CohortSum(spec, before)
     try:
-        with open_parts(source, preparation, memory) as parts:
-            tables = (whole.table(preparation.select(part)) for part in parts)
-            write_parts(tables, draft, whole.finish)
+        with opening as parts:  # when a source is closed, it is refused if it has changed
+            write_parts((whole.table(spec.select(part)) for part in parts), draft, whole.finish)
         if whole.kept.all() and not whole.features:
             draft.replace(path)
         else:
-            write_parts(_finished(draft, whole), path, lambda: whole.header)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def select_cohort(source: CohortFile, path: str | Path, preparation: CohortSpec) -> None:
-    """Write the cohort that rules leave of a cohort file, block by block; see `write_cohort`.
-
-    The codes are those of the file: rules that ask for others are for the records themselves.
-    """
-    path = Path(path)
-    draft = path.with_name(f"{path.name}.draft")
-    whole = CohortSum(preparation, source.ledger)
-    blocks = range(len(source.blocks(()).loaders))
-    parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
-    try:
-        write_parts((whole.table(preparation.select(part)) for part in parts), draft, whole.finish)
-        write_parts(_finished(draft, whole), path, lambda: whole.header)
+            groups = range(pq.read_metadata(draft).num_row_groups)
+            tables = (read_group(draft, number) for number in groups)
+            finished = (finish_rows(table, whole.kept, whole.features) for table in tables)
+            write_parts(finished, path, lambda: whole.header)
     finally:
         draft.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a part adds to the whole: the cohort of none of its records, its ledger, and figures."""
+    """A part of a cohort without its records: its ledger, and figures that add up over parts."""
 
-    cohort: Cohort
+    cohort: Cohort  # without records
     ledger: Ledger
-    schema: pa.Schema
+    schema: pa.Schema  # of its rows in a file
     counts: Ints
-    asked: tuple[AnyAsked, ...]
-    held: tuple[Holding, ...]
+    specs: tuple[AnyFeature, ...]
+    columns: tuple[ColumnSummary, ...]
+
+    def __add__(self, other: Summary) -> Summary:
+        columns = zip(self.columns, other.columns, strict=True)
+        return replace(
+            self,
+            ledger=self.ledger + other.ledger,
+            counts=self.counts + other.counts,
+            columns=tuple(one + two for one, two in columns),
+        )
 
 
-def summary_of(part: Cohort, schema: pa.Schema, preparation: CohortSpec) -> Summary:
-    """Return what a part, whose rows have a schema in the file, adds to the whole."""
-    asked = preparation.asked(part)
-    held = tuple(holding(one, part.covariates) for one in asked)
-    none = part._take(np.zeros(len(part), dtype=bool), "")
-    return Summary(none, part.ledger, schema, part.counts(), asked, held)
+def summarise(part: Cohort, schema: pa.Schema, spec: CohortSpec) -> Summary:
+    """Return the summary of a part."""
+    specs = spec.feature_specs(part)
+    columns = tuple(summarise_column(one, part.covariates) for one in specs)
+    none = part.only(np.zeros(len(part), dtype=bool), "")
+    return Summary(none, part.ledger, schema, part.counts(), specs, columns)
 
 
-def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return rows with the columns and types of a schema, null where they have none."""
     for name in set(schema.names) - set(table.column_names):
         table = table.append_column(name, pa.nulls(len(table), schema.field(name).type))
@@ -274,75 +284,58 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 class CohortSum:
-    """What the parts add up to: the ledger, and how many records have each code.
+    """The sum of the parts of a cohort, of which one at least is added.
 
-    At the end, ``kept`` are the codes that stay, and ``header`` are the metadata of the file.
+    `finish` decides which codes are ``kept``, the ``features``, and the ``header`` of the file.
+    ``before`` is the ledger of a cohort that the parts belong to.
     """
 
-    def __init__(self, preparation: CohortSpec, before: Ledger | None = None) -> None:
-        self.preparation, self.before = preparation, before
-        self.ledger = Ledger()
-        self.schema: pa.Schema | None = None
-        self.asked: tuple[AnyAsked, ...] = ()
-        self.held: list[Holding] = []
-        self.features: tuple[Feature, ...] = ()
+    total: Summary
+    kept: Mask
+    features: tuple[Feature, ...]
+    header: dict[str, Any]
+
+    def __init__(self, spec: CohortSpec, before: Ledger | None = None) -> None:
+        self.spec, self.before = spec, before
 
     def table(self, part: Cohort) -> pa.Table:
-        """Count a part and return its rows, with the columns and types of the first part."""
+        """Add a part and return its rows, with the columns and types of the first part."""
         table = as_table(part)
-        return fitted(table, self.add(summary_of(part, table.schema, self.preparation)))
+        self.add(summarise(part, table.schema, self.spec))
+        return conform(table, self.total.schema)
 
-    def add(self, part: Summary) -> pa.Schema:
-        """Count a part and return the columns and types of the first one."""
-        self.last = part.cohort
-        self.ledger = self.ledger + part.ledger
-        if self.schema is None:
-            self.schema, self.counts = part.schema, np.zeros_like(part.counts)
-            self.asked = part.asked
-            self.held = [Holding()] * len(self.asked)
-        self.counts += part.counts
-        self.held = [one + more for one, more in zip(self.held, part.held, strict=True)]
-        return self.schema
+    def add(self, part: Summary) -> None:
+        """Add a part."""
+        self.total = self.total + part if hasattr(self, "total") else part
 
     def finish(self) -> dict[str, Any]:
-        """Decide which codes stay and what features are, and return what the metadata say."""
-        self.kept = self.counts > 0
-        ledger = self.ledger.open("features", READ, len(self.kept))
-        ledger = ledger.less("features", Message("ledger.in_no_record"), int((~self.kept).sum()))
-        rules = self.preparation.dropped(self.last, lambda: self.counts)
-        self.kept, ledger = follow_rules(rules, self.kept, ledger)
+        """Decide which codes stay and what becomes a feature, and return the header."""
+        cohort, counts = self.total.cohort, self.total.counts
+        ledger = (Ledger() + self.total.ledger).open("features", READ, len(counts))
+        rules = self.spec.drop_rules(cohort, lambda: counts)
+        self.kept, ledger = follow_rules(rules, counts > 0, ledger)
         if not ledger.left("records"):
             raise EmptyCohortError("cohort.empty_rules")
-        self.features, notes = decide_all(self.asked, self.held)
-        ledger = self._after(ledger.noted(*notes))
+        self.features, notes = decide_features(self.total.specs, self.total.columns)
+        ledger = ledger.noted(*notes)
+        if self.before is not None:
+            lines = (*self.before.lines, *(one for one in ledger.lines if one.rule != READ))
+            notes = tuple(dict.fromkeys((*self.before.notes, *ledger.notes)))
+            ledger = replace(self.before, lines=lines, notes=notes)
         if not self.kept.any() and not self.features:
             raise RecordsError("cohort.no_code_left")
-        codes, names = np.array(self.last.codes), np.array(self.last.names)
-        self.header = header_of(self.last) | {
+        codes, names = np.array(cohort.codes), np.array(cohort.names)
+        self.header = header_of(cohort) | {
             "codes": codes[self.kept].tolist(),
             "names": names[self.kept].tolist(),
-            "left_out": sorted(codes[(self.counts > 0) & ~self.kept].tolist()),
+            "left_out": sorted(codes[(counts > 0) & ~self.kept].tolist()),
             "ledger": ledger.to_dict(),
             **feature_header(self.features),
         }
         return self.header
 
-    def _after(self, ledger: Ledger) -> Ledger:
-        """Return the ledger after that of a cohort which the parts are of, where they are."""
-        if self.before is None:
-            return ledger
-        lines = tuple(line for line in ledger.lines if line.rule != READ)
-        notes = dict.fromkeys((*self.before.notes, *ledger.notes))
-        return replace(self.before, lines=(*self.before.lines, *lines), notes=tuple(notes))
 
-
-def _finished(draft: Path, whole: CohortSum) -> Iterator[pa.Table]:
-    """Yield the rows of a block file without the codes that don't stay, and with the features."""
-    for number in range(pq.read_metadata(draft).num_row_groups):
-        yield finished(read_group(draft, number), whole.kept, whole.features)
-
-
-def finished(table: pa.Table, kept: Mask, features: tuple[Feature, ...]) -> pa.Table:
+def finish_rows(table: pa.Table, kept: Mask, features: tuple[Feature, ...]) -> pa.Table:
     """Return rows of a block file without the codes that aren't kept, and with the features."""
     ones = move_columns(*ones_of(table), new_places(kept))
     lists = pa.LargeListArray.from_arrays(*map(pa.array, ones))

@@ -1,7 +1,6 @@
-"""Values: what the text of a cell means, decided for a column by its distinct values.
+"""Values: what the texts of a column mean, decided by its distinct values, which are few.
 
-Ages become years, dates become days; what can't be read is counted in a note, so that nothing is
-lost in silence. A column of millions of rows has few distinct values, and only those are read.
+Ages become years, dates become days; what can't be read is counted in a note.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
@@ -38,15 +37,11 @@ _ISO_COLUMN = re.compile(r"iso|5218|bene_sex_ident", re.IGNORECASE)
 
 _UNITS = {word: float(number) for word, number in _meaning_of_words("in_a_year").items()}
 _AGES = [
-    (re.compile(pattern, re.VERBOSE), way)
-    for way, patterns in _WORDS["ages"].items()
+    (re.compile(pattern, re.VERBOSE), form)
+    for form, patterns in _WORDS["ages"].items()
     for pattern in patterns
 ]
-_AGE_NOTES = {
-    "range": "note.ages_range",
-    "open": "note.ages_open",
-    "unit": "note.ages_unit",
-}
+_AGE_NOTES = {"range": "note.ages_range", "open": "note.ages_open", "unit": "note.ages_unit"}
 
 _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+")
@@ -64,8 +59,8 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 class Meanings:
     """What the values of a column mean: ``kind`` is what they become, float, date, int or str.
 
-    ``of`` says what each distinct text means, None where it is missing or can't be read; without
-    it, a text is cast as it is. ``notes`` are for the ledger: what was interpreted or lost.
+    ``of`` has the meaning of each distinct text, None where it is missing or can't be read; without
+    it, a text is cast as it is. ``notes`` are for the ledger.
     """
 
     kind: type
@@ -74,10 +69,7 @@ class Meanings:
 
 
 def is_missing(text: str) -> bool:
-    """Tell whether a code, an age, a date or a sex isn't there.
-
-    In a column of other texts, words such as 'none' may be a value, and only `MARKS` are not.
-    """
+    """Return whether a code, age, date or sex is missing; among other texts, only `MARKS` are."""
     plain = text.strip().upper()
     return plain in MARKS or plain in WORDS
 
@@ -91,8 +83,8 @@ def yes_no(text: str) -> bool | None:
 def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
     """Return 'female', 'male' or 'other' for those texts of a column that are known.
 
-    Beside 'H' (hombre) and without 'F', 'M' is a woman (mujer). Numbers are read in a column that
-    is named after ISO 5218.
+    With 'H' (hombre) and without 'F', 'M' is a woman (mujer). Numbers are read in a column that is
+    named after ISO 5218.
 
     >>> sexes_of(["F", "männlich", "2"])
     {'F': 'female', 'männlich': 'male'}
@@ -106,24 +98,21 @@ def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
 
 
 def same_sexes(words: Collection[str], wanted: Collection[str]) -> list[str]:
-    """Return the words of a column that are asked for: the very words, or others for that sex.
+    """Return the words of a column for the wanted sexes: these very words, or others for them.
 
     >>> same_sexes(["Mujer", "Hombre"], ["F"])
     ['Mujer']
     """
     sexes = sexes_of(words)
-    asked = {*map(_simple, wanted), *sexes_of(wanted).values()}
-    very = {_simple(word) for word in words} & asked
+    known = {*map(_simple, wanted), *sexes_of(wanted).values()}
+    very = {_simple(word) for word in words} & known
     return [
-        word for word in words if _simple(word) in very or (not very and sexes.get(word) in asked)
+        word for word in words if _simple(word) in very or (not very and sexes.get(word) in known)
     ]
 
 
 def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
-    """Keep the file's own words for sexes, but for the numbers of ISO 5218.
-
-    ``counts`` says how often each distinct text of the column occurs.
-    """
+    """Keep a column's own words for sexes, with their counts, but for the numbers of ISO 5218."""
     by_number = _ISO_COLUMN.search(column) is not None
     present = {
         text: count
@@ -138,48 +127,33 @@ def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
 
 
 def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
-    """Read ages as years.
-
-    The middle stands for a range, zero being the lower end of 'under 18', and the open end for
-    what is above it. A column in which most values are no ages stays text.
-    """
+    """Read ages as years: the middle of a range, from zero in 'under 18', or its closed end."""
     present = {text: count for text, count in counts.items() if not is_missing(text)}
     ages = {text: _age(_simple(text)) for text in present}
-    ways: Counter[str] = Counter()
-    for text, (_, way) in ages.items():
-        ways[way] += present[text]
-    if ways["lost"] * 2 > sum(ways.values()):
-        return _left_as_text(column, Message("noun.age"))
-    notes: list[str] = [
-        Message(key, n=ways[way], column=column) for way, key in _AGE_NOTES.items() if ways[way]
-    ]
-    notes += _lost(ways["lost"], column, Message("noun.age"))
-    return Meanings(float, {text: years for text, (years, _) in ages.items()}, tuple(notes))
+    forms: Counter[str] = Counter()
+    for text, (_, form) in ages.items():
+        forms[form] += present[text]
+    noted = [(key, forms[form]) for form, key in _AGE_NOTES.items() if forms[form]]
+    notes = [Message(key, n=count, column=column) for key, count in noted]
+    years = {text: years for text, (years, _) in ages.items()}
+    return _decide(float, years, present, column, Message("noun.age"), notes)
 
 
 def read_numbers(counts: Mapping[str, int], column: str) -> Meanings:
-    """Read numbers, whether a point or a comma stands before their decimals.
-
-    A column of numbers such as '1,234' stays text, because the comma may be either; so does one in
-    which most values are no numbers.
-    """
+    """Read numbers with a decimal point or comma; '1,234' may be either, so it stays text."""
     present = {text: count for text, count in counts.items() if not is_missing(text)}
     commas = [text.strip() for text in present if "," in text and "." not in text]
     if commas and all(_THOUSANDS.fullmatch(text) for text in commas):
-        note = Message("note.commas", column=column)
-        return Meanings(str, None, (note,))
+        return Meanings(str, None, (Message("note.commas", column=column),))
     numbers = {text: _plain_number(text) for text in present}
-    lost = sum(count for text, count in present.items() if numbers[text] is None)
-    if lost * 2 > sum(present.values()):
-        return _left_as_text(column, Message("noun.number"))
-    return Meanings(float, numbers, tuple(_lost(lost, column, Message("noun.number"))))
+    return _decide(float, numbers, present, column, Message("noun.number"))
 
 
 def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
     """Read dates in any usual form.
 
-    Whether 03/04/2009 is in March or in April is told by the days above 12 of the whole column.
-    A column in which that can't be told, or in which most values are no dates, stays text.
+    Days above 12 in the column decide whether 03/04/2009 is in March or in April; without any, it
+    stays text.
     """
     present = {text: count for text, count in counts.items() if not is_missing(text)}
     slashed = [parts for text in present if (parts := _SLASHED.fullmatch(text.strip()))]
@@ -189,34 +163,37 @@ def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
     )
     day_last = any(_day(parts[4], parts[1], parts[3]) for parts in open_order if int(parts[3]) > 12)
     if open_order and day_first == day_last:
-        note = Message("note.day_month", column=column)
-        return Meanings(str, None, (note,))
+        return Meanings(str, None, (Message("note.day_month", column=column),))
     days = {text: _date(text.strip(), day_last) for text in present}
-    lost = sum(count for text, count in present.items() if days[text] is None)
+    return _decide(date, days, present, column, Message("noun.date"))
+
+
+def _decide(
+    kind: type,
+    values: Mapping[str, Any],
+    present: Mapping[str, int],
+    column: str,
+    noun: str,
+    notes: Sequence[str] = (),
+) -> Meanings:
+    """Return the meanings of a column; it stays text where most values can't be read."""
+    lost = sum(count for text, count in present.items() if values[text] is None)
     if lost * 2 > sum(present.values()):
-        return _left_as_text(column, Message("noun.date"))
-    return Meanings(date, days, tuple(_lost(lost, column, Message("noun.date"))))
-
-
-def _left_as_text(column: str, noun: str) -> Meanings:
-    note = Message("note.stays_text", column=column, noun=noun)
-    return Meanings(str, None, (note,))
-
-
-def _lost(count: int, column: str, noun: str) -> list[str]:
-    note = Message("note.values_lost", n=count, column=column, noun=noun)
-    return [note] if count else []
+        return Meanings(str, None, (Message("note.stays_text", column=column, noun=noun),))
+    if lost:
+        notes = (*notes, Message("note.values_lost", n=lost, column=column, noun=noun))
+    return Meanings(kind, values, tuple(notes))
 
 
 def _simple(text: str) -> str:
-    """Return a text in small letters, without accents and blanks around it."""
+    """Return a text in lower case, without accents and surrounding blanks."""
     letters = unicodedata.normalize("NFKD", text.strip().lower())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _age(text: str) -> tuple[float | None, str]:
-    """Return an age in years, and in which way it was written."""
-    for pattern, way in _AGES:
+    """Return an age in years, and the form in which it was written."""
+    for pattern, form in _AGES:
         parts = pattern.fullmatch(text)
         in_a_year = _UNITS.get(parts["unit"] or "y") if parts else None
         if parts is None or in_a_year is None:
@@ -225,12 +202,12 @@ def _age(text: str) -> tuple[float | None, str]:
         years = float(low.replace(",", ".") or 0)
         if high:
             years = (years + float(high)) / 2
-        return years / in_a_year, "unit" if way == "plain" and in_a_year != 1 else way
+        return years / in_a_year, "unit" if form == "plain" and in_a_year != 1 else form
     return None, "lost"
 
 
 def _plain_number(text: str) -> float | None:
-    """Return the number of a text: a mark that stands once, and last, is before the decimals."""
+    """Return the number of a text; a mark that occurs once, and last, precedes the decimals."""
     bare = re.sub(r"[\s'’]", "", text)
     if not _NUMBER.fullmatch(bare):
         return None

@@ -1,4 +1,4 @@
-"""Assign: each record to its most probable cluster, once, by whoever holds its block."""
+"""Assignment of each record to its most probable cluster, where its block is."""
 
 from __future__ import annotations
 
@@ -10,25 +10,16 @@ from fnmatch import fnmatchcase
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 import pyarrow as pa
 
-from comorb.engines import open_engine
 from comorb.engines.base import Engine
 from comorb.engines.block_files import ID, RowGroup, read_group
 from comorb.errors import StorageError
 from comorb.model.arrays import Floats, Indices, Ints
-from comorb.model.blocks import (
-    Loader,
-    Pass,
-    Rows,
-    map_blocks,
-    move_row_columns,
-    run_pass,
-    snap_to_grid,
-)
+from comorb.model.blocks import Pass, Rows, map_blocks, move_row_columns, run_pass, snap_to_grid
 from comorb.model.mixture import Mixture
 from comorb.profiles.assignment import Assignment, assign_rows, concatenate_assignments
 from comorb.profiles.build import RecordAccumulator
@@ -39,8 +30,15 @@ from comorb.records.cohort_file import CohortFile
 from comorb.records.export import check_export, export, join_parts, read_parts
 from comorb.records.ledger import Ledger
 from comorb.records.spec import CohortSpec
-from comorb.remote import Place, Remote, place_of, removed
-from comorb.runs.cohorts import AnyCohort, Unknown, align, checkpoint_folder, open_cohort
+from comorb.remote import Place, place_of, removed
+from comorb.runs.cohorts import (
+    AnyCohort,
+    Unknown,
+    align,
+    checkpoint_folder,
+    open_records,
+    spec_for_model,
+)
 from comorb.runs.drift import Drift, density, drift
 from comorb.runs.folder import RunFolder, load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
@@ -51,7 +49,7 @@ PART_NAME = "part-{:06d}{}"
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """What tells the cluster of a record: a mixture, and the numbers of its clusters.
+    """Finds the cluster of a record, by a mixture and the numbers of its clusters.
 
     ``place`` has the mixture's column of each code of the records; see `align`.
     """
@@ -61,14 +59,16 @@ class Scorer:
     numbers: tuple[int, ...]
     place: Indices | None = None
 
+    @classmethod
+    def of(cls, saved: SavedModel, place: Indices | None = None) -> Scorer:
+        """Return that of a saved model."""
+        return cls(saved.mixture, temperature_of(saved), saved.numbers, place)
+
     def assign(self, rows: Rows) -> Assignment:
         """Return the clusters of the records of a block."""
-        own = (
-            rows
-            if self.place is None
-            else move_row_columns(self.place, self.mixture.n_columns, rows)
-        )
-        return assign_rows(self.mixture, None, self.temperature, own)
+        if self.place is not None:
+            rows = move_row_columns(self.place, self.mixture.n_columns, rows)
+        return assign_rows(self.mixture, None, self.temperature, rows)
 
 
 def temperature_of(saved: SavedModel) -> float:
@@ -116,12 +116,8 @@ class Totals:
         return cls(np.bincount(part.labels, minlength=k), sure, *sums)
 
     def __add__(self, other: Self) -> Totals:
-        return Totals(
-            self.sizes + other.sizes,
-            self.sure + other.sure,
-            self.soft + other.soft,
-            self.table + other.table,
-        )
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Totals(*(one + two for one, two in pairs))
 
 
 class IdentifiedRows(Rows):
@@ -146,22 +142,8 @@ class IdentifiedGroup(RowGroup):
 
 
 def workers_write(cohort: AnyCohort, executor: Executor | None) -> TypeGuard[CohortFile]:
-    """Tell whether other processes write the clusters of these records."""
+    """Return whether other processes write the clusters of these records."""
     return isinstance(executor, Engine) and cohort.path is not None
-
-
-class ExtraStatistics(Protocol):
-    """What else is added up of the records of a block, in some shards; see `Pass`."""
-
-    @property
-    def shards(self) -> int:
-        """How many there are."""
-
-    def of(self, number: int, part: Assignment) -> list[Any]:
-        """Return that of a block, by its number."""
-
-    def finish(self, one: Any) -> Any:
-        """Return what a shard comes to."""
 
 
 def score_parts(
@@ -169,48 +151,45 @@ def score_parts(
     scorer: Scorer,
     where: tuple[Place, str],
     executor: Executor | None,
-    extra: ExtraStatistics | None = None,
+    extra: BlockAccumulator | None = None,
 ) -> list[Any]:
     """Have the workers write the cluster of each record, a file for each block, to a folder.
 
-    ``where`` is the folder and how its files end. `Totals` are returned, and what else is asked.
+    ``where`` is the folder and how its files end. `Totals` are returned, and what is extra.
     """
     blocks = cohort.blocks(scorer.mixture.variables)
     groups = [load for load in blocks.loaders if isinstance(load, RowGroup)]
-    named: list[Loader] = [
-        IdentifiedGroup(**vars(one), place=place) for place, one in enumerate(groups)
-    ]
+    named = tuple(IdentifiedGroup(**vars(one), place=place) for place, one in enumerate(groups))
     whole = blocks.n_rows, blocks.weight
     write = partial(_score_block, scorer, (str(where[0]), where[1]), whole, extra)
     job = Pass(write, partial(_finish_shard, extra), 1 + (extra.shards if extra else 0))
-    return run_pass(job, replace(blocks, loaders=tuple(named), journal=None), executor)
+    return run_pass(job, replace(blocks, loaders=named, journal=None), executor)
 
 
 def _score_block(
     scorer: Scorer,
     where: tuple[str, str],
     whole: tuple[int, float],
-    extra: ExtraStatistics | None,
+    extra: BlockAccumulator | None,
     rows: Rows,
 ) -> list[Any]:
     assert isinstance(rows, IdentifiedRows)  # noqa: S101 - the loaders make no others
     part = scorer.assign(rows)
-    folder, ending = where
-    place = place_of(folder)
-    if isinstance(place, Path) and not place.is_dir():
+    folder, ending = place_of(where[0]), where[1]
+    if isinstance(folder, Path) and not folder.is_dir():
         raise StorageError("assign.unseen_folder", folder=folder)
     batch = assignment_rows(rows.ids, part, scorer.numbers)
-    export([batch], place / PART_NAME.format(rows.number, ending), force=True)
+    export([batch], folder / PART_NAME.format(rows.number, ending), force=True)
     return [Totals.of(part, *whole), *(extra.of(rows.number, part) if extra else ())]
 
 
-def _finish_shard(extra: ExtraStatistics | None, one: Any) -> Any:
+def _finish_shard(extra: BlockAccumulator | None, one: Any) -> Any:
     return one if extra is None or isinstance(one, Totals) else extra.finish(one)
 
 
 @contextmanager
 def parts_folder(path: Place) -> Iterator[Place]:
-    """Yield a hidden folder beside a file or folder, for its parts; what is left of it goes."""
+    """Yield a hidden folder next to a file or folder, for its parts, and remove it at the end."""
     folder = path.with_name(f".{path.name}.parts")
     removed(folder)
     try:
@@ -225,27 +204,13 @@ def parts_folder(path: Place) -> Iterator[Place]:
 def check_parts(path: Place, force: bool) -> None:
     """Refuse a folder of parts where something else is, or where parts are unless by ``force``."""
     check_folder(path, force)
-    held = path.iterdir() if path.is_dir() else ()
-    others = [file for file in held if not fnmatchcase(file.name, "part-*.parquet")]
-    if others:
+    files = path.iterdir() if path.is_dir() else ()
+    if not all(fnmatchcase(file.name, "part-*.parquet") for file in files):
         raise StorageError("assign.other_files", path=path)
 
 
-def _move_folder(folder: Place, path: Place) -> None:
-    """Put a folder in its place; in a store, file by file."""
-    if isinstance(folder, Path):
-        folder.rename(str(path))
-        return
-    for one in folder.iterdir():
-        one.move(path / one.name)
-
-
 def write_assignments(
-    cohort: AnyCohort,
-    scorer: Scorer,
-    path: Place,
-    executor: Executor | None,
-    force: bool = False,
+    cohort: AnyCohort, scorer: Scorer, path: Place, executor: Executor | None, force: bool = False
 ) -> Totals:
     """Write the cluster of each record to a file, or to a folder of .parquet parts."""
     blocks = cohort.blocks(scorer.mixture.variables)
@@ -271,7 +236,11 @@ def write_assignments(
         else:
             check_parts(path, force)
             removed(path)
-            _move_folder(folder, path)
+            if isinstance(folder, Path):
+                folder.rename(str(path))
+            else:  # a store renames file by file
+                for one in folder.iterdir():
+                    one.move(path / one.name)
     return reduce(add, held)
 
 
@@ -305,107 +274,77 @@ def assign_records(  # noqa: PLR0913 - options are given by name
     The .csv or .parquet file at ``path`` gets id, cluster (its number) and confidence; a path
     without such an ending becomes a folder of .parquet parts, which is there when all are. On a
     cluster the workers write them. ``reading`` has the table and layout where they differ from the
-    training data's; with ``subsample``, records that the model's rules would leave out are assigned
+    training data's; with ``every``, records that the model's rules would leave out are assigned
     too. ``memory`` and ``engine`` are as in `comorb.runs.run.fit_records`.
     """
     path = place_of(path)
-    check = check_parts if path.suffix == "" else check_export
-    check(path, force)
+    (check_export if path.suffix else check_parts)(path, force)
     saved = load_run_model(model)
-    fitted = CohortSpec.from_dict(saved.preparation)
-    features = [variable.feature for variable in saved.mixture.variables]
-    asked = fitted.for_new_records(saved.system, reading, every, features)
+    asked = spec_for_model(saved, reading, every)
     work = checkpoint_folder(path.absolute(), records, asked) if engine else nullcontext()
     with (
-        open_engine(engine or "threads") as executor,
         work as folder,
-        open_cohort(
-            records,
-            asked,
-            memory=memory,
-            executor=executor if engine else None,
-            folder=folder,
-            report=report,
-        ) as cohort,
+        open_records(records, asked, memory, engine, report, folder) as (cohort, executor),
     ):
         report(Progress("writing", f"Assigning {len(cohort):,} records"))
         place, unknown = align(cohort, saved.codes, saved.left_out, executor)
-        scorer = Scorer(saved.mixture, temperature_of(saved), saved.numbers, place)
-        totals = write_assignments(cohort, scorer, path, executor, force)
-        sizes, sure = totals.sizes, totals.sure
-        blocks = cohort.blocks(saved.mixture.variables)
+        totals = write_assignments(cohort, Scorer.of(saved, place), path, executor, force)
+        sizes, blocks = totals.sizes, cohort.blocks(saved.mixture.variables)
         found = density(saved.mixture, blocks, executor, place)
         changed = drift(saved, sizes / max(sizes.sum(), 1), *found)
         return AssignmentSummary(
-            saved.clusters, saved.numbers, sizes, sure, cohort.ledger, unknown, changed
+            saved.clusters, saved.numbers, sizes, totals.sure, cohort.ledger, unknown, changed
         )
 
 
 N_SHARDS = 16  # of the patients that are counted
-_RECORD_FIELDS = (
-    "labels",
-    "top",
-    "margin",
-    "entropy",
-    "second",
-    "keys",
-)  # of a record, in `Assignment`
+_RECORD_FIELDS = ("labels", "top", "margin", "entropy", "second", "keys")  # in `Assignment`
 
 
-@dataclass(frozen=True, eq=False)
-class AssignmentWriter:
-    """Writes the cluster of each record of a cohort to a folder, and adds up burden and slices."""
+def assign_run(
+    cohort: AnyCohort,
+    scorer: Scorer,
+    folder: RunFolder,
+    accumulator: RecordAccumulator,
+    executor: Executor | None,
+    step: int,
+    place: Place | None = None,
+) -> Assignment:
+    """Write the cluster of each record to a run's folder; return those of each ``step``-th record.
 
-    cohort: AnyCohort
-    scorer: Scorer
-    folder: RunFolder
-    accumulator: RecordAccumulator
-    place: Remote | None = None  # where workers write, if not beside the folder
+    Burden and slices are added up meanwhile. On a cluster its workers write, to ``place`` or else
+    next to the folder's file.
+    """
+    sampled: list[Assignment] = []
 
-    def run(self, executor: Executor | None, step: int) -> Assignment:
-        """Assign all, on a cluster by its workers, and return those of every n-th record."""
-        if not workers_write(self.cohort, executor):
-            return self._here(executor, step)
-        accumulator, place = self.accumulator, self.place or self.folder.assignments
-        accumulator.narrow = True
-        own = accumulator.k, accumulator.secret, accumulator.wanted
-        with (
-            parts_folder(place) as parts,
-            parts_folder(place.with_name(f"{place.name}.some")) as some,
-        ):
-            samples = SampledAssignments(str(some), step, self.cohort.starts)
-            where = parts, self.folder.assignments.suffix
-            totals, found, *people = score_parts(
-                self.cohort,
-                self.scorer,
-                where,
-                executor,
-                BlockAccumulator(self.cohort, *own, samples),
-            )
-            join_parts(list(parts.iterdir()), self.folder.assignments)
-            assigned = samples.read(totals)
-        accumulator += found
-        if accumulator.sums is not None and people[0][0].size:
-            counts, keys = (np.sum(some, axis=0) for some in zip(*people, strict=True))
-            accumulator.sums.counted = counts, keys
-        return assigned
+    def rows() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for number, (ids, part) in enumerate(assign_blocks(cohort, scorer, executor)):
+            own = cohort.part(number, start, len(ids))
+            part = add_keys(part, own, accumulator.secret)
+            accumulator.add(own, part.labels, part.keys)
+            sampled.append(part.subsample(step, -start % step))
+            start += len(ids)
+            yield assignment_rows(ids, part, scorer.numbers)
 
-    def _here(self, executor: Executor | None, step: int) -> Assignment:
-        sampled: list[Assignment] = []
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            start = 0
-            blocks = assign_blocks(self.cohort, self.scorer, executor)
-            for number, (ids, part) in enumerate(blocks):
-                own = self.cohort.part(number, start, len(ids))
-                part = add_keys(part, own, self.accumulator.secret)
-                self.accumulator.add(own, part.labels, part.keys)
-                sampled.append(part.subsample(step, -start % step))
-                start += len(ids)
-                yield assignment_rows(ids, part, self.scorer.numbers)
-
-        self.folder.save_assignments(rows())
+    if not workers_write(cohort, executor):
+        folder.save_assignments(rows())
         return concatenate_assignments(sampled)
+    place = place or folder.assignments
+    accumulator.narrow = True
+    own = accumulator.k, accumulator.secret, accumulator.wanted
+    with parts_folder(place) as parts, parts_folder(place.with_name(f"{place.name}.some")) as some:
+        samples = SampledAssignments(str(some), step, cohort.starts)
+        extra = BlockAccumulator(cohort, *own, samples)
+        where = parts, folder.assignments.suffix
+        totals, found, *people = score_parts(cohort, scorer, where, executor, extra)
+        join_parts(list(parts.iterdir()), folder.assignments)
+        assigned = samples.read(totals)
+    accumulator += found
+    if accumulator.sums is not None and people[0][0].size:
+        counts, keys = (np.sum(some, axis=0) for some in zip(*people, strict=True))
+        accumulator.sums.counted = counts, keys
+    return assigned
 
 
 def add_keys(part: Assignment, records: Cohort, secret: bytes | None) -> Assignment:

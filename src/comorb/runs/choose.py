@@ -1,10 +1,11 @@
-"""Tables and tree of a choice: latent class fit statistics, and groups that split in two."""
+"""Tables and tree of a choice of the number: latent class fit statistics, groups that split."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -54,12 +55,11 @@ def class_tables(
     choice, models = latent_classes(choice, blocks, executor)
     if draws[0]:
 
-        def drawn(k: int, done: int, of: int) -> None:
-            report(
-                Progress("repeating", f"Testing {k} classes against {k - 1}: draw {done} of {of}")
-            )
+        def report_draw(k: int, done: int, of: int) -> None:
+            text = f"Testing {k} classes against {k - 1}: draw {done} of {of}"
+            report(Progress("repeating", text))
 
-        choice = bootstrap_test(choice, models, *draws, drawn)
+        choice = bootstrap_test(choice, models, *draws, report_draw)
     model = models[choice.best]
     sheets: dict[str, Sheet] = {
         "fit": _fit(choice.classes, min_cell),
@@ -70,9 +70,8 @@ def class_tables(
         sheets["features"] = _features(model, blocks.weight, min_cell)
     if blocks.n_columns <= DENSE_COLUMNS:
         sheets["residuals"] = _residuals(model, cohort, executor, min_cell)
-    indicators = f"{blocks.n_columns:,} binary indicators"
-    if model.variables:
-        indicators = f"{blocks.n_columns + len(model.variables):,} indicators"
+    kind = "indicators" if model.variables else "binary indicators"
+    indicators = f"{blocks.n_columns + len(model.variables):,} {kind}"
     return ClassTables(choice, sheets, methods_text(choice, indicators, min_cell))
 
 
@@ -87,11 +86,9 @@ def _fit(rows: tuple[ClassRow, ...], min_cell: int) -> Sheet:
     }
     sheet["entropy"] = [round(row.entropy, 4) if row.k > 1 else None for row in rows]
     sheet["smallest_n"] = [_count(row.smallest, min_cell) for row in rows]
+    shares = zip(sheet["smallest_n"], rows, strict=True)
     sheet["smallest_share"] = [
-        None
-        if min_cell and _count(row.smallest, min_cell) is None
-        else round(row.smallest_share, 4)
-        for row in rows
+        n if n is None else round(row.smallest_share, 4) for n, row in shares
     ]
     sheet["lowest_avepp"] = [round(min(row.average_posterior), 4) for row in rows]
     sheet["lowest_occ"] = [_figure(min(row.odds_correct), 0) if row.k > 1 else None for row in rows]
@@ -118,9 +115,7 @@ def _classes(rows: tuple[ClassRow, ...], min_cell: int) -> Sheet:
         "class": [place + 1 for _, place in each],
         "n": [_count(row.sizes[place], min_cell) for row, place in each],
         "share": [
-            None
-            if min_cell and row.sizes[place] < min_cell
-            else round(row.sizes[place] / row.records, 4)
+            None if row.sizes[place] < min_cell else round(row.sizes[place] / row.records, 4)
             for row, place in each
         ],
         "avepp": [round(row.average_posterior[place], 4) for row, place in each],
@@ -131,26 +126,24 @@ def _classes(rows: tuple[ClassRow, ...], min_cell: int) -> Sheet:
 def _codes(model: Mixture, cohort: AnyCohort, executor: Executor | None, min_cell: int) -> Sheet:
     """Return each code in each class: its probability, observed/expected ratio and exclusivity."""
     blocks = cohort.blocks()
+    means, weights = model.means, model.weights[:, None]
     low, high = intervals(model, blocks, executor=executor)
-    overall = np.maximum(model.weights @ model.means, 1e-300)
-    carriers = model.weights[:, None] * model.means * blocks.weight
+    overall = np.maximum(model.weights @ means, 1e-300)
+    positives = weights * means * blocks.weight
     listed = [
         (j, i)
         for j in range(model.n_components)
-        for i in np.argsort(-model.means[j], kind="stable").tolist()
-        if carriers[j, i] >= min_cell
+        for i in np.argsort(-means[j], kind="stable").tolist()
+        if positives[j, i] >= min_cell
     ]
+    figures = {"probability": means, "low": low, "high": high}
+    figures |= {"observed_expected": means / overall, "exclusivity": weights * means / overall}
     return {
         "class": [j + 1 for j, _ in listed],
         "code": [cohort.codes[i] for _, i in listed],
         "name": [cohort.names[i] for _, i in listed],
-        "probability": [round(float(model.means[j, i]), 4) for j, i in listed],
-        "low": [round(float(low[j, i]), 4) for j, i in listed],
-        "high": [round(float(high[j, i]), 4) for j, i in listed],
-        "observed_expected": [round(float(model.means[j, i] / overall[i]), 4) for j, i in listed],
-        "exclusivity": [
-            round(float(model.weights[j] * model.means[j, i] / overall[i]), 4) for j, i in listed
-        ],
+    } | {
+        name: [round(float(array[place]), 4) for place in listed] for name, array in figures.items()
     }
 
 
@@ -202,10 +195,11 @@ def methods_text(choice: Choice, indicators: str, min_cell: int = 0) -> str:
         f"likelihood to {indicators} of {size:,.0f} records (comorb "
         f"{__version__}); the BIC was lowest with {lowest.k} ({lowest.bic:,.1f})"
     )
-    entropy = f"relative entropy {best.entropy:.2f}, smallest class {best.smallest_share:.1%}, "
-    entropy += f"average posterior probabilities from {min(best.average_posterior):.2f}"
-    by = "by evidence and stability in parts of the records"
-    text += f", and {best.k} were retained {by} ({entropy})."
+    text += (
+        f", and {best.k} were retained by evidence and stability in parts of the records (relative "
+        f"entropy {best.entropy:.2f}, smallest class {best.smallest_share:.1%}, average posterior "
+        f"probabilities from {min(best.average_posterior):.2f})."
+    )
     if best.ratio_p is not None:
         text += (
             f" A bootstrap likelihood-ratio test with {best.ratio_draws} draws of {best.k} against "
@@ -233,8 +227,7 @@ def splits(choice: Choice, codes: Sequence[str], names: Sequence[str], system: s
 
     Groups are named by their most relevant codes, no two of a number alike.
     """
-    labels = [label(code, name, system) for code, name in zip(codes, names, strict=True)]
-    named = {k: _name_groups(model, codes, labels, system) for k, model in choice.levels.items()}
+    named = _name_levels(choice.levels, codes, names, system)
     return [
         Split(
             merge.left,
@@ -255,12 +248,9 @@ def tree_document(
 
     ``finer`` is the number with the most evidence, which may come out less reliably.
     """
-    labels = [label(code, name, system) for code, name in zip(codes, names, strict=True)]
-    last = 1
-    while last + 1 in choice.levels:
-        last += 1
+    last = next(k for k in count(1) if k + 1 not in choice.levels)
     models = {k: choice.levels[k] for k in range(1, last + 1) if k in choice.levels}
-    named = {k: _name_groups(model, codes, labels, system) for k, model in models.items()}
+    named = _name_levels(models, codes, names, system)
     return {
         "best": choice.best,
         "finer": max((row.evidence, row.k) for row in choice.rows)[1],
@@ -279,13 +269,18 @@ def tree_document(
     }
 
 
-def _name_groups(
-    model: Mixture, codes: Sequence[str], labels: Sequence[str], system: str
-) -> tuple[str, ...]:
-    scores = relevance(model.means, model.weights @ model.means, NAMING_LAMBDA)
-    everyone = model.means.min(axis=0) > 1 - MIN_PREVALENCE
-    scores[(model.means < MIN_PREVALENCE) | everyone] = -np.inf
-    able = np.isfinite(scores).sum(axis=1)
-    orders = np.argsort(-scores, axis=1, kind="stable")
-    ranked = {j + 1: orders[j, : min(able[j], N_NAMING_CODES)].tolist() for j in range(len(orders))}
-    return automatic_names(ranked, codes, labels, system)
+def _name_levels(
+    models: Mapping[int, Mixture], codes: Sequence[str], names: Sequence[str], system: str
+) -> dict[int, tuple[str, ...]]:
+    """Return the names of the groups of each model, by their most relevant codes."""
+    labels = [label(code, name, system) for code, name in zip(codes, names, strict=True)]
+    named = {}
+    for k, model in models.items():
+        scores = relevance(model.means, model.weights @ model.means, NAMING_LAMBDA)
+        everyone = model.means.min(axis=0) > 1 - MIN_PREVALENCE
+        scores[(model.means < MIN_PREVALENCE) | everyone] = -np.inf
+        able = np.minimum(np.isfinite(scores).sum(axis=1), N_NAMING_CODES)
+        orders = np.argsort(-scores, axis=1, kind="stable")
+        ranked = {j + 1: order[: able[j]].tolist() for j, order in enumerate(orders)}
+        named[k] = automatic_names(ranked, codes, labels, system)
+    return named

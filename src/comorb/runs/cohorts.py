@@ -1,4 +1,4 @@
-"""Cohorts for runs: in memory or in a file larger than memory, their codes aligned to a model's."""
+"""Cohorts of runs, in memory or in a file larger than memory, their codes aligned to a model's."""
 
 from __future__ import annotations
 
@@ -10,94 +10,56 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from comorb.engines import open_engine
 from comorb.errors import RecordsError, StorageError
 from comorb.model.arrays import Indices, Ints
-from comorb.model.blocks import Blocks, Rows, map_reduce
-from comorb.model.emissions.base import Variable
-from comorb.records.auxiliary import main_and_beside
+from comorb.model.blocks import Rows, map_reduce
+from comorb.records.auxiliary import split_sources
 from comorb.records.cohort import Cohort
 from comorb.records.cohort_file import CohortFile, load_cohort
 from comorb.records.distributed.read import distribute_cohort
-from comorb.records.ledger import Ledger
 from comorb.records.sources.files import temporary_folder
 from comorb.records.sources.folders import expand_glob, is_glob
 from comorb.records.spec import CohortSpec
 from comorb.records.stream import write_cohort
 from comorb.remote import Place, Remote, matching, place_of, removed
 from comorb.runs.progress import Progress, Reporter, ignore_progress
-from comorb.storage import write_text
+from comorb.storage import SavedModel, write_text
 
 COHORT, CHECKPOINTS, SIGNATURES = "cohort.parquet", "journal", "records.json"
 
 
-class AnyCohort(Protocol):
-    """What a run asks of a cohort, be it a `Cohort` in memory or a `CohortFile`."""
+AnyCohort = Cohort | CohortFile  # in memory, or in a file of any size
 
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The code of each feature."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What each code means."""
+@contextmanager
+def open_records(
+    records: Any,
+    preparation: CohortSpec,
+    memory: str | None,
+    engine: str | None,
+    report: Reporter,
+    folder: Place | None = None,
+) -> Iterator[tuple[AnyCohort, Executor | None]]:
+    """Yield the cohort that records become, and what maps its blocks; see `open_cohort`."""
+    with open_engine(engine or "threads") as executor:
+        own = executor if engine else None
+        ways: dict[str, Any] = {"memory": memory, "executor": own, "folder": folder}
+        with open_cohort(records, preparation, report=report, **ways) as cohort:
+            yield cohort, executor
 
-    @property
-    def system(self) -> str:
-        """The coding system."""
 
-    @property
-    def level(self) -> str:
-        """The level at which codes are features."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """What became of every input row."""
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """The codes that were left out on purpose."""
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The names of the features beside the codes."""
-
-    @property
-    def path(self) -> Place | None:
-        """The file of the cohort; one in memory has none."""
-
-    def __len__(self) -> int: ...
-
-    def load(self) -> Cohort:
-        """Return the cohort in memory."""
-
-    def counts(self) -> Ints:
-        """Return how many records have each code."""
-
-    def schema(self) -> pa.Schema:
-        """Return the covariates and their types."""
-
-    def covariate(self, name: str) -> Iterator[pa.ChunkedArray]:
-        """Yield the values of a covariate, in parts."""
-
-    def blocks(self, variables: tuple[Variable, ...] | None = None) -> Blocks:
-        """Return the rows in blocks, their features as the variables of a model see them."""
-
-    def ids_of(self, block: int, start: int, size: int) -> pa.Array:
-        """Return the ids of the rows of a block, which begins with the row ``start``."""
-
-    def part(self, block: int, start: int, size: int) -> Cohort:
-        """Return the records of a block, which begins with the row ``start``."""
-
-    def sample(self, most: int, executor: Executor | None = None) -> tuple[Cohort, int]:
-        """Return records that describe the cohort, and the step between them."""
-
-    def digest(self) -> str:
-        """Return a hash of the records' codes and weights."""
+def spec_for_model(
+    saved: SavedModel, reading: CohortSpec | None, every: bool = False
+) -> CohortSpec:
+    """Return how new records are read for a model: as its own were, where not stated otherwise."""
+    features = [variable.feature for variable in saved.mixture.variables]
+    fitted = CohortSpec.from_dict(saved.preparation)
+    return fitted.for_new_records(saved.system, reading, every, features)
 
 
 @contextmanager
@@ -121,8 +83,8 @@ def open_cohort(
         yield preparation.apply(records)
         return
     report(Progress("reading", "Reading the records"))
-    main, beside = main_and_beside(records)
-    if beside and (isinstance(main, Cohort) or is_cohort_file(main)):
+    main, auxiliary = split_sources(records)
+    if auxiliary and (isinstance(main, Cohort) or is_cohort_file(main)):
         raise RecordsError("run.cohort_read")
     stands, inside = is_cohort_file(records), not (memory or executor)
     if stands and preparation == CohortSpec():
@@ -144,7 +106,7 @@ def open_cohort(
 
 
 def is_cohort_file(records: Any) -> bool:
-    """Tell whether records are given as the path of a cohort file."""
+    """Return whether records are given as the path of a cohort file."""
     try:
         return isinstance(records, str | Place) and bool(CohortFile.open(records))
     except (StorageError, OSError, ValueError):
@@ -158,16 +120,16 @@ def checkpoint_folder(directory: Place, records: Any, preparation: CohortSpec) -
     What lies there from other records, or from other rules, is removed at once.
     """
     folder = directory.with_name(f".{directory.name}.unfinished")
-    stamp = json.dumps([file_signatures(records), preparation.to_dict()], sort_keys=True)
-    note = folder / SIGNATURES
-    if not note.is_file() or note.read_text(encoding="utf-8") != stamp:
+    signature = json.dumps([file_signatures(records), preparation.to_dict()], sort_keys=True)
+    saved = folder / SIGNATURES
+    if not saved.is_file() or saved.read_text(encoding="utf-8") != signature:
         removed(folder)
         folder.mkdir(parents=True)
-        write_text(stamp, note)
+        write_text(signature, saved)
     try:
         yield folder
     except BaseException:
-        with suppress(StorageError):  # a store that is lost is told by what it was asked for
+        with suppress(StorageError):  # the error of a lost store is raised below
             begun = any((folder / name).exists() for name in (CHECKPOINTS, f"{COHORT}.draft"))
             if not (begun or is_cohort_file(folder / COHORT)):
                 removed(folder)
@@ -181,22 +143,21 @@ def file_signatures(records: Any) -> list[list[Any]]:
     Those of several sources come with their kinds. A frame is never the same again.
     """
     if isinstance(records, Mapping):
-        return [[kind, *stamp] for kind in records for stamp in file_signatures(records[kind])]
+        return [[kind, *one] for kind in records for one in file_signatures(records[kind])]
     if isinstance(records, list | tuple):
-        return [stamp for one in records for stamp in file_signatures(one)]
+        return [signature for one in records for signature in file_signatures(one)]
     if not isinstance(records, str | Place):
         return [[type(records).__name__, secrets.token_hex(8)]]
     if isinstance(place := place_of(records), Remote):
         return [[one.uri, *(one.stamp() or ())] for one in matching(place)[1]]
-    path = place
     if "://" in str(records):
         return [[str(records)]]
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
+    if place.is_dir():
+        files = sorted(file for file in place.rglob("*") if file.is_file())
     else:
-        files = [path] if path.is_file() else expand_glob(path) if is_glob(path) else []
+        files = [place] if place.is_file() else expand_glob(place) if is_glob(place) else []
     states = [(str(file), file.stat()) for file in files]
-    return [[name, state.st_size, state.st_mtime_ns] for name, state in states] or [[str(path)]]
+    return [[name, state.st_size, state.st_mtime_ns] for name, state in states] or [[str(place)]]
 
 
 @dataclass(frozen=True)
@@ -219,18 +180,18 @@ def align(
     The most common of these come first; those that the model has ``left_out`` on purpose aren't
     among them. A model without codes has its features.
     """
-    column = {code: place for place, code in enumerate(codes)}
-    place = np.array([column.get(code, -1) for code in cohort.codes], dtype=np.int32)
+    columns = {code: column for column, code in enumerate(codes)}
+    place = np.array([columns.get(code, -1) for code in cohort.codes], dtype=np.int32)
     if not (place >= 0).any() and codes:
         raise RecordsError(
             "run.no_known_code", n=len(cohort.codes), system=cohort.system, level=cohort.level
         )
-    strangers = [i for i in np.flatnonzero(place < 0) if cohort.codes[i] not in left_out]
-    if not strangers:
+    unknown_columns = [i for i in np.flatnonzero(place < 0) if cohort.codes[i] not in left_out]
+    if not unknown_columns:
         return place, ()
     counts = map_reduce(partial(_count_positives, len(cohort.codes)), cohort.blocks(), executor)
-    unknown = [Unknown(cohort.codes[i], cohort.names[i], int(counts[i])) for i in strangers]
-    return place, tuple(sorted(unknown, key=lambda one: (-one.records, one.code)))
+    named = [(cohort.codes[i], cohort.names[i], int(counts[i])) for i in unknown_columns]
+    return place, tuple(Unknown(*one) for one in sorted(named, key=lambda one: (-one[2], one[0])))
 
 
 def _count_positives(width: int, rows: Rows) -> Ints:

@@ -59,14 +59,14 @@ def compare_runs(
 
 
 def _same_records(one: Profile, two: Profile) -> bool:
-    """Tell whether two runs are on the same records: by their features too, or by codes alone."""
-    if one.source.digest == two.source.digest or not (one.features or two.features):
-        return one.source.digest == two.source.digest
-    counted = [
-        (run.source.records, dict(zip(run.codes[: run.n_codes], run.totals.tolist(), strict=False)))
-        for run in (one, two)
+    """Return whether two runs are on the same records: by their features too, or by codes alone."""
+    same = one.source.digest == two.source.digest
+    if same or not (one.features or two.features):
+        return same
+    counts = [
+        dict(zip(run.codes[: run.n_codes], run.totals.tolist(), strict=False)) for run in (one, two)
     ]
-    return counted[0] == counted[1]
+    return one.source.records == two.source.records and counts[0] == counts[1]
 
 
 def _shared_records(one: RunFolder, two: RunFolder) -> pa.Table | None:
@@ -112,16 +112,14 @@ def order_by_number(
 
 def carry_notes(profile: Profile, earlier: Sequence[Profile]) -> dict[int, dict[str, str]]:
     """Return what people noted of clusters of earlier runs that go on in this."""
-    given: dict[int, dict[str, str]] = {}
-    for run in earlier:
-        for one in run.clusters:
-            own = {"note": one.note, "owner": one.owner, "pathway": one.pathway}
-            given.setdefault(one.number, own)
-    return {
-        place: own
+    last = {one.number: one for run in reversed(earlier) for one in run.clusters}
+    names = ("note", "owner", "pathway")
+    notes = {
+        place: {name: getattr(last[number], name) for name in names}
         for place, number in enumerate(profile.numbers)
-        if any((own := given.get(number, {})).values())
+        if number in last
     }
+    return {place: own for place, own in notes.items() if any(own.values())}
 
 
 def carry_names(profile: Profile, earlier: Sequence[Profile]) -> dict[int, str]:

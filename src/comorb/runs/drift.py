@@ -1,8 +1,8 @@
-"""Drift: new records beside those that a model was fitted on, and whether it still fits."""
+"""Drift between new records and those that a model was fitted on, and whether it still fits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -45,14 +45,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Drift:
-    """What changed since a model was fitted; what its file doesn't say isn't compared."""
+    """What changed since a model was fitted; what its file lacks isn't compared."""
 
     clusters: tuple[Change, ...]  # in the order of the model's
     codes: tuple[Change, ...]  # those that changed most, by places in ``places``
     places: tuple[int, ...]
     then: Density | None
     now: Density
-    fits: bool | None  # None where the model's file doesn't say how well it fitted
+    fits: bool | None  # None where the model's file lacks how well it fitted
     sentence: str
 
 
@@ -86,7 +86,7 @@ def _sum_densities(mixture: Mixture, place: Indices | None, total: float, rows: 
 
 
 def density_facts(mixture: Mixture, blocks: Blocks, executor: Executor | None) -> dict[str, Any]:
-    """Return what a model's file says of its own records, to compare new ones with."""
+    """Return what a model's file keeps of its own records, to compare new ones with."""
     found, prevalence = density(mixture, blocks, executor)
     shares = [round(float(share), 9) for share in prevalence]
     return {"density": {"mean": found.mean, "spread": found.spread}, "prevalence": shares}
@@ -94,21 +94,16 @@ def density_facts(mixture: Mixture, blocks: Blocks, executor: Executor | None) -
 
 def drift(saved: SavedModel, shares: Floats, now: Density, prevalence: Floats) -> Drift:
     """Compare new records, of which clusters have these shares, with those of a model."""
-    run: Mapping[str, Any] = saved.run
+    run, n_then = saved.run, int(saved.run.get("records", 0))
     own: Sequence[float] = run.get("shares") or []
-    n_then = int(run.get("records", 0))
     sizes = own if len(own) == shares.size else saved.mixture.weights.tolist()
     clusters = _test_changes(saved.clusters, np.array(sizes), shares, n_then, now.records)
     before = run.get("prevalence") or (saved.mixture.weights @ saved.mixture.means).tolist()
     every = _test_changes(saved.codes, np.array(before), prevalence, n_then, now.records)
-    apart = [
-        i for i, one in enumerate(every) if abs(one.now - one.then) >= MIN_CHANGE and one.p < 0.001
-    ]
-    apart.sort(key=lambda i: (-abs(every[i].now - every[i].then), i))
-    places = tuple(apart[:MAX_CODES])
-    then = None
-    if "density" in run:
-        then = Density(n_then, run["density"]["mean"], run["density"]["spread"])
+    by = np.array([abs(one.now - one.then) for one in every])
+    apart = [i for i, one in enumerate(every) if by[i] >= MIN_CHANGE and one.p < 0.001]
+    places = tuple(sorted(apart, key=lambda i: (-by[i], i))[:MAX_CODES])
+    then = Density(n_then, **run["density"]) if "density" in run else None
     fits, sentence = _judge_fit(then, now)
     return Drift(clusters, tuple(every[i] for i in places), places, then, now, fits, sentence)
 
@@ -127,12 +122,11 @@ def _test_changes(
 
 def _judge_fit(then: Density | None, now: Density) -> tuple[bool | None, str]:
     if then is None or then.spread <= 0:
-        return None, (Message("drift.unknown"))
+        return None, Message("drift.unknown")
     fall = then.mean - now.mean
     error = then.spread * np.sqrt(1 / max(now.records, 1) + 1 / max(then.records, 1))
     figures = Message("drift.figures", now=now.mean, then=then.mean)
-    if fall > MIN_FALL * then.spread and fall > MIN_FALL_ERRORS * error:
-        return False, Message("drift.no_longer", figures=figures)
-    if -fall > MIN_FALL * then.spread and -fall > MIN_FALL_ERRORS * error:
-        return True, (Message("drift.more_alike", figures=figures))
+    if abs(fall) > max(MIN_FALL * then.spread, MIN_FALL_ERRORS * error):
+        key = "drift.no_longer" if fall > 0 else "drift.more_alike"
+        return fall < 0, Message(key, figures=figures)
     return True, Message("drift.fits", figures=figures)

@@ -1,4 +1,4 @@
-"""Edits: clusters merged, one split into several, a record moved to another cluster."""
+"""Edits of a run: clusters merged, one split into several, a record moved to another cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from comorb.storage import SavedModel, load_model, save_model
 
 @dataclass(frozen=True)
 class Revision:
-    """A run that a person goes on from, and the records that it is on."""
+    """A run that a person edits, and its records."""
 
     before: RunFolder
     cohort: Cohort
@@ -54,13 +54,7 @@ class Revision:
         reason = Message("run.merged", k=len(numbers), found=len(groups))
         tau = temperature_of(fitted)
         assigned = assign(fitted.mixture, self.cohort, groups=groups, temperature=tau)
-        model = replace(
-            fitted,
-            mixture=merge_components(fitted.mixture, groups),
-            clusters=("",) * len(numbers),
-            numbers=numbers,
-            run=fitted.run | {"reason": reason},
-        )
+        model = _renumber(fitted, merge_components(fitted.mixture, groups), numbers, reason)
         made = self._profile(model, assigned, earlier, reason)
         made = made.renamed(carry_names(made, [earlier])).noted(carry_notes(made, [earlier]))
         self._write(replace(model, clusters=made.cluster_names), assigned, made, {}, directory)
@@ -107,20 +101,11 @@ class Revision:
         mixture = split_component(model.mixture, place, found, columns)
         assigned = assign(mixture, self.cohort, temperature=tau)
         reason = Message("run.split", k=mixture.n_components, cluster=number)
-        model = replace(
-            model,
-            mixture=mixture,
-            clusters=("",) * len(numbers),
-            numbers=tuple(numbers),
-            run=model.run | {"reason": reason},
-        )
+        model = _renumber(model, mixture, tuple(numbers), reason)
         made = self._profile(model, assigned, earlier, reason)
         kept = {at: name for at, name in carry_names(made, [earlier]).items() if at != place}
         made = made.renamed(kept)
-        with RunFolder.write(directory, force=True) as folder:
-            folder.save_assignments([assignment_rows(self.cohort.ids, assigned, model.numbers)])
-            save_model(replace(model, clusters=made.cluster_names), folder.model)
-            folder.save_profile(made)
+        self._write(replace(model, clusters=made.cluster_names), assigned, made, None, directory)
         return made
 
     @property
@@ -147,17 +132,27 @@ class Revision:
         model: SavedModel,
         assigned: Assignment,
         made: Profile,
-        moves: Mapping[str, int],
+        moves: Mapping[str, int] | None,
         directory: str | Path,
     ) -> None:
+        """Write a run; one with ``moves``, be they none, also has the model that was fitted."""
         with RunFolder.write(directory, force=True) as folder:
-            shutil.copyfile(self._fitted, folder.base)
+            if moves is not None:
+                shutil.copyfile(self._fitted, folder.base)
             folder.save_assignments([assignment_rows(self.cohort.ids, assigned, model.numbers)])
             save_model(model, folder.model)
             folder.save_profile(made)
             if moves:
                 with folder.moved.open("w", newline="", encoding="utf-8") as file:
                     csv.writer(file).writerows(moves.items())
+
+
+def _renumber(
+    model: SavedModel, mixture: Mixture, numbers: tuple[int, ...], reason: str
+) -> SavedModel:
+    """Return a model with another mixture, whose clusters have these numbers and no names yet."""
+    run, names = model.run | {"reason": reason}, ("",) * len(numbers)
+    return replace(model, mixture=mixture, clusters=names, numbers=numbers, run=run)
 
 
 def merge_numbers(groups: Sequence[int], pair: tuple[int, int]) -> tuple[int, ...]:
@@ -187,8 +182,8 @@ def merge_components(mixture: Mixture, groups: Sequence[int]) -> Mixture:
         variable.fit(variable.expectation(mixture.parameters[:, own]) @ mass)
         for variable, own in parameter_slices(mixture.variables)
     ]
-    beside = np.hstack([np.empty((len(numbers), 0)), *parameters])
-    return Mixture(weights / weights.sum(), means, mixture.variables, beside)
+    fitted = np.hstack([np.empty((len(numbers), 0)), *parameters])
+    return Mixture(weights / weights.sum(), means, mixture.variables, fitted)
 
 
 def split_component(
@@ -209,8 +204,8 @@ def split_component(
         return joined
 
     weights = put(mixture.weights, mixture.weights[place] * own.weights)
-    beside = put(mixture.parameters, own.parameters)
-    return Mixture(weights, put(mixture.means, means), mixture.variables, beside)
+    parameters = put(mixture.parameters, own.parameters)
+    return Mixture(weights, put(mixture.means, means), mixture.variables, parameters)
 
 
 def load_moves(folder: RunFolder) -> dict[str, int]:
@@ -225,9 +220,6 @@ def row_of(cohort: Cohort, record: str) -> int:
     """Return the row of the record with an id, also as a .csv file of assignments has it."""
     written = without_apostrophes(pa.chunked_array([[record]], pa.string()))[0].as_py()
     for name in (record, written):
-        same = pc.equal(cohort.ids, pa.scalar(name)).to_numpy(zero_copy_only=False)
-        if (places := np.flatnonzero(same)).size:
-            break
-    else:
-        raise RecordsError("edit.no_record")
-    return int(places[0])
+        if (place := pc.index(cohort.ids, pa.scalar(name, cohort.ids.type)).as_py()) >= 0:
+            return int(place)
+    raise RecordsError("edit.no_record")

@@ -34,15 +34,15 @@ OUTCOME_ROWS = pa.schema(
 
 
 class RunFolder:
-    """Where the files of a run are: what was done by hand has files only where that was done."""
+    """Where the files of a run are; those of edits are there only where there were edits."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.is_dir():
             storage.settle(self.path)
         self.model = self.path / "model.comorb"
-        self.base = self.path / "base.comorb"  # the model before clusters were merged by hand
-        self.moved = self.path / "moved.csv"  # the records that were moved by hand
+        self.base = self.path / "base.comorb"  # the model before clusters were merged by an edit
+        self.moved = self.path / "moved.csv"  # the records that were moved by an edit
         self.assignments = self.path / "assignments.csv"  # the cluster of each record
         self.profile = self.path / PROFILE
         self.keys = self.path / KEYS  # what protecting the profile takes
@@ -116,7 +116,10 @@ def load_profile(run: str | Path) -> Profile:
 
 
 def _check_same_run(folder: RunFolder, profile: Profile) -> None:
-    """Refuse a profile beside the model of another run; one of very many records is of a part."""
+    """Refuse a profile next to the model of another run.
+
+    A profile of very many records is of a part of them.
+    """
     if not folder.model.exists():
         return
     model = storage.load_model(folder.model)

@@ -1,4 +1,4 @@
-"""New records: those of a new file in the clusters of a run, compared with the run's own."""
+"""Records of a new file in the clusters of a run, compared with the run's own."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from comorb.engines import open_engine
 from comorb.errors import RecordsError
 from comorb.model.arrays import Floats, Indices, Keys, Mask
-from comorb.profiles.assignment import Assignment, concatenate_assignments
+from comorb.profiles.assignment import REVIEW_BELOW, Assignment, concatenate_assignments
 from comorb.profiles.noise import CountProtector, append_whole, record_keys
 from comorb.profiles.profile import Profile
 from comorb.profiles.rounded import round_count
-from comorb.profiles.rules import REVIEW_BELOW
 from comorb.records.cohort import Cohort
 from comorb.records.export import export
 from comorb.records.spec import CohortSpec
-from comorb.runs.assign import Scorer, assign_blocks, assignment_rows, temperature_of
-from comorb.runs.cohorts import Unknown, align, open_cohort
+from comorb.runs.assign import Scorer, assign_blocks, assignment_rows
+from comorb.runs.cohorts import Unknown, align, open_records, spec_for_model
 from comorb.runs.drift import MIN_CHANGE, Drift, density, drift
 from comorb.runs.folder import load_profile, load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
@@ -71,7 +69,7 @@ class NewRecords:
 
 @dataclass(frozen=True)
 class NewRecordsRequest:
-    """What is asked of a new file.
+    """How the records of a new file are compared.
 
     ``worklist`` is where the cluster of each record goes; with ``min_cell``, counts are protected
     by keys of the ``secret``; fewer records than ``fewest`` are refused.
@@ -92,17 +90,14 @@ def compare_new_records(
 ) -> NewRecords:
     """Put the records of a new file into the clusters of a run, and compare them with its own."""
     saved = load_run_model(run)
-    features = [variable.feature for variable in saved.mixture.variables]
-    fitted = CohortSpec.from_dict(saved.preparation)
-    wanted = fitted.for_new_records(saved.system, reading, features=features)
-    with open_engine() as executor, open_cohort(records, wanted, report=report) as opened:
+    wanted = spec_for_model(saved, reading)
+    with open_records(records, wanted, None, None, report) as (opened, executor):
         cohort = opened.load()
         if len(cohort) < asked.fewest:
             raise RecordsError("run.too_few_records", least=asked.fewest)
         report(Progress("writing", f"Assigning {len(cohort):,} records"))
         place, unknown = align(cohort, saved.codes, saved.left_out, executor)
-        scorer = Scorer(saved.mixture, temperature_of(saved), saved.numbers, place)
-        parts = list(assign_blocks(cohort, scorer, executor))
+        parts = list(assign_blocks(cohort, Scorer.of(saved, place), executor))
         if asked.worklist is not None:
             export(_worklist_rows(saved, parts), asked.worklist, force=True)
         assigned = concatenate_assignments([part for _, part in parts])
@@ -154,17 +149,16 @@ class _CountView:
     def divided(self, sets: list[Mask]) -> Floats:
         """Return how many records are in each of the sets that all records are divided into."""
         sizes, keys = self._sets(sets)
-        return (
-            self._protector.table(*append_whole(sizes, keys))[:-1] if self.asked.min_cell else sizes
-        )
+        if self.asked.min_cell:
+            return self._protector.table(*append_whole(sizes, keys))[:-1]
+        return sizes
 
     def part(self, one: Mask, whole: Mask, view: float) -> float:
         """Return how many records are in a part of a set whose published count is known."""
         sizes, keys = self._sets([one])
         if self.asked.min_cell:
-            sizes = self._protector.part_counts(
-                sizes, keys, np.array([view]), self._sets([whole])[0]
-            )
+            true = self._sets([whole])[0]
+            sizes = self._protector.part_counts(sizes, keys, np.array([view]), true)
         return float(sizes[0])
 
     @cached_property
@@ -191,9 +185,8 @@ def _compare_groups(
     total = np.nansum(sizes)
     groups = []
     for place, (cluster, change) in enumerate(zip(shown.clusters, changed.clusters, strict=True)):
-        doubtful = view.part(
-            inside[place] & (assigned.top < REVIEW_BELOW), inside[place], sizes[place]
-        )
+        uncertain = inside[place] & (assigned.top < REVIEW_BELOW)
+        doubtful = view.part(uncertain, inside[place], sizes[place])
         share = None if np.isnan(sizes[place]) else round(float(sizes[place] / total), 4)
         apart = 0.0 if share is None or cluster.share is None else abs(share - cluster.share)
         groups.append(

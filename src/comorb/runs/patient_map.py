@@ -46,16 +46,12 @@ class MapLayout:
     def places(self, rows: Rows) -> tuple[Ints, Ints]:
         """Return the cell of each row, counted line by line, and its most probable cluster."""
         posterior = self.mixture.posterior(rows)[0]
-        tempered_posterior = temper(posterior, self.temperature)
-        ones = csr_array(
-            (np.ones(rows.indices.size), rows.indices, rows.indptr),
-            shape=(rows.indptr.size - 1, self.mixture.n_columns),
-        )
-        apart = ones @ self.loadings - tempered_posterior @ (self.mixture.means @ self.loadings)
+        tempered = temper(posterior, self.temperature)
+        shape = rows.indptr.size - 1, self.mixture.n_columns
+        ones = csr_array((np.ones(rows.indices.size), rows.indices, rows.indptr), shape=shape)
+        apart = ones @ self.loadings - tempered @ (self.mixture.means @ self.loadings)
         length = np.sqrt(np.square(apart).sum(axis=1, keepdims=True))
-        at = tempered_posterior @ self.group_matrix @ self.centres + self.reach * apart / (
-            1 + length
-        )
+        at = tempered @ self.group_matrix @ self.centres + self.reach * apart / (1 + length)
         x = np.clip(at[:, 0].astype(np.int64), 0, self.width - 1)
         y = np.clip(at[:, 1].astype(np.int64), 0, self.height - 1)
         return y * self.width + x, (posterior @ self.group_matrix).argmax(axis=1)
@@ -85,10 +81,9 @@ def lay_out(
     squares = np.square(angles[:, None] - angles[None]).sum(axis=2)
     weights = mixture.weights @ group_matrix
     centres = _majorise_stress(_classical_scaling(squares, weights), np.sqrt(squares))
-    apart = np.sqrt(np.square(centres[:, None] - centres[None]).sum(axis=2))
+    apart = _distances(centres)
     np.fill_diagonal(apart, np.inf)
-    nearest = apart.min(axis=1)
-    reach = CODE_REACH * float(np.median(nearest)) if len(centres) > 1 else 1.0
+    reach = CODE_REACH * float(np.median(apart.min(axis=1))) if len(centres) > 1 else 1.0
     low, high = centres.min(axis=0) - reach, centres.max(axis=0) + reach
     cells = int(np.clip(round(np.sqrt(records) / 4), MIN_CELLS, MAX_CELLS))
     side = float((high - low).max()) / cells
@@ -113,9 +108,8 @@ def _classical_scaling(squares: Floats, weights: Floats) -> Floats:
     root = np.sqrt(weights)
     values, vectors = np.linalg.eigh(root[:, None] * inner * root)
     order = np.argsort(-values, kind="stable")[:2]
-    found = (
-        vectors[:, order] * np.sqrt(np.maximum(values[order], 0)) / np.maximum(root, 1e-9)[:, None]
-    )
+    found = vectors[:, order] * np.sqrt(np.maximum(values[order], 0))
+    found = found / np.maximum(root, 1e-9)[:, None]
     found = np.hstack([found, np.zeros((k, 2 - found.shape[1]))])
     largest = np.abs(np.round(found, DECIMALS)).argmax(axis=0)
     signs = np.where(found[largest, [0, 1]] < 0, -1.0, 1.0)
@@ -128,11 +122,14 @@ def _majorise_stress(centres: Floats, distances: Floats) -> Floats:
     if k < 3:
         return centres
     for _ in range(N_STEPS):
-        apart = np.sqrt(np.square(centres[:, None] - centres[None]).sum(axis=2))
+        apart = _distances(centres)
         ratio = np.where(apart > 1e-12, distances / np.maximum(apart, 1e-12), 0.0)
-        pull = np.diag(ratio.sum(axis=1)) - ratio
-        centres = pull @ centres / k
+        centres = (np.diag(ratio.sum(axis=1)) - ratio) @ centres / k
     return np.asarray(centres)
+
+
+def _distances(centres: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.square(centres[:, None] - centres[None]).sum(axis=2)))
 
 
 def _loadings(mixture: Mixture, away: Floats) -> Floats:
@@ -171,7 +168,7 @@ class Mark:
 
 
 def mark_of(profile: Profile, by: str) -> Mark | None:
-    """Return the mark that is asked for: None for clusters, a code, or column=value.
+    """Return the mark of a text: None for clusters, a code, or column=value.
 
     A number is parted at its median over all records, to two digits.
     """
@@ -237,10 +234,9 @@ def draw_map(
 
 def records_inside(cohort: AnyCohort, layout: MapLayout, region: Floats) -> pa.Array:
     """Return the ids of the records in the cells whose middle is inside a polygon."""
-    wanted = np.zeros(layout.width * layout.height, dtype=bool)
-    wanted[layout.inside(region)] = True
+    wanted = layout.inside(region)
     found = [
-        part.ids.filter(pa.array(wanted[cells]))
+        part.ids.filter(pa.array(np.isin(cells, wanted)))
         for cells, _, part in _place_records(cohort, layout)
     ]
     return pa.concat_arrays(found)

@@ -1,4 +1,4 @@
-"""Relate: outcomes and predictors of the clusters of a model, over any records."""
+"""Outcomes and predictors of the clusters of a model, over any records."""
 
 from __future__ import annotations
 
@@ -13,45 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from comorb.engines import open_engine
 from comorb.engines.block_files import RowGroup, read_group
 from comorb.errors import InputError
 from comorb.messages import Message
 from comorb.model.arrays import Floats, Indices
-from comorb.model.blocks import (
-    Blocks,
-    Loader,
-    Rows,
-    map_reduce,
-    move_row_columns,
-    single_threaded,
-)
+from comorb.model.blocks import Blocks, Loader, Rows, map_reduce, move_row_columns, single_threaded
 from comorb.model.diagnostics import temper
 from comorb.model.emissions.base import Variable
 from comorb.model.mixture import Mixture
-from comorb.model.relations import (
-    outcomes as outcome,
-)
+from comorb.model.relations import outcomes as outcome
 from comorb.model.relations import predictors, survival
-from comorb.model.relations import (
-    predictors as regression,
-)
 from comorb.model.relations.classification import (
     Bounds,
     Classification,
-    OutcomeSums,
     Part,
     bounds_of,
     classify,
     sum_outcome,
 )
-from comorb.model.relations.outcomes import (
-    Fold,
-    Method,
-    OutcomeColumn,
-    OutcomeRelation,
-    categories_of,
-)
+from comorb.model.relations.outcomes import Fold, OutcomeColumn, OutcomeRelation, categories_of
 from comorb.model.relations.predictors import Design, PredictorRelation, RegressionRelation
 from comorb.model.relations.survival import SurvivalRelation
 from comorb.records.layouts.columns import MAX_VALUES
@@ -60,19 +40,17 @@ from comorb.records.ledger import Ledger
 from comorb.records.spec import CohortSpec
 from comorb.records.values import yes_no
 from comorb.runs.assign import temperature_of
-from comorb.runs.cohorts import AnyCohort, align, open_cohort
+from comorb.runs.cohorts import AnyCohort, align, open_records, spec_for_model
 from comorb.runs.folder import load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
+from comorb.runs.spec import Question as Question
 
 _AS_NUMBER = "=number"  # behind the name of an outcome: its mean, however few values it has
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column as numbers: itself, the place of its value among ``values``, or whether it is one.
-
-    ``title`` is what a table calls it.
-    """
+    """A column as numbers: itself, the place of its value in ``values``, or whether it is one."""
 
     name: str
     kind: Literal["number", "category", "is"] = "number"
@@ -90,54 +68,43 @@ class Column:
             return np.where(np.isfinite(found), found, np.nan)
         texts = pc.cast(column, pa.string())
         if self.kind == "is":
-            return np.asarray(
-                pc.cast(pc.cast(pc.equal(texts, self.values[0]), pa.int8()), pa.float64())
-                .to_numpy()
-                .astype(np.float64)
-            )
-        places = pc.index_in(texts, pa.array(self.values, pa.string()))
+            places = pc.cast(pc.equal(texts, self.values[0]), pa.int8())
+        else:
+            places = pc.index_in(texts, pa.array(self.values, pa.string()))
         return np.asarray(pc.cast(places, pa.float64()).to_numpy().astype(np.float64))
 
 
 class DescribedRows(Rows):
-    """One block, with the ``columns`` (n, p) that are known beside its codes."""
+    """One block, with ``columns`` (n, p) of covariates."""
 
     columns: Floats
 
 
-def attach_columns(rows: Rows, columns: Floats) -> DescribedRows:
-    """Return a block with numbers beside it."""
-    made = DescribedRows(*rows)
-    made.columns = columns
-    return made
-
-
 @dataclass(frozen=True)
 class DescribedGroup(RowGroup):
-    """A loader of one row group with numbers beside the codes."""
+    """A loader of one row group with columns of covariates."""
 
     columns: tuple[Column, ...] = ()
 
     def __call__(self) -> Rows:
         """Read the row group."""
-        rows = super().__call__()
         names = list({column.name: None for column in self.columns})
         table = read_group(self.path, self.number, names)
-        return attach_columns(rows, _as_numbers(self.columns, table))
+        return _load_described(super().__call__, _as_numbers(self.columns, table))
 
 
 def described_blocks(
     cohort: AnyCohort, columns: Sequence[Column], variables: tuple[Variable, ...] = ()
 ) -> Blocks:
-    """Return the blocks of a cohort, each with numbers beside its codes.
+    """Return the blocks of a cohort, each with columns of covariates as numbers.
 
     Its features are as the ``variables`` of a model see them.
     """
     wanted = tuple(columns)
     blocks = cohort.blocks(variables)
     if groups := [load for load in blocks.loaders if isinstance(load, RowGroup)]:
-        beside: list[Loader] = [DescribedGroup(**vars(one), columns=wanted) for one in groups]
-        return replace(blocks, loaders=tuple(beside))
+        described = tuple(DescribedGroup(**vars(one), columns=wanted) for one in groups)
+        return replace(blocks, loaders=described)
     numbers = _as_numbers(wanted, cohort.load().covariates)
     ends = np.cumsum([load().indptr.size - 1 for load in blocks.loaders])
     parts = zip(blocks.loaders, np.split(numbers, ends[:-1]), strict=True)
@@ -145,7 +112,9 @@ def described_blocks(
 
 
 def _load_described(load: Loader, numbers: Floats) -> Rows:
-    return attach_columns(load(), numbers)
+    made = DescribedRows(*load())
+    made.columns = numbers
+    return made
 
 
 def _as_numbers(columns: Sequence[Column], table: pa.Table) -> Floats:
@@ -162,16 +131,14 @@ def outcome_column(cohort: AnyCohort, name: str) -> Column:
     """
     if name.endswith(_AS_NUMBER) and name not in cohort.schema().names:
         return number_column(cohort, name.removesuffix(_AS_NUMBER))
-    one = _value_column(cohort, name)
-    if one is not None:
+    if (one := _value_column(cohort, name)) is not None:
         return one
     name, kind = _find_covariate(cohort, name)
-    plain = _is_number(kind)
-    if plain and not pa.types.is_integer(kind):
-        return Column(name)
-    counts = _count_values(cohort, name)
+    counts = (
+        _count_values(cohort, name) if pa.types.is_integer(kind) or not _is_number(kind) else None
+    )
     if counts is None:
-        if plain:
+        if _is_number(kind):
             return Column(name)
         raise InputError("relate.many_texts", name=name, limit=MAX_VALUES)
     return Column(name, "category", categories_of(list(counts)))
@@ -190,8 +157,7 @@ def predictor_columns(cohort: AnyCohort, name: str) -> tuple[Column, ...]:
 
     That one is the no of yes and no, or the most common; discharge=died is whether it is that one.
     """
-    one = _value_column(cohort, name)
-    if one is not None:
+    if (one := _value_column(cohort, name)) is not None:
         return (one,)
     name, kind = _find_covariate(cohort, name)
     if _is_number(kind):
@@ -200,9 +166,7 @@ def predictor_columns(cohort: AnyCohort, name: str) -> tuple[Column, ...]:
     if counts is None:
         raise InputError("relate.predictor_texts", name=name, limit=MAX_VALUES)
     if len(counts) < 2:
-        raise InputError(
-            f"the predictor {name} has the same value in all records that have one; leave it out"
-        )
+        raise InputError("relate.constant_predictor", name=name)
     values = categories_of(list(counts))
     nos = [value for value in values if yes_no(value) is False]
     base = nos[0] if len(values) == 2 and nos else max(values, key=counts.__getitem__)
@@ -217,11 +181,8 @@ def _value_column(cohort: AnyCohort, name: str) -> Column | None:
     own, kind = _find_covariate(cohort, before)
     counts = _count_values(cohort, own)
     if counts is not None and value not in counts:
-        mean = f"; {own}{_AS_NUMBER} asks for its mean" if _is_number(kind) else ""
-        raise InputError(
-            f"no record has {value!r} as its {own}, but {', '.join(categories_of(list(counts)))}"
-            f"{mean}"
-        )
+        key = "relate.no_value_number" if _is_number(kind) else "relate.no_value"
+        raise InputError(key, value=value, name=own, values=categories_of(list(counts)))
     return Column(own, "is", (value,))
 
 
@@ -252,18 +213,6 @@ def _count_values(cohort: AnyCohort, name: str) -> dict[str, int] | None:
         if len(counts) > MAX_VALUES:
             return None
     return counts
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked of clusters: covariates by name."""
-
-    outcomes: tuple[str, ...] = ()
-    predictors: tuple[str, ...] = ()
-    survival: tuple[str, str] | None = None  # the time and whether it ended with the event
-    within: bool = False  # also regress numbers, and shares of two, on the predictors in clusters
-    method: Method = "bch"
-    reference: int | None = None  # the number of the cluster that others are held against
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,22 +270,13 @@ def relate_records(  # noqa: PLR0913 - options are given by name
     way gives the same bits.
     """
     saved = load_run_model(model)
-    base = None
-    if question.reference is not None:
-        if question.reference not in saved.numbers:
-            raise InputError(
-                "relate.reference", numbers=saved.numbers, reference=question.reference
-            )
-        base = saved.numbers.index(question.reference)
-    features = [variable.feature for variable in saved.mixture.variables]
-    fitted = CohortSpec.from_dict(saved.preparation)
-    asked = fitted.for_new_records(saved.system, reading, every, features)
-    with (
-        open_engine(engine or "threads") as executor,
-        open_cohort(
-            records, asked, memory=memory, executor=executor if engine else None, report=report
-        ) as cohort,
-    ):
+    numbers, reference, base = saved.numbers, question.reference, None
+    if reference is not None:
+        if reference not in numbers:
+            raise InputError("relate.reference", numbers=numbers, reference=reference)
+        base = numbers.index(reference)
+    asked = spec_for_model(saved, reading, every)
+    with open_records(records, asked, memory, engine, report) as (cohort, executor):
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
         report(Progress("describing", f"Relating {len(cohort):,} records to the clusters"))
         found = relate_cohort(
@@ -361,19 +301,22 @@ def relate_cohort(
     times: list[Column] = []
     if question.survival:
         time, event = question.survival
-        times = [number_column(cohort, time), _event_column(cohort, event)]
+        ended = predictor_columns(cohort, event)
+        if len(ended) != 1:
+            raise InputError("relate.yes_no", name=event, n=len(ended) + 1)
+        times = [number_column(cohort, time), ended[0]]
     columns = [*outcomes, *leading, *times]
     if not columns:
         raise InputError("relate.nothing")
     blocks = described_blocks(cohort, columns, mixture.variables)
-    fold = _fold(blocks, mixture, temperature, place, executor)
-    first = fold(partial(_first_pass, blocks.weight))
-    classification, bounds = first.classification, first.bounds
-    first_leading = len(outcomes)
-    design = Design(
-        tuple(range(first_leading, first_leading + len(leading))),
-        tuple(one.title for one in leading),
-    )
+
+    def fold(statistic: Any) -> Any:
+        function = partial(_over_rows, statistic, mixture, temperature, place)
+        return map_reduce(function, blocks, executor)
+
+    classification, bounds, sizes = fold(partial(_first_pass, blocks.weight)).parts
+    places = range(len(outcomes), len(outcomes) + len(leading))
+    design = Design(tuple(places), tuple(one.title for one in leading))
     related, notes = _relate_outcomes(outcomes, question, design, classification, bounds, fold)
     predicted = None
     if leading:
@@ -384,7 +327,7 @@ def relate_cohort(
         at = len(columns) - 2
         found = fold(partial(survival.sum_times, at, at + 1, bounds.total, bounds.largest))
         curves, events = survival.curves(found, classification), found.events.sum(axis=1)
-    return Relations(first.counts, classification, related, predicted, curves, events, notes)
+    return Relations(sizes, classification, related, predicted, curves, events, notes)
 
 
 def _relate_outcomes(
@@ -413,73 +356,30 @@ def _relate_outcomes(
         lines = None
         if question.within and design.columns and len(one.values) in (0, 2):
             try:
-                lines = regression.fit_regression(one.column, design, classification, bounds, fold)
+                lines = predictors.fit_regression(one.column, design, classification, bounds, fold)
             except InputError as error:
                 notes.append(Message("note.not_regressed", name=one.name, error=error))
         related.append(RelatedOutcome(one.name, relation, counts, lines))
     return tuple(related), tuple(notes)
 
 
-def _event_column(cohort: AnyCohort, name: str) -> Column:
-    """Return whether a record ended with the event, as 0 and 1."""
-    found = predictor_columns(cohort, name)
-    if len(found) != 1:
-        raise InputError("relate.yes_no", name=name, n=len(found) + 1)
-    return found[0]
-
-
 @dataclass(frozen=True, eq=False)
-class FirstPass:
-    """What the first pass over the records gives."""
+class Sums:
+    """Several statistics of the records, each of which is added up."""
 
-    classification: Classification
-    bounds: Bounds
-    counts: Floats
+    parts: tuple[Any, ...]
 
-    def __add__(self, other: Self) -> FirstPass:
-        return FirstPass(
-            self.classification + other.classification,
-            self.bounds + other.bounds,
-            self.counts + other.counts,
-        )
+    def __add__(self, other: Self) -> Sums:
+        return Sums(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
 
 
-def _first_pass(total: float, part: Part) -> FirstPass:
-    k = part.posterior.shape[1]
-    counts = np.bincount(part.labels, minlength=k).astype(np.float64)
-    return FirstPass(classify(total, part), bounds_of(total, part), counts)
+def _first_pass(total: float, part: Part) -> Sums:
+    counts = np.bincount(part.labels, minlength=part.posterior.shape[1]).astype(np.float64)
+    return Sums((classify(total, part), bounds_of(total, part), counts))
 
 
-@dataclass(frozen=True, eq=False)
-class OutcomeSumsList:
-    """The sums of several outcomes."""
-
-    parts: tuple[OutcomeSums, ...]
-
-    def __add__(self, other: Self) -> OutcomeSumsList:
-        return OutcomeSumsList(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
-
-
-def _sum_outcomes(named: tuple[OutcomeColumn, ...], bounds: Bounds, part: Part) -> OutcomeSumsList:
-    return OutcomeSumsList(
-        tuple(sum_outcome(one.column, len(one.values), bounds, part) for one in named)
-    )
-
-
-def _fold(
-    blocks: Blocks,
-    mixture: Mixture,
-    temperature: float,
-    place: Indices | None,
-    executor: Executor | None,
-) -> Fold:
-    """Return what adds a statistic up over all blocks."""
-
-    def fold(statistic: Any) -> Any:
-        function = partial(_over_rows, statistic, mixture, temperature, place)
-        return map_reduce(function, blocks, executor)
-
-    return fold
+def _sum_outcomes(named: tuple[OutcomeColumn, ...], bounds: Bounds, part: Part) -> Sums:
+    return Sums(tuple(sum_outcome(one.column, len(one.values), bounds, part) for one in named))
 
 
 def _over_rows(

@@ -1,9 +1,9 @@
-"""Report: the board of a saved run, with slices of one's own, written as report or pack."""
+"""The report and the board pack of a saved run, with slices of one's own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,39 +12,28 @@ from comorb import storage
 from comorb.errors import InputError
 from comorb.profiles.profile import Profile
 from comorb.runs.folder import load_profile, save_report
-from comorb.runs.slices import SliceRequest, parse_slices, slice_run
+from comorb.runs.slices import parse_slices, slice_run
+from comorb.runs.spec import ReportRequest, SliceRequest
 from comorb.views.board import Board
 from comorb.views.pack import PARTS
 from comorb.views.slides import check_slides
 from comorb.views.words import Words, check_language
 
 
-@dataclass(frozen=True)
-class ReportRequest:
-    """How a run is reported: in which language, for whom, protected, and sliced by what.
-
-    Slices that the run doesn't hold are made of its ``records``.
-    """
-
-    language: str = "en"
-    site: str = ""
-    day: str = ""
-    min_cell: int = 0
-    split_by: tuple[str, ...] = ()
-    records: Any = None
-    starred: tuple[str, ...] = ()
-
-
 def board_of(run: str | Path, request: ReportRequest) -> Board:
     """Return what a board is shown of a saved run."""
     check_language(request.language)
-    day = _day(request.day)
+    day = request.day
+    try:
+        day = date.today().isoformat() if day == "today" else day and str(date.fromisoformat(day))
+    except ValueError:
+        raise InputError("report.day", text=day) from None
     profile = split_profile(run, request)
     return Board(profile, Words(request.language), request.site, day, request.starred)
 
 
 def split_profile(run: str | Path, request: ReportRequest) -> Profile:
-    """Return the profile of a run, protected where that is asked, with the slices that are."""
+    """Return the profile of a run, protected and with slices as requested."""
     full = load_profile(run)
     shown = full.protected(request.min_cell) if request.min_cell else full
     if not request.split_by:
@@ -84,15 +73,3 @@ def pack_run(
         for name, make in PARTS.items():
             (draft / name).write_bytes(make(board))
     return [Path(directory) / name for name in PARTS]
-
-
-def _day(text: str) -> str:
-    """Return a day as 2026-01-31, today's where that is asked for, or none."""
-    if text == "today":
-        return date.today().isoformat()
-    if text:
-        try:
-            return date.fromisoformat(text).isoformat()
-        except ValueError:
-            raise InputError("report.day", text=text) from None
-    return ""

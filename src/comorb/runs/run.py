@@ -1,4 +1,4 @@
-"""The one run: from a cohort, wherever it lies, to a folder of results.
+"""A run, from a cohort wherever it lies to a folder of results.
 
 The command line, the explorer and a notebook differ in how they show progress and in nothing else.
 """
@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from comorb.engines import FileJournal, open_engine
+from comorb.engines import FileJournal
 from comorb.engines.block_files import RowGroup, identity
 from comorb.errors import InputError, StorageError
 from comorb.messages import Message
@@ -28,9 +28,9 @@ from comorb.profiles.noise import own_secret
 from comorb.profiles.profile import Profile
 from comorb.records.cohort import Cohort
 from comorb.remote import Place, Remote, place_of
-from comorb.runs.assign import AssignmentWriter, Scorer
+from comorb.runs.assign import Scorer, assign_run
 from comorb.runs.choose import tree_document
-from comorb.runs.cohorts import CHECKPOINTS, AnyCohort, checkpoint_folder, open_cohort
+from comorb.runs.cohorts import CHECKPOINTS, AnyCohort, checkpoint_folder, open_records
 from comorb.runs.compare import carry_names, carry_notes, order_by_number
 from comorb.runs.drift import density_facts
 from comorb.runs.folder import RunFolder
@@ -40,8 +40,6 @@ from comorb.runs.stability import Stability, stability
 from comorb.storage import SavedModel, check_folder, save_model, write_text
 
 MAX_DESCRIBED = 500_000  # records of a file that the profile is made of, at most
-
-
 Request = RunSpec  # its name until version 0.3
 
 
@@ -59,29 +57,20 @@ def fit_records(
 
     ``memory``, such as '2GB', is about the most to hold: the records become a cohort file and may
     be more. An ``engine``, which maps the blocks, wants a file too. While the run is under way, the
-    file and a journal of its passes are in a hidden folder beside ``directory``; a run that was
+    file and a journal of its passes are in a hidden folder next to ``directory``; a run that was
     interrupted goes on there when it is started again.
     """
     check_folder(directory, force)
     directory = place_of(directory).absolute()
-    outside = bool(memory or engine)
-    place = checkpoint_folder(directory, records, request.preparation) if outside else nullcontext()
+    asked, outside = request.preparation, bool(memory or engine)
+    place = checkpoint_folder(directory, records, asked) if outside else nullcontext()
     with (
-        open_engine(engine or "threads") as executor,
         place as folder,
-        open_cohort(
-            records,
-            request.preparation,
-            memory=memory,
-            executor=executor if engine else None,
-            folder=folder,
-            report=report,
-        ) as cohort,
+        open_records(records, asked, memory, engine, report, folder) as (cohort, executor),
     ):
+        ways: dict[str, Any] = {"force": force, "report": report}
         journal = None if folder is None else folder / CHECKPOINTS
-        return run(
-            cohort, request, directory, executor, force=force, journal=journal, report=report
-        )
+        return run(cohort, request, directory, executor, journal=journal, **ways)
 
 
 def run(
@@ -114,16 +103,15 @@ def run(
         accumulator = RecordAccumulator(clusters.mixture.n_components, secret, request.outcomes)
         scorer = Scorer(clusters.mixture, clusters.check.caveats.temperature, clusters.numbers)
         place = journal.with_name("parts") if isinstance(journal, Remote) else None
-        assigning = AssignmentWriter(cohort, scorer, folder, accumulator, place)
-        assigned = assigning.run(executor, step)
+        assigned = assign_run(cohort, scorer, folder, accumulator, executor, step, place)
         made, _ = make_profile(clusters, sample, assigned, request, report, accumulator)
         report(Progress("writing", "Writing the results"))
         digest = made.source.digest if step == 1 else cohort.digest()
         save_model(_model_to_save(cohort, clusters, made, request, digest), folder.model)
         folder.save_profile(made, request.protected)
         if clusters.choice is not None:
-            grown = tree_document(clusters.choice, cohort.codes, cohort.names, cohort.system)
-            write_text(json.dumps(grown, ensure_ascii=False), folder.tree)
+            tree = tree_document(clusters.choice, cohort.codes, cohort.names, cohort.system)
+            write_text(json.dumps(tree, ensure_ascii=False), folder.tree)
     return made
 
 
@@ -159,13 +147,9 @@ def find_clusters(
         warnings.simplefilter("always")
         fitted = MixtureFit(request.k).fit_blocks(blocks, executor, pace.gained)
     reason = fitted.choice_.reason if request.k == "auto" else Message("run.as_asked", k=request.k)
-    facts: dict[str, Any] = {
-        "reason": reason,
-        "passes": fitted.n_iter_,
-        "converged": fitted.converged_,
-        "log_likelihood": fitted.log_likelihood_,
-        "smoothing": fitted.smoothing_,
-    }
+    facts: dict[str, Any] = {"reason": reason, "passes": fitted.n_iter_}
+    for name in ("converged", "log_likelihood", "smoothing"):
+        facts[name] = getattr(fitted, f"{name}_")
     mixture, numbers = fitted.mixture_, tuple(range(1, fitted.weights_.size + 1))
     if request.earlier:
         mixture, numbers = order_by_number(mixture, cohort.codes, request.earlier)
@@ -246,7 +230,7 @@ def measure_stability(
     executor: Executor | None = None,
     report: Reporter = ignore_progress,
 ) -> tuple[Profile, Stability]:
-    """Find the clusters of a cohort, and find out how well they come out again."""
+    """Find the clusters of a cohort, and measure how stable they are."""
     clusters = find_clusters(cohort, request, executor, report=report)
     sample, _ = cohort.sample(MAX_DESCRIBED, executor)
     tau = clusters.check.caveats.temperature
@@ -272,14 +256,8 @@ def _model_to_save(
     cohort: AnyCohort, clusters: Clusters, made: Profile, request: RunSpec, digest: str
 ) -> SavedModel:
     return SavedModel(
-        mixture=clusters.mixture,
-        codes=cohort.codes,
-        names=cohort.names,
-        clusters=made.cluster_names,
-        numbers=clusters.numbers,
-        system=cohort.system,
-        level=cohort.level,
-        left_out=cohort.left_out,
+        *(clusters.mixture, cohort.codes, cohort.names, made.cluster_names, clusters.numbers),
+        *(cohort.system, cohort.level, cohort.left_out),
         preparation=request.preparation.to_dict(),
         data_hash=digest,
         run={

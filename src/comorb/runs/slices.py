@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.compute as pc
 from scipy.sparse import csr_array
 
-from comorb.engines import open_engine
 from comorb.errors import InputError, RecordsError
 from comorb.messages import Message
 from comorb.model.arrays import Floats, Indices, Ints
@@ -31,14 +30,14 @@ from comorb.records.layouts.names import find_role
 from comorb.records.ledger import Ledger
 from comorb.records.spec import CohortSpec
 from comorb.runs.assign import Scorer, assign_blocks, temperature_of
-from comorb.runs.cohorts import AnyCohort, align, open_cohort
+from comorb.runs.cohorts import align, open_records, spec_for_model
 from comorb.runs.folder import RunFolder, load_profile, load_run_model
 from comorb.runs.progress import Progress, Reporter, ignore_progress
+from comorb.runs.spec import N_DRAWS, SliceRequest
 from comorb.storage import SavedModel, load_model, mixed
 
 MIN_STRATUM = 200  # records of a stratum that is fitted
 MAX_TESTED = 20_000  # records that the test is made on, at most
-N_DRAWS = 39  # times that records are dealt anew
 N_EM_STEPS = 20  # of EM, for the records and for each draw alike
 PRIOR_RECORDS = 1.0  # records of the shared profile that a stratum's own profile leans to
 
@@ -100,16 +99,8 @@ def fit_strata(cohort: Cohort, whole: Mixture, cuts: Cut, draws: int = N_DRAWS) 
         back = distances.argmin(axis=0)
         nearest = distances.argmin(axis=1).tolist()
         matches = tuple(old if back[old] == new else None for new, old in enumerate(nearest))
-        strata.append(
-            Stratum(
-                cuts.labels[place],
-                rows.size,
-                own.weights,
-                own.means,
-                matches,
-                np.round(distances.min(axis=1), 6),
-            )
-        )
+        label, nearest_distance = cuts.labels[place], np.round(distances.min(axis=1), 6)
+        strata.append(Stratum(label, rows.size, own.weights, own.means, matches, nearest_distance))
     test = None
     if len(enough) > 1:
         test = check_invariance(cohort, whole, [rows_of[place] for place in enough], draws)
@@ -119,32 +110,31 @@ def fit_strata(cohort: Cohort, whole: Mixture, cuts: Cut, draws: int = N_DRAWS) 
 
 
 def check_invariance(cohort: Cohort, whole: Mixture, groups: list[Ints], draws: int) -> Invariance:
-    """Test whether profiles are the same in all groups of rows, by exchanging rows.
+    """Test whether profiles are the same in all groups of rows, by a permutation test.
 
-    Twice the log-likelihood that profiles of their own gain over shared ones, beside that of the
-    same records when those of one cluster are dealt anew to the groups: sizes of clusters stay,
-    and so does whatever the model doesn't know of how codes go together. All by the same few steps
+    Twice the log-likelihood that profiles of their own gain over shared ones is compared with that
+    of the same records when those of one cluster are permuted among the groups: sizes of clusters
+    stay, and so does any dependence of codes that the model doesn't know. All by the same few steps
     of EM. Records count once each, whatever they weigh.
     """
     rows, of = np.concatenate(groups), np.repeat(np.arange(len(groups)), [g.size for g in groups])
     order = _sort_rows(cohort, rows, of)
     matrix, of = cohort.matrix[rows[order]], of[order]
     labels = whole.posterior(_rows(matrix))[0].argmax(axis=1)
-    observed = _likelihood_gain([matrix[of == group] for group in range(len(groups))], whole)
-    gains = []
-    for turn in range(draws):
-        dealt = _permute_groups(of, labels, turn)
-        gains.append(
-            _likelihood_gain([matrix[dealt == group] for group in range(len(groups))], whole)
-        )
-    above = sum(gain >= observed for gain in gains)
+
+    def gain_of(dealt: Ints) -> float:
+        return _likelihood_gain([matrix[dealt == group] for group in range(len(groups))], whole)
+
+    observed = gain_of(of)
+    gains = [gain_of(_permute_groups(of, labels, turn)) for turn in range(draws)]
+    above, usual = sum(gain >= observed for gain in gains), float(np.mean(gains))
     return Invariance(
-        round(observed, 3),
-        round((observed - float(np.mean(gains))) / 2 / of.size, 6),
-        draws,
-        round((1 + above) / (1 + draws), 6),
-        round(float(np.mean(gains)), 3),
-        int(of.size),
+        statistic=round(observed, 3),
+        a_record=round((observed - usual) / 2 / of.size, 6),
+        draws=draws,
+        p=round((1 + above) / (1 + draws), 6),
+        usual=round(usual, 3),
+        records=int(of.size),
     )
 
 
@@ -174,18 +164,12 @@ def _likelihood_gain(matrices: list[csr_array[Any]], start: Mixture) -> float:
     rows = [_rows(matrix) for matrix in matrices]
     shared = [start] * len(matrices)
     for _ in range(N_EM_STEPS):
-        sums = [
-            _expect(one, block, matrix)
-            for one, block, matrix in zip(shared, rows, matrices, strict=True)
-        ]
+        sums = list(map(_expect, shared, rows, matrices))
         mass = np.sum([weight for weight, _, _ in sums], axis=0)
         means = np.sum([ones for _, ones, _ in sums], axis=0) + PRIOR_RECORDS * start.means
         means = means / (mass + PRIOR_RECORDS)[:, None]
         shared = [Mixture(weight / weight.sum(), means) for weight, _, _ in sums]
-    common = sum(
-        _expect(one, block, matrix)[2]
-        for one, block, matrix in zip(shared, rows, matrices, strict=True)
-    )
+    common = sum(likelihood for _, _, likelihood in map(_expect, shared, rows, matrices))
     own = 0.0
     for one, block, matrix in zip(shared, rows, matrices, strict=True):
         profile, mixture = one.means, one
@@ -224,18 +208,6 @@ class SlicedRecords:
     min_cell: int = 0
 
 
-@dataclass(frozen=True)
-class SliceRequest:
-    """What records are sliced by, and how they are read where it isn't as the model's own were."""
-
-    by: tuple[By, ...]
-    refit: bool = False
-    draws: int = N_DRAWS
-    reading: CohortSpec | None = None
-    min_cell: int = 0
-    secret: bytes | None = None
-
-
 def slice_run(
     run: str | Path,
     records: Any,
@@ -245,25 +217,18 @@ def slice_run(
     engine: str | None = None,
     report: Reporter = ignore_progress,
 ) -> SlicedRecords:
-    """Assign records to the clusters of a run, and tell their shares within each slice.
+    """Assign records to the clusters of a run, and return their shares within each slice.
 
     Records are read and chosen as the run's own were, with their weights. ``memory`` and
     ``engine`` are as in `comorb.runs.run.fit_records`.
     """
     saved = load_run_model(run)
-    fitted = CohortSpec.from_dict(saved.preparation)
-    features = [variable.feature for variable in saved.mixture.variables]
-    if features and request.refit:
+    if saved.mixture.variables and request.refit:
         raise InputError("slices.features")
-    asked = fitted.for_new_records(saved.system, request.reading, features=features)
-    weight = request.reading.layout.weight if request.reading else fitted.layout.weight
+    asked = spec_for_model(saved, request.reading)
+    weight = (request.reading or CohortSpec.from_dict(saved.preparation)).layout.weight
     asked = replace(asked, layout=replace(asked.layout, weight=weight))
-    with (
-        open_engine(engine or "threads") as executor,
-        open_cohort(
-            records, asked, memory=memory, executor=executor if engine else None, report=report
-        ) as cohort,
-    ):
+    with open_records(records, asked, memory, engine, report) as (cohort, executor):
         report(Progress("describing", f"Assigning {len(cohort):,} records"))
         place, _ = align(cohort, saved.codes, saved.left_out, executor)
         secret = (request.secret or own_secret()) if request.min_cell else None
@@ -271,36 +236,24 @@ def slice_run(
         columns = {*SLICE_COLUMNS, *named, *(role for name in named if (role := find_role(name)))}
         accumulator = RecordAccumulator(saved.mixture.n_components, secret, (), sorted(columns))
         start = 0
-        scorer = Scorer(saved.mixture, temperature_of(saved), saved.numbers, place)
-        for number, (ids, part) in enumerate(assign_blocks(cohort, scorer, executor)):
+        found = assign_blocks(cohort, Scorer.of(saved, place), executor)
+        for number, (ids, part) in enumerate(found):
             accumulator.add(cohort.part(number, start, len(ids)), part.labels)
             start += len(ids)
         slices = accumulator.slices(request.by)
-        strata = _strata(cohort, saved, place, request, report) if request.refit else ()
+        strata: list[Strata] = []
+        if request.refit:
+            own = _use_model_codes(cohort.sample(MAX_FITTED)[0], saved, place)
+            for by in request.by:
+                report(Progress("finding", f"Finding the clusters of each slice by {by.name}"))
+                cuts = cut(own.covariates, by)
+                strata.append(fit_strata(own, saved.mixture, cuts, request.draws))
         if request.min_cell:
             slices = tuple(protect_slices(one, request.min_cell) for one in slices)
         return SlicedRecords(
-            saved.clusters,
-            saved.numbers,
-            len(cohort),
-            slices,
-            strata,
-            cohort.ledger,
-            saved.codes,
-            request.min_cell,
+            *(saved.clusters, saved.numbers, len(cohort), slices, tuple(strata)),
+            *(cohort.ledger, saved.codes, request.min_cell),
         )
-
-
-def _strata(
-    cohort: AnyCohort, saved: SavedModel, place: Indices, request: SliceRequest, report: Reporter
-) -> tuple[Strata, ...]:
-    sample, _ = cohort.sample(MAX_FITTED)
-    own = _use_model_codes(sample, saved, place)
-    made = []
-    for by in request.by:
-        report(Progress("finding", f"Finding the clusters of each slice by {by.name}"))
-        made.append(fit_strata(own, saved.mixture, cut(own.covariates, by), request.draws))
-    return tuple(made)
 
 
 def _use_model_codes(cohort: Cohort, saved: SavedModel, place: Indices) -> Cohort:
@@ -315,7 +268,7 @@ def _use_model_codes(cohort: Cohort, saved: SavedModel, place: Indices) -> Cohor
 
 
 def parse_slices(texts: Sequence[str]) -> tuple[By, ...]:
-    """Return what is asked for by texts such as 'age:q4'."""
+    """Return the columns and cuts of texts such as 'age:q4'."""
     return tuple(By.of(text) for text in texts)
 
 
@@ -326,14 +279,14 @@ class SplitRecords:
     folder: str | Path
     cohort: Cohort
     secret: bytes | None = None
-    min_cell: int = 0  # the smallest count that is told; 0 tells all
+    min_cell: int = 0  # the smallest count that is shown; 0 shows all
 
     def slices(self, by: str) -> tuple[Slices, Floats]:
-        """Return the shares of the clusters within slices, small ones pooled, as they may be told.
+        """Return the shares of the clusters within slices, small ones pooled, as they may be shown.
 
         With them comes half of the 95% interval of each standardised share, (s, k).
         """
-        cuts, notes = self._cut(by)
+        cuts, notes = pool_slices(self.cohort.covariates, By.of(by), self.min_cell)
         own = load_profile(self.folder)
         keys = record_keys(self.cohort, self.secret or own_secret())
         made = slice_records(
@@ -360,7 +313,7 @@ class SplitRecords:
 
         ``groups`` is the number that each fitted cluster goes by, where clusters were merged.
         """
-        cuts, _ = self._cut(by)
+        cuts, _ = pool_slices(self.cohort.covariates, By.of(by), self.min_cell)
         if label not in cuts.labels:
             raise InputError("slices.gone")
         rows = cuts.places == cuts.labels.index(label)
@@ -380,12 +333,8 @@ class SplitRecords:
             secret=self.secret or own_secret(),
         )
         made = made.renamed(dict(enumerate(earlier.cluster_names)))
-        stable = [cluster.stability for cluster in earlier.clusters]
-        known = [one for one in stable if one is not None]
+        known = [one.stability for one in earlier.clusters if one.stability is not None]
         return made.with_stability(known) if len(known) == made.k else made
-
-    def _cut(self, by: str) -> tuple[Cut, tuple[str, ...]]:
-        return pool_slices(self.cohort.covariates, By.of(by), self.min_cell)
 
     def _labels(self, own: Profile) -> Ints:
         """Return the place of each record's cluster, as the run's assignments have it."""
@@ -400,7 +349,7 @@ class SplitRecords:
 def _half_intervals(full: Slices, published: Slices, min_cell: int) -> Floats:
     """Return half of the interval of standardised shares: 1.96 √(p(1 − p) Σ_g mix_g² / n_g).
 
-    n_g are the effective records of a slice in a stratum, of those that are told; p the share.
+    n_g are the effective records of a slice in a stratum, of those that are shown; p the share.
     """
     half = np.full(published.share.shape, np.nan)
     cells = full.cells

@@ -17,7 +17,7 @@ from comorb.model.blocks import Rows
 from comorb.profiles.assignment import Assignment
 from comorb.records.layouts.layout import Layout
 from comorb.records.spec import CohortSpec
-from comorb.runs.assign import Scorer, temperature_of
+from comorb.runs.assign import Scorer
 from comorb.runs.folder import load_run_model
 from comorb.storage import SavedModel
 
@@ -57,7 +57,7 @@ def spark_scorer(model: str | Path, *, codes: str = "codes", id: str = "id") -> 
 
 @dataclass(frozen=True, eq=False)
 class SparkScorer:
-    """Tells the cluster of every row of a Spark table, as `comorb assign --all` does."""
+    """Finds the cluster of every row of a Spark table, as `comorb assign --all` does."""
 
     model: SavedModel
     codes: str = "codes"
@@ -116,8 +116,7 @@ class SparkScorer:
         rows = csr_array(mentions @ _marks_matrix(of_code, every, shape))
         rows.sort_indices()
         block = Rows(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), np.empty(0))
-        scorer = Scorer(self.model.mixture, temperature_of(self.model), self.model.numbers)
-        return scorer.assign(block)
+        return Scorer.of(self.model).assign(block)
 
     def _learn(self, texts: list[str]) -> None:
         """Find the model's columns of codes, by reading each as a record of its own."""

@@ -63,7 +63,7 @@ def stability(
     sample_weight : ndarray of shape (n,), optional
         How many records each row stands for.
     features : FeatureTable, optional
-        What the model was fitted to beside the codes.
+        The features of the records besides their codes.
 
     Returns
     -------
@@ -74,7 +74,11 @@ def stability(
     rows = _Records(binary_csr(X), sample_weight, features)
     n, k = rows.matrix.shape[0], model.n_components
     blocks = rows.seen_by(model)
-    _check(int(blocks.records), k, share, repeats)
+    if not 0.5 < share < 1 or repeats < 1:
+        raise InputError("stability.arguments", share=share, repeats=repeats)
+    many = int(blocks.records)
+    if (common := many * (2 * share - 1)) < 2 * k:
+        raise InputError("stability.too_few", share=share, n=many, common=common, k=k)
     records = unit_records(blocks, prevalence(blocks), blocks.records, None)
     drawn = (records.uniforms * 2.0**53).astype(np.uint64)
     aris: list[float] = []
@@ -89,14 +93,6 @@ def stability(
         refits += pair
     again = reliability(model, refits, blocks).tolist()
     return Stability(float(np.mean(aris)), tuple(aris), tuple(again))
-
-
-def _check(n: int, k: int, share: float, repeats: int) -> None:
-    """Refuse parts that can't be compared."""
-    if not 0.5 < share < 1 or repeats < 1:
-        raise InputError("stability.arguments", share=share, repeats=repeats)
-    if n * (2 * share - 1) < 2 * k:
-        raise InputError("stability.too_few", share=share, n=n, common=n * (2 * share - 1), k=k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +119,8 @@ class _Records:
 
     def seen_by(self, model: Mixture) -> Blocks:
         """Return the records in blocks, as a model sees their features."""
-        if self.features is None:
-            return self.blocks(None)
-        return self.blocks(prepare_for(model.variables, self.features))
+        table = self.features
+        return self.blocks(None if table is None else prepare_for(model.variables, table))
 
 
 def _refit(part: Blocks, model: Mixture) -> Mixture:

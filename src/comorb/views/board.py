@@ -1,4 +1,4 @@
-"""Board: what a board is shown of a profile, page by page, before it is drawn on any paper."""
+"""Board: the texts and figures of a profile for a hospital board, before any layout."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from comorb.model import select_k
 from comorb.profiles.contents import Cluster, Outcome
 from comorb.profiles.profile import Profile
 from comorb.records.values import yes_no
-from comorb.views.findings import (
-    Finding,
-    column_name,
-    findings,
-    write_figure,
-    write_interval,
-)
+from comorb.views.findings import Finding, column_name, findings, write_figure, write_interval
 from comorb.views.words import Words, translated
 
 MAX_DIAGNOSES = 10  # that mark a cluster out, at most
@@ -104,15 +98,15 @@ class Board:
 
     @property
     def features(self) -> list[Measure]:
-        """The figures of what the clusters were found by beside the codes."""
+        """The figures of the features, besides codes, that the clusters were found by."""
         return self._measure([one.summary for one in self.profile.features])
 
     def _measure(self, outcomes: Sequence[Outcome]) -> list[Measure]:
         return [
             Measure(self._heading(one, v), self._texts(one, v), self._details(one, v), one, v)
             for one in outcomes
-            for v, estimates in enumerate(one.estimate)
-            if not all(isnan(estimate) for estimate in estimates)
+            for v in range(len(one.values))
+            if not np.isnan(one.estimate[v]).all()
         ]
 
     def _heading(self, outcome: Outcome, v: int) -> str:
@@ -120,9 +114,8 @@ class Board:
         value = self.words.get(f"value.{value.lower()}", value)
         if outcome.kind == "number":
             return f"{name} ({self.words(f'outcomes.{outcome.values[v]}')})"
-        return (
-            name if len(outcome.values) == 1 and yes_no(outcome.values[v]) else f"{name}: {value}"
-        )
+        rate = len(outcome.values) == 1 and yes_no(outcome.values[v])
+        return name if rate else f"{name}: {value}"
 
     def _texts(self, outcome: Outcome, v: int) -> tuple[str, ...]:
         every = zip(outcome.estimate[v], outcome.low[v], outcome.high[v], strict=True)
@@ -136,20 +129,23 @@ class Board:
             if outcome.kind == "share" and not isnan(outcome.counts[v, place]):
                 counted = words.count(outcome.counts[v, place])
                 parts.append(words("outcomes.counted", n=counted, all=words.count(known)))
-            corrected = better is not None and outcome.values[v] != "median"
-            if better is not None and corrected and place < self.profile.k:
+            corrected = outcome.values[v] != "median" and place < self.profile.k
+            if better is not None and corrected:
                 figure = write_figure(words, outcome.kind, better.estimate[v, place])
                 parts.append(words("outcomes.better", x=figure))
             shown.append(" · ".join(parts))
         return tuple(shown)
 
     def measures_of(self, place: int) -> list[tuple[str, str, str, str]]:
-        """Return what becomes of a cluster: name, figure, what is beside it, and that of all."""
-        mine = [
-            one for one in self.measures if self.starred or one.outcome.name not in _DEMOGRAPHICS
+        """Return the outcomes of a cluster: name, figure, details, and that of all records."""
+        some = [
+            one
+            for one in self.measures
+            if (self.starred or one.outcome.name not in _DEMOGRAPHICS)
+            and np.nan_to_num(one.outcome.estimate[one.value, :-1]).any()  # somewhere not 0
         ]
-        once = list({one.texts: one for one in mine[::-1] if self._is_shown(one)}.values())
-        shown = [one for one in mine if one in once]
+        once = list({one.texts: one for one in some[::-1]}.values())
+        shown = [one for one in some if one in once]
         means = [one for one in shown if one.outcome.kind == "share" or one.value == 0]
         shown = shown if len(shown) <= MAX_FIGURES else means
         names = dict.fromkeys(one.outcome.name for one in shown)
@@ -162,10 +158,6 @@ class Board:
             for one in kept or shown[:MAX_FIGURES]
         ]
 
-    def _is_shown(self, measure: Measure) -> bool:
-        """Return whether a figure is shown and not 0 in some cluster."""
-        return bool(np.nan_to_num(measure.outcome.estimate[measure.value, :-1]).any())
-
     def _plain(self, measure: Measure, place: int) -> str:
         outcome = measure.outcome
         return write_figure(self.words, outcome.kind, outcome.estimate[measure.value, place])
@@ -175,9 +167,8 @@ class Board:
         cluster, words = self.profile.clusters[place], self.words
         if cluster.size is None:
             return [words("board.few")]
-        size = words(
-            "board.size", n=words.count(cluster.size), share=words.percent(cluster.share, 1)
-        )
+        share = words.percent(cluster.share, 1)
+        size = words("board.size", n=words.count(cluster.size), share=share)
         known = self._measure([one for one in self.profile.outcomes if one.name in _DEMOGRAPHICS])
         shown = [one for one in known if one.outcome.kind == "share" or one.value == 0][:3]
         return [size, *(f"{one.name}: {self._plain(one, place)}" for one in shown)]
@@ -207,7 +198,8 @@ class Board:
     def ledger(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The heads and lines of the ledger."""
         words = self.words
-        heads = tuple(words(f"ledger.{key}") for key in _LEDGER)
+        columns = ("unit", "rule", "before", "removed", "after")
+        heads = tuple(words(f"ledger.{key}") for key in columns)
         lines: list[tuple[str, ...]] = [
             (
                 words(f"ledger.{line.unit}"),
@@ -268,6 +260,3 @@ class Board:
             share = words.percent(caveats.explained_by_length)
             shown.insert(0, words("trust.lengths", share=share))
         return shown
-
-
-_LEDGER = ("unit", "rule", "before", "removed", "after")

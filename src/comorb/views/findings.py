@@ -11,12 +11,11 @@ import numpy as np
 from comorb.model import diagnostics, select_k
 from comorb.model.arrays import Floats
 from comorb.profiles import codec
+from comorb.profiles.assignment import REVIEW_BELOW
 from comorb.profiles.burden import MAIN_COLUMNS
-from comorb.profiles.contents import Outcome
 from comorb.profiles.intervals import round_nine_digits
 from comorb.profiles.labels import DEFAULT_LAMBDA, TINY
 from comorb.profiles.profile import Profile
-from comorb.profiles.rules import REVIEW_BELOW
 from comorb.records.values import yes_no
 from comorb.views.words import Words, rendered, translated
 
@@ -43,16 +42,13 @@ def findings(profile: Profile, words: Words, starred: Sequence[str] = ()) -> lis
     """
     if profile.k == 1:
         return [Finding(words("finding.one"), "records")]
-    burden = profile.burden
-    used = () if burden is None else (burden.main or burden.columns[:3])
+    used = [name for name, _ in profile.uses]
     found: list[list[Finding]] = []
     for name in starred or (*used, *_RATES):
         figures = _figures_of(profile, name)
-        if figures is None:
-            continue
-        if name in used and figures.kind == "number":
+        if figures is not None and name in used and figures.kind == "number":
             found.append(_find_use(profile, words, figures) if figures.places else [])
-        else:
+        elif figures is not None:
             found.append([_find_highest(profile, words, figures)])
     ranked = [(nth, finding) for of_one in found for nth, finding in enumerate(of_one)]
     first = sorted(ranked, key=lambda one: one[0])[: _MAX_FINDINGS - 1]
@@ -92,7 +88,8 @@ def _figures_of(profile: Profile, name: str) -> _Figures | None:
         row = burden.rates.index(name)
         return _Figures(name, "share", burden.rate[row], burden.low[row], burden.high[row])
     for one in profile.outcomes:
-        if one.name == name and (one.kind == "number" or _is_rate(one)):
+        rate = len(one.values) == 1 and yes_no(one.values[0])
+        if one.name == name and (one.kind == "number" or rate):
             return _Figures(name, one.kind, one.estimate[0], one.low[0], one.high[0])
     return None
 
@@ -157,12 +154,11 @@ def _find_use(profile: Profile, words: Words, mean: _Figures) -> list[Finding]:
     """Say who uses most of an amount, and who uses most beyond its size."""
     burden = profile.burden
     assert burden is not None  # noqa: S101 - for the type checker: the amount is one of its columns
-    name = mean.name
+    name, what = mean.name, amount_name(mean.name, words)
     shares = burden.shares[burden.columns.index(name)]
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = (shares * end / mean.estimate for end in (mean.low, mean.high))
     used = _Figures(name, "share", shares, *ends)
-    what = amount_name(name, words)
 
     def finding(key: str, place: int) -> Finding:
         text = words(
@@ -173,10 +169,17 @@ def _find_use(profile: Profile, words: Words, mean: _Figures) -> list[Finding]:
             records=words.percent(burden.share[place]),
             unit=words(f"finding.unit.{unit_of(profile)}"),
         )
-        return Finding(_capital(text), name, (profile.numbers[place],))
+        return _finding(profile, text, name, place)
 
     most = used.apart
-    found = [_name_closest(profile, words, used)] if most is None else [finding("most", most)]
+    if most is None:  # intervals overlap: several groups may use most
+        order = sorted(used.places, key=lambda j: -used.estimate[j])
+        near = [j for j in order if used.high[j] >= used.low[order[0]]][:_MAX_GROUPS]
+        groups = [f"{group_name(profile, words, j)}: {words.percent(shares[j])}" for j in near]
+        text = words(_key(words, "finding.close", name), what=what, groups="; ".join(groups))
+        found = [Finding(text, name, tuple(profile.numbers[j] for j in near))]
+    else:
+        found = [finding("most", most)]
     above = (j for j in used.places if mean.low[j] > mean.estimate[-1])
     over = [j for j in above if shares[j] > burden.share[j]]
     beyond = max(over, key=lambda j: shares[j] - burden.share[j], default=None)
@@ -185,14 +188,9 @@ def _find_use(profile: Profile, words: Words, mean: _Figures) -> list[Finding]:
     return found
 
 
-def _name_closest(profile: Profile, words: Words, used: _Figures) -> Finding:
-    """Say which groups use most of an amount, where it can't be said which of them does."""
-    order = sorted(used.places, key=lambda j: -used.estimate[j])
-    near = [j for j in order if used.high[j] >= used.low[order[0]]][:_MAX_GROUPS]
-    groups = [f"{group_name(profile, words, j)}: {words.percent(used.estimate[j])}" for j in near]
-    key = _key(words, "finding.close", used.name)
-    text = words(key, what=amount_name(used.name, words), groups="; ".join(groups))
-    return Finding(text, used.name, tuple(profile.numbers[j] for j in near))
+def _finding(profile: Profile, text: str, about: str, *places: int) -> Finding:
+    numbers = tuple(profile.numbers[place] for place in places)
+    return Finding(text[:1].upper() + text[1:], about, numbers)
 
 
 def _find_highest(profile: Profile, words: Words, figures: _Figures) -> Finding:
@@ -204,7 +202,7 @@ def _find_highest(profile: Profile, words: Words, figures: _Figures) -> Finding:
         own, other = f"finding.{name}.{key}", f"finding.other.{key}"
         sentence = own if words.get(own, "") else other
         text = words(sentence, what=column_name(name, words), all=of_all, **values)
-        return Finding(_capital(text), name, tuple(profile.numbers[j] for j in places))
+        return _finding(profile, text, name, *places)
 
     first = figures.apart
     if first is not None:
@@ -221,24 +219,19 @@ def _find_highest(profile: Profile, words: Words, figures: _Figures) -> Finding:
 
 
 def _find_largest(profile: Profile, words: Words) -> list[Finding]:
-    sizes = [(cluster.share or 0.0, -j) for j, cluster in enumerate(profile.clusters)]
-    share, place = max(sizes)
-    text = words(
-        "finding.largest", group=group_name(profile, words, -place), share=words.percent(share)
-    )
-    return [Finding(_capital(text), "records", (profile.numbers[-place],))]
+    shares = [cluster.share or 0.0 for cluster in profile.clusters]
+    place, share = shares.index(max(shares)), words.percent(max(shares))
+    text = words("finding.largest", group=group_name(profile, words, place), share=share)
+    return [_finding(profile, text, "records", place)]
 
 
 def _find_doubtful(profile: Profile, words: Words) -> list[Finding]:
-    weak = [
-        cluster.number
-        for cluster in profile.clusters
-        if cluster.stability is not None and cluster.stability < select_k.CONFIG.reliable
-    ]
-    if not weak:
-        return []
+    least = select_k.CONFIG.reliable
+    every = [(one.number, one.stability) for one in profile.clusters]
+    weak = [number for number, stability in every if stability is not None and stability < least]
     key = "finding.doubt" if len(weak) > 1 else "finding.doubt.one"
-    return [Finding(words(key, groups=", ".join(map(str, weak))), "stability", tuple(weak))]
+    text = words(key, groups=", ".join(map(str, weak))) if weak else ""
+    return [Finding(text, "stability", tuple(weak))] if weak else []
 
 
 def write_figure(words: Words, kind: str, value: float) -> str:
@@ -259,15 +252,7 @@ def write_interval(words: Words, kind: str, value: float, low: float, high: floa
     return f"{text} ({'–'.join(ends)})"
 
 
-def _is_rate(outcome: Outcome) -> bool:
-    return len(outcome.values) == 1 and bool(yes_no(outcome.values[0]))
-
-
 def _key(words: Words, key: str, name: str) -> str:
     """Return the key of a sentence, of a column's own where it has one."""
     own = f"{key}.{name}"
     return own if words.get(own, "") else key
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

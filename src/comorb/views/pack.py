@@ -7,29 +7,29 @@ import zipfile
 from collections.abc import Callable
 from math import isnan
 
-from comorb.views.board import Board, Measure
+from comorb.views.board import Board
 from comorb.views.findings import amount_name
 from comorb.views.pdf import report_pdf
 from comorb.views.sheets import DAY, Cell, Share, Sheet, workbook
 from comorb.views.slides import slides, slides_installed
 
-MIN_SHARE = (
-    0.005  # share of a cluster or of all records that a diagnosis of the workbook has, at least
-)
+MIN_SHARE = 0.005  # of a cluster or of all records that a diagnosis in the workbook has
 
 
 def board_pdf(board: Board) -> bytes:
     """Return a board as a PDF."""
-    printed = io.BytesIO()
-    report_pdf(board, printed)
+    report_pdf(board, printed := io.BytesIO())
     return printed.getvalue()
 
 
 def board_workbook(board: Board) -> bytes:
     """Return a board as an .xlsx file: findings, groups, outcomes, diagnoses and method."""
     words = board.words
+    rows: list[tuple[Cell, ...]] = [
+        (one.text, ", ".join(map(str, one.clusters))) for one in board.findings
+    ]
     sheets = {
-        words("sheet.findings"): _findings(board),
+        words("sheet.findings"): _columns(board, ("finding", "group"), rows),
         words("sheet.groups"): _groups(board),
         words("sheet.outcomes"): _outcomes(board),
         words("sheet.diagnoses"): _diagnoses(board),
@@ -57,14 +57,6 @@ PARTS: dict[str, Callable[[Board], bytes]] = {
 }
 
 
-def _findings(board: Board) -> Sheet:
-    told = board.findings
-    return {
-        board.words("sheet.finding"): [one.text for one in told],
-        board.words("sheet.group"): [", ".join(map(str, one.clusters)) for one in told],
-    }
-
-
 def _groups(board: Board) -> Sheet:
     words, profile = board.words, board.profile
     clusters = profile.clusters
@@ -74,14 +66,13 @@ def _groups(board: Board) -> Sheet:
         words("sheet.records"): [one.size for one in clusters],
         words("sheet.share"): [_share(one.share) for one in clusters],
     }
-    if profile.burden is not None:
-        for name, row in zip(profile.burden.columns, profile.burden.shares, strict=True):
+    if (used := profile.burden) is not None:
+        figures = zip(used.columns, used.totals, used.means, used.shares, strict=True)
+        for name, totals, means, shares in figures:
             what = amount_name(name, words)
-            at = profile.burden.columns.index(name)
-            totals, means = profile.burden.totals[at], profile.burden.means[at]
             sheet[words("sheet.total", what=what)] = [_number(one) for one in totals[:-1]]
             sheet[words("sheet.mean", what=what)] = [_number(one) for one in means[:-1]]
-            sheet[words("sheet.share_of", what=what)] = [_share(one) for one in row[:-1]]
+            sheet[words("sheet.share_of", what=what)] = [_share(one) for one in shares[:-1]]
     sheet[words("sheet.confidence")] = [_share(one.top) for one in clusters]
     sheet[words("sheet.stability")] = [one.stability for one in clusters]
     if any(map(board.note, clusters)):
@@ -92,30 +83,26 @@ def _groups(board: Board) -> Sheet:
 
 def _outcomes(board: Board) -> Sheet:
     words, profile = board.words, board.profile
-    every: list[Cell] = [*profile.numbers, words("sheet.all")]
-    names = [*profile.cluster_names, words("sheet.all")]
+    every: list[tuple[Cell, Cell]] = [(one.number, one.name) for one in profile.clusters]
+    every.append((words("sheet.all"), words("sheet.all")))
     rows: list[tuple[Cell, ...]] = []
     for one in board.measures:
         outcome, v = one.outcome, one.value
-        kind = _share if outcome.kind == "share" else _number
-        for place, number in enumerate(every):
-            events = _number(outcome.counts[v, place]) if outcome.kind == "share" else None
-            own = (events, _number(outcome.known[place]))
+        share, better = outcome.kind == "share", outcome.corrected
+        kind = _share if share else _number
+        for place, named in enumerate(every):
+            events = _number(outcome.counts[v, place]) if share else None
             figures = (outcome.estimate, outcome.low, outcome.high)
-            told = (*own, *(kind(figure[v, place]) for figure in figures))
-            rows.append((one.name, number, names[place], *told, *_corrected(one, place, kind)))
-    seen = ("events", "records", "observed", "low", "high")
-    better = ("corrected", "corrected_low", "corrected_high")
-    return _columns(board, ("outcome", "group", "name", *seen, *better), rows)
-
-
-def _corrected(measure: Measure, place: int, kind: Callable[[float], Cell]) -> tuple[Cell, ...]:
-    """Return the corrected figure of a cluster and its interval; of all records there is none."""
-    better, v = measure.outcome.corrected, measure.value
-    last = len(measure.outcome.known) - 1
-    if better is None or place == last or measure.outcome.values[v] == "median":
-        return (None, None, None)
-    return tuple(kind(figure[v, place]) for figure in (better.estimate, better.low, better.high))
+            own = [kind(figure[v, place]) for figure in figures]
+            # Neither a median nor the figure of all records is corrected.
+            corrected: list[Cell] = [None] * 3
+            if better is not None and place < profile.k and outcome.values[v] != "median":
+                figures = (better.estimate, better.low, better.high)
+                corrected = [kind(figure[v, place]) for figure in figures]
+            known = _number(outcome.known[place])
+            rows.append((one.name, *named, events, known, *own, *corrected))
+    heads = ("outcome", "group", "name", "events", "records", "observed", "low", "high")
+    return _columns(board, (*heads, "corrected", "corrected_low", "corrected_high"), rows)
 
 
 def _diagnoses(board: Board) -> Sheet:

@@ -1,4 +1,4 @@
-"""The report: one profile as one HTML file that opens from disk and asks nobody for anything."""
+"""The report: one profile as one HTML file that opens from disk and loads nothing else."""
 
 from __future__ import annotations
 

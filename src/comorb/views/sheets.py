@@ -31,7 +31,7 @@ def save_sheets(sheets: Mapping[str, Sheet], path: str | Path, force: bool = Fal
     """Write sheets, one at least, to a .csv, .xlsx, .tex or .dta file; return the files.
 
     A workbook and a LaTeX file hold all of them. Of CSV and Stata files the first sheet gets the
-    name, and each other one a file beside it, such as table-codes.csv.
+    name, and each other one a file of its own, such as table-codes.csv.
     """
     path = Path(path)
     kind = path.suffix.lower()

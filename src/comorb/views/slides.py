@@ -11,7 +11,7 @@ from typing import Any
 
 from comorb.errors import InputError, not_installed
 from comorb.views.board import Board
-from comorb.views.drawing import colours, palette, wrap_name
+from comorb.views.charts import colours, palette, wrap_name
 from comorb.views.findings import amount_name
 from comorb.views.sheets import DAY, Cell, workbook
 
@@ -55,21 +55,13 @@ def slides(board: Board) -> bytes:
     about.title, about.author = board.title, f"comorb {board.given.source.version}"
     about.created = about.modified = datetime(*DAY)
     about.last_modified_by, about.revision = "", 1
-    packed = io.BytesIO()
+    packed, dated = io.BytesIO(), io.BytesIO()
     deck.save(packed)
-    return _pinned(packed.getvalue())
-
-
-def _pinned(packed: bytes) -> bytes:
-    """Return a zip archive with the same files, none of which tells when it was written."""
-    pinned = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(packed)) as source,
-        zipfile.ZipFile(pinned, "w", zipfile.ZIP_DEFLATED) as target,
-    ):
+    # Every file in the archive gets the same day, so that the same board gives the same bytes.
+    with zipfile.ZipFile(packed) as source, zipfile.ZipFile(dated, "w") as target:
         for name in source.namelist():
             target.writestr(zipfile.ZipInfo(name, DAY), source.read(name), zipfile.ZIP_DEFLATED)
-    return pinned.getvalue()
+    return dated.getvalue()
 
 
 class _Pen:
@@ -81,30 +73,26 @@ class _Pen:
 
     def new(self, title: str, fill: str = "") -> None:
         """Begin a slide, with a band in a colour above its title."""
+        from pptx.enum.shapes import MSO_SHAPE
+
         self.slide = self.deck.slides.add_slide(self.deck.slide_layouts[5])
         head = self.slide.shapes.title
         head.left, head.top, head.width, head.height = _inches(_EDGE, 0.3, _WIDE - 2 * _EDGE, 0.85)
         _write(head.text_frame, [title], 26, bold=True)
         if fill:
-            self.band(fill)
-
-    def band(self, fill: str) -> None:
-        """Draw a band in a colour at the top of the slide."""
-        from pptx.enum.shapes import MSO_SHAPE
-
-        shape = self.slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *_inches(0, 0, _WIDE, 0.14))
-        shape.fill.solid()
-        shape.fill.fore_color.rgb = _colour(fill)
-        shape.line.fill.background()
-        shape.shadow.inherit = False
+            band = self.slide.shapes.add_shape(MSO_SHAPE.RECTANGLE, *_inches(0, 0, _WIDE, 0.14))
+            _fill(band.fill, fill)
+            band.line.fill.background()
+            band.shadow.inherit = False
 
     def text(
         self, box: tuple[float, float, float, float], lines: Sequence[str], size: float = 14,
         colour: str = "", *, bold: bool = False, right: bool = False,
-    ) -> None:  # fmt: skip
-        """Write lines into a box: left, top, width and height."""
+    ) -> Any:  # fmt: skip
+        """Write lines into a box (left, top, width and height), and return its text frame."""
         frame = self.slide.shapes.add_textbox(*_inches(*box)).text_frame
         _write(frame, lines, size, colour, bold=bold, right=right)
+        return frame
 
     def table(
         self, box: tuple[float, float, float, float], rows: Sequence[Sequence[str]],
@@ -158,13 +146,10 @@ class _Pen:
         plot.data_labels.number_format, plot.data_labels.number_format_is_linked = "0%", False
         plot.data_labels.font.size = Pt(10)
         for one, own in zip(plot.series, fills, strict=True):
-            one.format.fill.solid()
-            one.format.fill.fore_color.rgb = _colour(own[0])
+            _fill(one.format.fill, own[0])
             for place, fill in enumerate(own[1:], 1):
                 if fill != own[0]:
-                    point = one.points[place].format.fill
-                    point.solid()
-                    point.fore_color.rgb = _colour(fill)
+                    _fill(one.points[place].format.fill, fill)
 
     def feet(self) -> None:
         """Write title, site, day and number at the foot of every slide."""
@@ -172,10 +157,10 @@ class _Pen:
         left = " · ".join(part for part in (board.title, board.place_and_day) if part)
         slides = list(self.deck.slides)
         for number, self.slide in enumerate(slides, 1):
-            told = board.words("board.page", n=str(number), all=str(len(slides)))
+            page = board.words("board.page", n=str(number), all=str(len(slides)))
             muted = palette()["muted"]
             self.text((_EDGE, 6.98, 10, 0.35), [left], 10, muted)
-            self.text((_WIDE - _EDGE - 2, 6.98, 2, 0.35), [told], 10, muted, right=True)
+            self.text((_WIDE - _EDGE - 2, 6.98, 2, 0.35), [page], 10, muted, right=True)
 
 
 _PLAIN_TABLE = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"  # the style of a table without any
@@ -186,22 +171,18 @@ def _first(pen: _Pen) -> None:
     pen.new(board.title)
     under = "   ·   ".join(part for part in (board.place_and_day, board.facts) if part)
     pen.text((_EDGE, 1.05, 12, 0.4), [under], 14, palette()["muted"])
-    told = [f"•  {finding.text}" for finding in board.findings]
+    lines = [f"•  {finding.text}" for finding in board.findings]
     pen.text((_EDGE, 1.6, 6.1, 0.4), [words("board.findings")], 18, bold=True)
-    size = 15 if sum(map(len, told)) < 700 else 12.5
-    pen.text((_EDGE, 2.05, 6.1, 4.3), told, size)
+    pen.text((_EDGE, 2.05, 6.1, 4.3), lines, 15 if sum(map(len, lines)) < 700 else 12.5)
     pen.text((_EDGE, 6.3, 6.1, 0.6), [board.care], 9.5, palette()["muted"])
-    profile, burden = board.profile, board.profile.burden
-    shown = () if burden is None else (burden.main or burden.columns[:3])
+    profile = board.profile
     shares = [cluster.share or 0.0 for cluster in profile.clusters]
     places = sorted(sorted(range(profile.k), key=lambda j: -shares[j])[:_MAX_BARS])
-    names = [_label(f"{profile.numbers[j]}  {profile.cluster_names[j]}", 38) for j in places]
+    names = [_cut_text(f"{profile.numbers[j]}  {profile.cluster_names[j]}", 38) for j in places]
     series = {words("board.share"): [profile.clusters[j].share for j in places]}
     own = colours([profile.numbers[j] for j in places])
-    fills = [[palette()["overall"]] * len(places)] if shown else [own]
-    for at, name in enumerate(shown):
-        assert burden is not None  # noqa: S101 - for the type checker: it has the columns
-        row = burden.shares[burden.columns.index(name)]
+    fills = [[palette()["overall"]] * len(places)] if profile.uses else [own]
+    for at, (name, row) in enumerate(profile.uses):
         what = amount_name(name, words)
         series[words("sheet.share_of", what=what)] = [_number(row[j]) for j in places]
         fills.append([_SERIES[at % len(_SERIES)]] * len(places))
@@ -244,7 +225,7 @@ def _cluster(pen: _Pen, place: int) -> None:
         words("board.all"): [_number(profile.overall[i]) for i in rows],
     }
     fills = [[fill] * len(rows), [palette()["overall"]] * len(rows)]
-    names = [_label(profile.labels[i], 40) for i in rows]
+    names = [_cut_text(profile.labels[i], 40) for i in rows]
     pen.chart((6.9, 1.6, 5.9, min(1.1 + 0.45 * len(rows), room)), names, series, fills)
 
 
@@ -253,11 +234,8 @@ def _method(pen: _Pen) -> None:
     lines = list(_method_lines(pen.board))
     for first in range(0, len(lines), _LINES_PER_SLIDE):
         pen.new(title)
-        frame = pen.slide.shapes.add_textbox(
-            *_inches(_EDGE, 1.2, _WIDE - 2 * _EDGE, 5.6)
-        ).text_frame
         part = lines[first : first + _LINES_PER_SLIDE]
-        _write(frame, [text for text, _ in part], 11.5)
+        frame = pen.text((_EDGE, 1.2, _WIDE - 2 * _EDGE, 5.6), [text for text, _ in part], 11.5)
         for paragraph, (_, bold) in zip(frame.paragraphs, part, strict=True):
             paragraph.runs[0].font.bold = bold
 
@@ -282,7 +260,7 @@ def _number(value: float) -> float | None:
     return None if isnan(value) else round(float(value), 4)
 
 
-def _label(text: str, width: int) -> str:
+def _cut_text(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1].rstrip(' ,;')}…"
 
 
@@ -296,6 +274,11 @@ def _colour(fill: str) -> Any:
     from pptx.dml.color import RGBColor
 
     return RGBColor.from_string(fill.removeprefix("#").upper())
+
+
+def _fill(format_: Any, colour: str) -> None:
+    format_.solid()
+    format_.fore_color.rgb = _colour(colour)
 
 
 def _write(

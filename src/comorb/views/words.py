@@ -10,7 +10,6 @@ from datetime import date
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import lru_cache
 from importlib import resources
-from importlib.resources.abc import Traversable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,8 @@ def diagnosis(code: str, label: str, system: str, language: str) -> str:
     >>> diagnosis("428", "Heart failure", "icd9cm", "es")
     'Insuficiencia cardíaca'
     """
-    said, _, plain = code.rpartition(":")
-    for key in [said] if said else systems_by_kind(system).get("", "").split("+"):
+    own, _, plain = code.rpartition(":")
+    for key in [own] if own else systems_by_kind(system).get("", "").split("+"):
         name = _table(language).get((key.removesuffix("cm"), plain))
         if name:
             return name
@@ -55,12 +54,12 @@ def translated(profile: Profile, language: str) -> Profile:
     named = [diagnosis(code, "", system, language) for code in profile.codes[:own]]
     named += [""] * (len(profile.codes) - own)
     both = list(zip(profile.labels, named, strict=True))
-    labels = tuple(name or label for label, name in both)
     known = {label.lower(): name for label, name in both if name}
-    names = [_name(cluster.name, known) or cluster.name for cluster in profile.clusters]
     clusters = tuple(
-        replace(cluster, name=name) for cluster, name in zip(profile.clusters, names, strict=True)
+        replace(cluster, name=_translate_name(cluster.name, known) or cluster.name)
+        for cluster in profile.clusters
     )
+    labels = tuple(name or label for label, name in both)
     return replace(profile, labels=labels, clusters=clusters)
 
 
@@ -81,25 +80,16 @@ def rendered(profile: Profile, language: str) -> Profile:
     )
 
 
-def _name(name: str, known: dict[str, str]) -> str:
+def _translate_name(name: str, known: dict[str, str]) -> str:
     """Return a name that is made of known labels in their language, else nothing."""
     parts = name.split(", ")
-    for taken in range(1, len(parts) + 1):
-        first, rest = ", ".join(parts[:taken]), ", ".join(parts[taken:])
-        if first.lower() not in known:
-            continue
-        label = known[first.lower()]
-        if not rest:
-            return label
-        other = _name(rest, known)
-        if other:
-            return f"{label}, {_small(other)}"
-    return ""
-
-
-def _small(text: str) -> str:
-    """Return a text that begins with a small letter, unless with an acronym."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
+    for taken in range(1, len(parts)):
+        label = known.get(", ".join(parts[:taken]).lower())
+        rest = label and _translate_name(", ".join(parts[taken:]), known)
+        if rest:
+            acronym = rest[1:2].isupper()
+            return f"{label}, {rest if acronym else rest[:1].lower() + rest[1:]}"
+    return known.get(name.lower(), "")
 
 
 @lru_cache
@@ -117,8 +107,9 @@ def table_rows() -> Sequence[dict[str, str]]:
 @lru_cache(maxsize=1)
 def languages() -> dict[str, str]:
     """Return the code of each language with its name; English comes first."""
-    names = [file.name for file in _texts().iterdir()]
-    codes = {name.removesuffix(".json") for name in names if name.endswith(".json")} - {"en"}
+    folder = resources.files("comorb.views") / "texts"
+    names = [file.name for file in folder.iterdir() if file.name.endswith(".json")]
+    codes = {name.removesuffix(".json") for name in names} - {"en"}
     return {code: _file(code)["language"] for code in ("en", *sorted(codes))}
 
 
@@ -146,14 +137,10 @@ def every_text(language: str) -> dict[str, str]:
     return {**explorer_texts(language), **_file(language)["print"]}
 
 
-def _texts() -> Traversable:
-    return resources.files("comorb.views") / "texts"
-
-
 @lru_cache
 def _file(language: str) -> dict[str, Any]:
-    text = _texts().joinpath(f"{language}.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
+    file = resources.files("comorb.views") / "texts" / f"{language}.json"
+    loaded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return loaded
 
 
@@ -179,7 +166,7 @@ class Words:
         return every_text(self.language).get(key, otherwise)
 
     def count(self, value: float | None) -> str:
-        """Return a whole number, or a dash for one that isn't told."""
+        """Return a whole number, or a dash for one that is suppressed."""
         return self.number(value, 0)
 
     def number(self, value: float | None, digits: int = 1) -> str:

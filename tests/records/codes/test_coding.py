@@ -52,17 +52,16 @@ LAYOUTS = {"wide": wide, "long": long, "delimited": delimited}
 
 
 def test_one_or_several():
-    assert Coding.of("full", scores="charlson") == Coding(("full",), scores=("charlson",))
-    assert Coding.of(["full", "group"]).level == "full+group"
+    assert Coding(("full", "group")).level == "full+group"
     assert Coding().level == "category"
     assert Coding(map=MAP).level == "map"
 
 
 def test_unknown_levels_and_scores_are_refused():
     with pytest.raises(RecordsError, match=r"level out of category, full, .*; got 'fine'"):
-        Coding.of(["full", "fine"])
+        Coding(("full", "fine"))
     with pytest.raises(RecordsError, match=r"score out of .*; got 'apache'"):
-        Coding.of("full", scores=["apache"])
+        Coding(scores=("apache",))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

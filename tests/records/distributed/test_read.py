@@ -17,20 +17,21 @@ from comorb.engines import open_blocks, open_engine
 from comorb.engines.block_files import MANIFEST, identity
 from comorb.errors import EngineError, RecordsError, StorageError
 from comorb.model.estimators import BernoulliMixture
+from comorb.records import stream
 from comorb.records.cohort_file import CohortFile, load_cohort
 from comorb.records.datasets import region
 from comorb.records.distributed import partitions, shuffle
-from comorb.records.distributed import read as spreading
+from comorb.records.distributed import read as distributed_read
 from comorb.records.distributed.read import distribute_cohort
 from comorb.records.sources.duck import add_rows
 from comorb.records.spec import CohortSpec
-from comorb.records.stream import read_portion
+from comorb.records.stream import read_partition
 
 RULES = CohortSpec(having=("585",), without=("250",), drop_codes=("428",), drop_rare=5)
 
 
 @pytest.fixture(autouse=True)
-def small_buckets(monkeypatch):
+def small_partitions(monkeypatch):
     monkeypatch.setattr(shuffle, "MIN_SLOTS", 7)
     monkeypatch.setattr(shuffle, "PARTITION_ROWS", 900)
     monkeypatch.setattr(partitions, "_TASK_ROWS", 1)
@@ -39,15 +40,15 @@ def small_buckets(monkeypatch):
 @pytest.fixture(autouse=True)
 def rounds(monkeypatch):
     """Count the tasks of each round of workers, and end one that goes round for ever."""
-    counts, map_items = [], spreading.map_items
+    counts, run_tasks = [], distributed_read.run_tasks
 
     def counted(work, items, executor):
-        if getattr(work, "func", None) is spreading._try_partition:
+        if getattr(work, "func", None) is distributed_read._try_partition:
             counts.append(len(items))
             assert len(counts) < 20, "the rounds don't end"
-        return map_items(work, items, executor)
+        return run_tasks(work, items, executor)
 
-    monkeypatch.setattr(spreading, "map_items", counted)
+    monkeypatch.setattr(distributed_read, "run_tasks", counted)
     return counts
 
 
@@ -232,9 +233,9 @@ def test_what_is_asked_while_rows_are_read_is_answered_by_all_parts(tmp_path, mo
         totals.append(
             source.query_whole(plan.table, f"SELECT count(*) FROM {plan.table.sql}", add_rows)
         )
-        return read_portion(source, plan, *more)
+        return read_partition(source, plan, *more)
 
-    monkeypatch.setattr(spreading, "read_portion", curious)
+    monkeypatch.setattr(stream, "read_partition", curious)
     table = rare().select(["visit_id", "icd10_code", "ward"])
     same(save(table, tmp_path / "visits"), tmp_path / "c", CohortSpec())
     assert len(rounds) == 3
@@ -244,9 +245,9 @@ def test_what_is_asked_while_rows_are_read_is_answered_by_all_parts(tmp_path, mo
 def test_workers_that_never_agree_are_an_error(tmp_path, monkeypatch):
     def alone(source, *more):
         source.answer_whole(secrets.token_hex(), lambda: [(1,)], add_rows)
-        return read_portion(source, *more)
+        return read_partition(source, *more)
 
-    monkeypatch.setattr(spreading, "read_portion", alone)
+    monkeypatch.setattr(stream, "read_partition", alone)
     with pytest.raises(EngineError, match=r"don't agree on how to read .* or read without an engi"):
         distribute_cohort(save(rare(), tmp_path / "visits"), tmp_path / "c", CohortSpec())
 
@@ -319,7 +320,7 @@ def test_small_files_are_read_together(tmp_path, monkeypatch):
         counts.append(len(items))
         return [work(item) for item in items]
 
-    monkeypatch.setattr(partitions, "map_items", counted)
+    monkeypatch.setattr(partitions, "run_tasks", counted)
     for most in (1, 600, 1 << 20):
         monkeypatch.setattr(partitions, "_TASK_ROWS", most)
         distribute_cohort(folder, tmp_path / str(most), CohortSpec())
@@ -332,7 +333,7 @@ def test_small_files_are_read_together(tmp_path, monkeypatch):
 def test_what_was_brought_together_is_found_again(tmp_path, monkeypatch):
     folder = save(visits(), tmp_path / "visits")
     distribute_cohort(folder, tmp_path / "whole", CohortSpec())
-    monkeypatch.setattr(spreading, "_read_partitions", lost)
+    monkeypatch.setattr(distributed_read, "_read_partitions", lost)
     with pytest.raises(EngineError, match="lost"):
         distribute_cohort(folder, tmp_path / "c", CohortSpec())
     work = tmp_path / "c.draft"

@@ -13,7 +13,7 @@ from comorb.engines import open_engine
 from comorb.errors import RecordsError
 from comorb.records.cohort_file import load_cohort
 from comorb.records.distributed import partitions, shuffle
-from comorb.records.distributed import read as spreading
+from comorb.records.distributed import read as distributed_read
 from comorb.records.distributed.read import distribute_cohort
 from comorb.records.layouts.layout import Layout
 from comorb.records.spec import CohortSpec
@@ -25,7 +25,7 @@ VISITS = CohortSpec(at_least=1, unit="visit")
 
 
 @pytest.fixture(autouse=True)
-def small_buckets(monkeypatch):
+def small_partitions(monkeypatch):
     monkeypatch.setattr(shuffle, "MIN_SLOTS", 3)
     monkeypatch.setattr(shuffle, "PARTITION_ROWS", 900)
     monkeypatch.setattr(partitions, "_TASK_ROWS", 1)
@@ -34,7 +34,7 @@ def small_buckets(monkeypatch):
 @pytest.fixture(autouse=True)
 def nothing_here(monkeypatch):
     """Refuse to read in the process that drives, as these tests are of the workers."""
-    monkeypatch.setattr(spreading, "_write_locally", lambda *_: pytest.fail("read here"))
+    monkeypatch.setattr(distributed_read, "_write_locally", lambda *_: pytest.fail("read here"))
 
 
 def cdm(n=1500, **columns):
@@ -320,13 +320,13 @@ def test_visits_of_several_persons_are_refused(tmp_path):
 
 def test_only_what_is_needed_is_brought_together(tmp_path, monkeypatch):
     seen = []
-    write = partitions._write
+    write = partitions._write_files
 
     def spy(how, item):
         seen.append((item[1][0].file.parent.name, how.keys, how.columns))
         return write(how, item)
 
-    monkeypatch.setattr(partitions, "_write", spy)
+    monkeypatch.setattr(partitions, "_write_files", spy)
     tables = CDM | {"drug_exposure": CONCEPT}
     distribute_cohort(save(tables, tmp_path / "cdm", 1), tmp_path / "c", VISITS)
     assert seen == [

@@ -1,8 +1,11 @@
 """DuckDB behind a source: what it is asked, and how the answers of parts are merged."""
 
+from functools import partial
+
 import pytest
 
 from comorb.errors import RecordsError, TooLargeError
+from comorb.records.layouts.readers import choose_table
 from comorb.records.sources import duck
 from comorb.records.sources.duck import OpenedSource, SourceTable, connect, run_safely
 
@@ -24,10 +27,11 @@ def test_a_table_by_any_case_and_ending(source):
 
 
 def test_the_usual_table_and_its_note(source):
-    assert source.open_default() is None
+    with pytest.raises(RecordsError, match="a source"):
+        choose_table(source, None)
     source.default = ("A", "A was read")
-    assert source.open_default() is source.table("A")
-    source.open_default()
+    assert choose_table(source, None) is source.table("A")
+    choose_table(source, None)
     assert source.notes == ["A was read"]
 
 
@@ -40,7 +44,7 @@ def test_columns_of_numbers(source):
 
 def test_no_folder_for_copies(source):
     with pytest.raises(RecordsError, match="a source can't be copied; there is no folder for it"):
-        source.copies()
+        source.new_copy("text")
 
 
 def test_a_view_has_the_names_that_it_gives(source):
@@ -67,7 +71,12 @@ def test_memory_that_runs_out_while_rows_are_handed_over_is_told_as_such():
         (duck.add_histograms, [({"a": 1},)], [({"a": 2, "b": 1},)], [({"a": 3, "b": 1},)]),
         (duck.add_rows, [(2, 3)], [(4, 5)], [(6, 8)]),
         (duck.add_by_first, [("a", 1), (None, 2)], [("a", 3)], [("a", 4), (None, 2)]),
-        (duck.add_by_two, [("a", "x", 1)], [("a", "y", 3)], [("a", "x", 1), ("a", "y", 3)]),
+        (
+            partial(duck.add_rows, keys=2),
+            [("a", "x", 1)],
+            [("a", "y", 3)],
+            [("a", "x", 1), ("a", "y", 3)],
+        ),
     ],
 )
 def test_answers_are_merged(merge, one, two, both):

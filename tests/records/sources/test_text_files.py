@@ -13,7 +13,13 @@ from comorb.errors import RecordsError
 from comorb.records.read import read_records
 from comorb.records.sources.duck import quote
 from comorb.records.sources.open import open_source
-from comorb.records.sources.text_files import WHOLE_LINE, Dialect, copy_as_utf8, scan_text, sniff
+from comorb.records.sources.text_files import (
+    WHOLE_LINE,
+    Dialect,
+    copy_as_utf8,
+    find_dialect,
+    scan_text,
+)
 from tests.records.helpers import sets
 
 
@@ -23,10 +29,14 @@ def write(folder, text, encoding="utf-8"):
     return path
 
 
+def sniff(path):
+    return find_dialect(path.name, scan_text(path))
+
+
 @pytest.mark.parametrize("mark", list(",\t;|^~: "))
 def test_every_delimiter(mark, tmp_path):
     path = write(tmp_path, f"key{mark}code\na{mark}x\nb{mark}y\n")
-    assert sniff(path) == Dialect(mark, "utf-8", "none", ("key", "code"))
+    assert sniff(path) == Dialect(mark, ("key", "code"))
 
 
 def test_a_delimiter_inside_quotes_does_not_count(tmp_path):
@@ -41,7 +51,7 @@ def test_a_delimited_column_does_not_decide(tmp_path):
 
 def test_one_column(tmp_path):
     path = write(tmp_path, "codes\nI10;E11\nJ44\nI10;J44;E11\n")
-    assert sniff(path) == Dialect(WHOLE_LINE, "utf-8", "none", ("codes",))
+    assert sniff(path) == Dialect(WHOLE_LINE, ("codes",))
 
 
 def test_a_header_longer_than_the_sample(tmp_path):
@@ -61,8 +71,8 @@ def test_names_are_stripped_and_unnamed_columns_get_one(tmp_path):
 
 
 def test_encodings(tmp_path):
-    assert sniff(write(tmp_path, "key,town\na,Logroño\n")).encoding == "utf-8"
-    assert sniff(write(tmp_path, "key,town\na,Logroño\n", "latin-1")).encoding == "latin-1"
+    assert scan_text(write(tmp_path, "key,town\na,Logroño\n")).encoding == "utf-8"
+    assert scan_text(write(tmp_path, "key,town\na,Logroño\n", "latin-1")).encoding == "latin-1"
 
 
 cells = st.text(

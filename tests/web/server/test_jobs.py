@@ -3,6 +3,7 @@
 import stat
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from comorb.web.server.jobs import FairQueue, Jobs
 from comorb.web.server.readers import CancelScope
 from comorb.web.server.security import RefusedError
 from comorb.web.server.store import Store
-from comorb.web.worker import requests
 from comorb.web.worker.process import Bounds, TaskError
+from comorb.web.worker.requests import cohorts
 
 BODY = {
     "data": "built",
@@ -75,7 +76,9 @@ def test_the_secret_is_made_at_the_start_and_one_that_is_damaged_is_told_when_ne
     again.start()
     data = again.data_of(store.add("data", "*", DATA, "built"))
     with pytest.raises(TaskError, match="is damaged; put back the file"):
-        again.read(requests.CountProtected(data, {}, str(tmp_path), 11), CancelScope("ana"))
+        again.read(
+            partial(cohorts.count_protected, data, {}, str(tmp_path), 11), CancelScope("ana")
+        )
     again.close()
     store.close()
 

@@ -8,8 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from comorb.web.server.app import Settings, create_app
-from comorb.web.server.store import Store, clear_leftovers
-from comorb.web.server.workspace import LOST, TEMPORARY
+from comorb.web.server.store import LOST, TEMPORARY, Store, clear_leftovers
 from tests.web.conftest import BASE
 from tests.web.server.test_workspace import contents, write
 

@@ -5,6 +5,7 @@ import gzip
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +15,7 @@ from comorb.web.server import readers as module
 from comorb.web.server.readers import CancelScope, Readers, cancel_on_disconnect
 from comorb.web.server.security import RefusedError
 from comorb.web.worker.process import Bounds, StoppedError, TaskError
-from comorb.web.worker.requests import Data, Understand
+from comorb.web.worker.requests import Data, Task, cohorts
 
 
 class Slow:
@@ -194,8 +195,8 @@ def test_a_small_file_that_becomes_a_huge_table_is_refused_and_the_next_is_read(
         readers.close()
 
 
-def understand(file, folder) -> Understand:
-    return Understand(Data(str(file), "upload", str(folder), {}, "t"), 11)
+def understand(file, folder) -> Task:
+    return partial(cohorts.describe_data, Data(str(file), "upload", str(folder), {}, "t"), 11)
 
 
 def test_a_file_beyond_a_limit_is_refused_by_name_and_the_next_is_read(tmp_path):

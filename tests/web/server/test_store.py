@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+from fastapi.testclient import TestClient
 
 from comorb.errors import StorageError
 from comorb.web.server.store import Store
+from tests.web.conftest import BASE
 
 
 @pytest.fixture
@@ -241,7 +243,8 @@ def test_every_change_and_every_way_in_or_out_is_in_the_log(app, client, run, re
     eva.patch(data, json={"title": "Mine"})
     eva.put(f"{data}/maps?name=m.csv", content=b"code,group\n428,hf\n")
     eva.delete(data)
-    eva.get("/api/v1/runs", headers={"authorization": "Bearer wrong"})
+    stranger = TestClient(app, base_url=BASE, client=("stranger", 50_000))
+    stranger.get("/api/v1/runs", headers={"authorization": "Bearer wrong"})
     eva.post("/api/v1/logout")
     app.state.access.add_user("tom", "viewer")
     app.state.access.remove_user("tom")
@@ -254,7 +257,7 @@ def test_every_change_and_every_way_in_or_out_is_in_the_log(app, client, run, re
         ("eva", "delete run", copy),
         *[("eva", "compare run", run["id"])] * 2,
         *(("eva", each, sent) for each in ("upload", "change data", "add a map", "delete data")),
-        ("", "fail to sign in", "testclient"),
+        ("", "fail to sign in", "stranger"),
         ("eva", "sign out", ""),
         ("command line", "add viewer", "tom"),
         ("command line", "remove user", "tom"),

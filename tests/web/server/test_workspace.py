@@ -11,8 +11,7 @@ import pytest
 
 from comorb.errors import StorageError
 from comorb.web.server.access import Access
-from comorb.web.server.store import Store
-from comorb.web.server.workspace import MARKER, is_issued, new_key
+from comorb.web.server.store import MARKER, Store, is_issued, new_key
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
@@ -172,7 +171,7 @@ def test_a_token_is_given_out_where_the_marker_cannot_be_written_until_later(tmp
 
     with closing(Store(tmp_path)) as store:
         with monkeypatch.context() as patch:
-            patch.setattr("comorb.web.server.workspace.os.open", full)
+            patch.setattr("comorb.web.server.store.os.open", full)
             assert Access(store).add_user("kim", "analyst")
         assert not store.marker.had_users
     with closing(Store(tmp_path)) as store:

@@ -12,10 +12,9 @@ from comorb.profiles.noise import CountProtector, record_keys
 from comorb.records.datasets import heart_failure, tertiary
 from comorb.runs.run import Request, run
 from comorb.web.server.rights import NEW_RECORDS, QUESTIONS
-from comorb.web.worker import requests
-from comorb.web.worker.cohorts import told_size
-from comorb.web.worker.tasks import do
-from tests.web.worker.test_tasks import DATA, silent
+from comorb.web.worker.cohorts import count_protected, protected_size
+from comorb.web.worker.tasks import explain_texts
+from tests.web.worker.test_tasks import DATA
 
 LEAST, TARGETS, SECRET = 11, 200, bytes(range(32))
 
@@ -51,8 +50,8 @@ def test_questions_that_differ_by_the_same_few_average_out_to_nothing_within_the
         differences = []
         for _ in range(QUESTIONS // 2):
             base = rng.choice(others, int(rng.integers(25, 90)), replace=False)
-            without = told_size(keys[base], LEAST)
-            told = told_size(keys[np.append(base, wanted)], LEAST)
+            without = protected_size(keys[base], LEAST)
+            told = protected_size(keys[np.append(base, wanted)], LEAST)
             if told is not None and without is not None:
                 differences.append(told - without)
         estimates.append(np.mean(differences))
@@ -88,12 +87,12 @@ def test_as_many_cohorts_as_the_budget_allows_tell_a_small_difference_no_better_
 
 def test_all_less_those_without_a_code_tells_no_small_total(cohort, keys):
     columns = cohort.matrix.tocsc()
-    every = told_size(keys, LEAST)
+    every = protected_size(keys, LEAST)
     estimates, truth = [], []
     for code in np.flatnonzero(cohort.counts() < LEAST):
         carriers = columns[:, [code]].nonzero()[0]
         if carriers.size:
-            estimates.append(every - told_size(np.delete(keys, carriers), LEAST))
+            estimates.append(every - protected_size(np.delete(keys, carriers), LEAST))
             truth.append(carriers.size)
     times = -(-TARGETS // len(truth))
     assert_no_better(estimates * times, truth * times)
@@ -106,9 +105,7 @@ def test_none_and_few_are_one_answer_however_they_come_about(tmp_path):
     assert rare
     rules = [{"age": [year, year]} for year in rare] + [{"age": [200, 210]}, {"age": [-5, -1]}]
     rules += [{"age": [year, year], "without": ["585"], "having": ["401"]} for year in rare]
-    answers = [
-        do(requests.CountProtected(DATA, rule, str(tmp_path), LEAST), silent) for rule in rules
-    ]
+    answers = [count_protected(DATA, rule, str(tmp_path), LEAST) for rule in rules]
     assert all(answer == answers[0] for answer in answers)
     assert answers[0]["records"] is None
 
@@ -119,8 +116,8 @@ def test_asking_why_code_by_code_tells_no_hidden_cell(cohort, tmp_path):
     estimates, truth = [], []
     places = [made.codes.index(code) for code in shown.codes]
     for code in np.flatnonzero(np.isnan(shown.counts).any(axis=0))[:150]:
-        task = requests.ExplainCodes(str(tmp_path / "run"), LEAST, [shown.codes[code]])
-        told = do(task, silent)["codes"][0]["speaks"]
+        explained = explain_texts(str(tmp_path / "run"), LEAST, [shown.codes[code]])
+        told = explained["codes"][0]["speaks"]
         overall = np.clip(shown.expected[code], 1e-6, 1)
         if np.isnan(overall):
             continue

@@ -9,7 +9,7 @@ from comorb.runs.folder import RunFolder
 from comorb.runs.spec import RunSpec
 from comorb.storage import load_model
 from comorb.web.worker import cohorts, tasks
-from comorb.web.worker.requests import CountCohort, Data, DrawMap, MakeRun, Understand
+from comorb.web.worker.requests import Data, RunRequest
 
 RULES = [
     {},
@@ -35,8 +35,8 @@ def outside(monkeypatch):
     monkeypatch.setattr(cohorts, "LARGE", 1000)
 
 
-def made(data, rules, folder, k=3) -> MakeRun:
-    return MakeRun(data, rules, RunSpec(k, title="R"), str(folder / "run"), str(folder), 11)
+def made(data, rules, folder, k=3) -> RunRequest:
+    return RunRequest(data, rules, RunSpec(k, title="R"), str(folder / "run"), str(folder), 11)
 
 
 @pytest.mark.parametrize("rules", RULES)
@@ -57,12 +57,12 @@ def test_a_cohort_in_a_file_is_the_one_in_memory(source, tmp_path, rules, monkey
 
 
 def test_what_is_understood_does_not_depend_on_the_size(source, tmp_path, monkeypatch):
-    one = cohorts.understand(Understand(data_in(tmp_path / "a", source), 11))
+    one = cohorts.describe_data(data_in(tmp_path / "a", source), 11)
     monkeypatch.setattr(cohorts, "LARGE", 1000)
-    two = cohorts.understand(Understand(data_in(tmp_path / "b", source), 11))
+    two = cohorts.describe_data(data_in(tmp_path / "b", source), 11)
     assert one == two
-    count = CountCohort(data_in(tmp_path / "b", source), {"having": ["428"]})
-    assert cohorts.count_cohort(count)["records"] == sum(
+    counted = cohorts.count_cohort(data_in(tmp_path / "b", source), {"having": ["428"]})
+    assert counted["records"] == sum(
         each["records"] for each in one["common"] if each["code"] == "428"
     )
 
@@ -73,9 +73,9 @@ def test_a_run_on_a_file_has_the_bits_of_one_in_memory(source, tmp_path, monkeyp
         monkeypatch.setattr(cohorts, "LARGE", most)
         (tmp_path / name).mkdir()
         run = made(data_in(tmp_path / name / "data", source), rules, tmp_path / name)
-        tasks.do(run, told.append)
+        tasks.make_run(run, told.append)
         keys.append(load_model(RunFolder(run.folder).model).mixture.key)
-        assert tasks.do(DrawMap(run, "cluster", 0), told.append)["squares"]
+        assert cohorts.count_map(run, "cluster", 0)["squares"]
     assert keys[0] == keys[1]
     assert any("Pass" in getattr(one, "text", "") for one in told)
 

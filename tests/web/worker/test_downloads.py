@@ -10,7 +10,6 @@ from comorb.runs.folder import load_profile
 from comorb.runs.run import Request, run
 from comorb.web.worker import downloads
 from comorb.web.worker.downloads import AGGREGATES, write
-from comorb.web.worker.requests import WriteDownload
 
 BEGINS = {"json": b"{", "html": b"<!doctype", "pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG"}
 BEGINS |= dict.fromkeys(("zip", "pptx", "xlsx"), b"PK")
@@ -25,7 +24,7 @@ def folder(tmp_path_factory):
 
 def download(folder, tmp_path, name, least=11):
     path = tmp_path / f"{least}-{name}"
-    write(WriteDownload(str(folder), least, str(path), name, "My title"))
+    write(str(folder), least, str(path), name, "My title")
     return path
 
 
@@ -37,10 +36,8 @@ def test_a_download_is_what_its_name_says(folder, tmp_path, name):
 @pytest.mark.parametrize("name", ["board.xlsx", "report.html"])
 def test_a_download_is_in_the_language_that_is_asked_for(folder, tmp_path, name):
     path = tmp_path / name
-    task = WriteDownload(
-        str(folder), 11, str(path), name, "My title", "ca", "Hospital", "2026-01-31"
-    )
-    write(task)
+    printed = {"site": "Hospital", "date": "2026-01-31"}
+    write(str(folder), 11, str(path), name, "My title", "ca", **printed)
     if name == "report.html":
         assert '<html lang="ca">' in path.read_text(encoding="utf-8")
     else:

@@ -1,7 +1,8 @@
-"""Tasks, in this process: what a message asks for is done, in full or protected."""
+"""Tasks, in this process: what each returns and writes, in full or protected."""
 
 import stat
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from pyarrow.csv import write_csv
@@ -13,12 +14,13 @@ from comorb.runs.folder import load_profile
 from comorb.runs.progress import Progress
 from comorb.runs.spec import RunSpec
 from comorb.views.findings import page_json
-from comorb.web.worker import cohorts, requests
-from comorb.web.worker.downloads import document
-from comorb.web.worker.tasks import do
+from comorb.web.worker import cohorts, tasks
+from comorb.web.worker.downloads import document, write_document
+from comorb.web.worker.requests import Counted, Data, RunRequest
+from comorb.web.worker.tasks import make_run
 from tests.mixed import mixed_table
 
-DATA = requests.Data("tertiary", "builtin", "", {}, "Tertiary")
+DATA = Data("tertiary", "builtin", "", {}, "Tertiary")
 
 
 def silent(_):
@@ -34,14 +36,14 @@ def workspace(tmp_path_factory):
 def folder(tmp_path_factory, workspace):
     path = tmp_path_factory.mktemp("runs") / "run"
     told = []
-    asked = requests.MakeRun(
+    asked = RunRequest(
         DATA, {"having": ["585"]}, RunSpec(3, title="Kidneys"), str(path), workspace, 11
     )
-    made = do(asked, told.append)
+    made = make_run(asked, told.append)
     stages = [one.stage for one in told if isinstance(one, Progress)]
     assert stages[0] == "reading"
     assert {"finding", "describing", "writing"} <= set(stages)
-    assert requests.Counted(made["records"]) in told
+    assert Counted(made["records"]) in told
     assert made["protected_records"] == shown(path).source.records
     return path, asked
 
@@ -63,18 +65,18 @@ def test_a_run_has_a_full_and_a_protected_document_without_keys(folder):
 
 def test_documents_of_another_least_are_made_when_asked_for_and_go_with_a_change(folder):
     path, _ = folder
-    do(requests.ShowProfile(str(path), 20), silent)
+    write_document(str(path), 20, "en")
     assert shown(path, 20).min_cell == 20
-    do(requests.NameClusters(str(path), 11, {1: "Kidneys"}), silent)
+    tasks.name_clusters(str(path), 11, {1: "Kidneys"})
     assert not document(path, 20).exists()
     assert [shown(path, least).cluster_names[0] for least in (0, 11)] == ["Kidneys"] * 2
 
 
 def test_stability_is_measured_for_the_model_that_is_there(folder):
     path, asked = folder
-    measured = do(requests.MeasureStability(asked), silent)
+    measured = tasks.measure_stability(asked)
     assert len(measured) == 3
-    do(requests.NoteStability(str(path), 11, measured), silent)
+    tasks.note_stability(str(path), 11, measured)
     assert [one.stability for one in load_profile(path).clusters] == pytest.approx(measured)
     assert [one.stability for one in shown(path).clusters] == [round(x, 2) for x in measured]
 
@@ -82,24 +84,24 @@ def test_stability_is_measured_for_the_model_that_is_there(folder):
 def test_a_run_without_keys_is_shown_in_full_alone(folder, tmp_path):
     old = tmp_path / "profile.json"
     old.write_text(load_profile(folder[0]).to_json())
-    do(requests.NoteStability(str(tmp_path), 11, (1.0, 1.0, 1.0)), silent)
+    tasks.note_stability(str(tmp_path), 11, (1.0, 1.0, 1.0))
     assert shown(tmp_path, 0).clusters[0].stability == 1
     assert not document(tmp_path, 11).exists()
     for task in (
-        requests.ShowProfile(str(tmp_path), 11),
-        requests.ExplainCodes(str(tmp_path), 11, ["585"]),
-        requests.RankDiagnoses(str(tmp_path), 11, 0.6, 5),
+        partial(write_document, str(tmp_path), 11, "en"),
+        partial(tasks.explain_texts, str(tmp_path), 11, ["585"]),
+        partial(tasks.rank_diagnoses, str(tmp_path), 11, 0.6, 5),
     ):
         with pytest.raises(InputError, match=r"can't be protected: .* fit them again"):
-            do(task, silent)
+            task()
 
 
 @pytest.mark.parametrize("rules", [{}, {"having": ["585"], "age": [1, 2]}])
 def test_too_few_records_and_none_are_refused_in_the_same_words(tmp_path, workspace, rules):
     folder = str(tmp_path / "run")
     with pytest.raises(RecordsError, match=r"^These are too few records; the least .* 100,000\.$"):
-        do(
-            requests.MakeRun(DATA, rules, RunSpec(2, title="Few"), folder, workspace, 100_000),
+        make_run(
+            RunRequest(DATA, rules, RunSpec(2, title="Few"), folder, workspace, 100_000),
             silent,
         )
     assert not (tmp_path / "run").exists()
@@ -110,28 +112,28 @@ def test_too_few_records_are_refused_before_codes_are_left_out(tmp_path, workspa
     rules = {"drop_codes": list(codes)}
     folder = str(tmp_path / "run")
     with pytest.raises(RecordsError, match="too few records"):
-        do(
-            requests.MakeRun(DATA, rules, RunSpec(2, title="Few"), folder, workspace, 100_000),
+        make_run(
+            RunRequest(DATA, rules, RunSpec(2, title="Few"), folder, workspace, 100_000),
             silent,
         )
     with pytest.raises(RecordsError, match="No code is left"):
-        do(requests.MakeRun(DATA, rules, RunSpec(2, title="None"), folder, workspace, 11), silent)
+        make_run(RunRequest(DATA, rules, RunSpec(2, title="None"), folder, workspace, 11), silent)
 
 
 def test_records_are_counted_exactly_down_to_none():
-    counted = do(requests.CountCohort(DATA, {"having": ["585"]}), silent)
+    counted = cohorts.count_cohort(DATA, {"having": ["585"]})
     assert 0 < counted["records"] < 16_311
     left = [line["after"] for line in counted["lines"] if line["unit"] == "records"]
     assert left[-1] == counted["records"]
-    none = do(requests.CountCohort(DATA, {"age": [1, 2]}), silent)
+    none = cohorts.count_cohort(DATA, {"age": [1, 2]})
     assert none == {"records": 0, "features": 0, "lines": []}
 
 
 def test_a_protected_count_is_rough_and_the_same_again(workspace):
     def count(rules, least=11):
-        return do(requests.CountProtected(DATA, rules, workspace, least), silent)
+        return cohorts.count_protected(DATA, rules, workspace, least)
 
-    exact = do(requests.CountCohort(DATA, {"having": ["585"]}), silent)["records"]
+    exact = cohorts.count_cohort(DATA, {"having": ["585"]})["records"]
     told = count({"having": ["585"]})
     assert told == count({"having": ["585"], "drop_codes": ["250"], "drop_rare": 9999})
     assert told["lines"] == []
@@ -170,12 +172,10 @@ def featured(tmp_path_factory, workspace):
     """A run of records with features, and what asked for it."""
     place = tmp_path_factory.mktemp("features")
     write_csv(mixed_table()[0], place / "visits.csv")
-    data = requests.Data(str(place / "visits.csv"), "upload", str(place), {}, "visits")
+    data = Data(str(place / "visits.csv"), "upload", str(place), {}, "visits")
     rules = {"at_least": 1, "features": ["age", "sex", "visits=count", "hba1c"]}
-    asked = requests.MakeRun(
-        data, rules, RunSpec(3, title="Visits"), str(place / "run"), workspace, 11
-    )
-    do(asked, silent)
+    asked = RunRequest(data, rules, RunSpec(3, title="Visits"), str(place / "run"), workspace, 11)
+    make_run(asked, silent)
     return place / "run", asked
 
 
@@ -196,11 +196,11 @@ def test_a_run_by_features_says_so_in_its_command_and_shows_them(featured):
 @pytest.mark.parametrize("least", [0, 11])
 def test_a_record_is_explained_by_its_features(featured, least):
     path, asked = featured
-    told = do(requests.ExplainCodes(str(path), least, ["585", "age=85", "sex=female"]), silent)
+    told = tasks.explain_texts(str(path), least, ["585", "age=85", "sex=female"])
     assert [one["code"] for one in told["codes"]] == ["585", "age=85", "sex=female"]
     assert [one["label"] for one in told["codes"]] == ["Chronic kidney disease", "", ""]
     assert sum(told["posterior"]) == pytest.approx(1)
-    whole = do(requests.ExplainRecord(asked, "r0000"), silent)
+    whole = tasks.explain_record(asked, "r0000")
     assert {"age", "sex", "visits", "hba1c"} >= {
         one["code"].partition("=")[0] for one in whole["codes"] if "=" in one["code"]
     }
@@ -209,10 +209,10 @@ def test_a_record_is_explained_by_its_features(featured, least):
 
 def test_a_run_by_features_is_measured_and_merged(featured, tmp_path):
     path, asked = featured
-    assert min(do(requests.MeasureStability(asked), silent)) > 0.7
+    assert min(tasks.measure_stability(asked)) > 0.7
     spec = replace(asked.spec, merge=(1, 2))
     merge = replace(asked, folder=str(tmp_path / "merged"), parent=str(path), spec=spec)
-    assert do(merge, silent)["clusters"] == 2
+    assert make_run(merge, silent)["clusters"] == 2
     assert load_profile(tmp_path / "merged").features
 
 
@@ -224,17 +224,15 @@ def test_a_feature_that_can_not_be_one_is_refused(featured):
         (["sex=count"], "The column 'sex' holds texts"),
     ):
         with pytest.raises(RecordsError, match=message):
-            do(replace(asked, rules=asked.rules | {"features": features}), silent)
+            make_run(replace(asked, rules=asked.rules | {"features": features}), silent)
 
 
 def test_items_with_gaps_are_understood_and_clustered(tmp_path, workspace):
     levels = ["never", "at times", "often"]
     rows = [f"{levels[row % 3]},{levels[row % 3 if row % 7 else 1]},{row % 4}" for row in range(90)]
     (tmp_path / "items.csv").write_text("\n".join(["smokes,drinks,walks", *rows]))
-    data = requests.Data(str(tmp_path / "items.csv"), "upload", str(tmp_path), {}, "items")
-    about = do(requests.Understand(data, 11), silent)
+    data = Data(str(tmp_path / "items.csv"), "upload", str(tmp_path), {}, "items")
+    about = cohorts.describe_data(data, 11)
     assert (about["features"], about["items"]) == (0, ["smokes", "drinks", "walks"])
-    asked = requests.MakeRun(
-        data, {}, RunSpec(3, title="Items"), str(tmp_path / "run"), workspace, 11
-    )
-    assert do(asked, silent)["clusters"] == 3
+    asked = RunRequest(data, {}, RunSpec(3, title="Items"), str(tmp_path / "run"), workspace, 11)
+    assert make_run(asked, silent)["clusters"] == 3

@@ -1,4 +1,4 @@
-"""What every emission is: a feature, its values with gaps, and the duties of a `Variable`."""
+"""Features, tables of their values, and `Variable`, the base class of all emissions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Transform = Literal["none", "log", "rank"]
 class Feature:
     """One column that is no code: its name, its kind, and its levels where it has any.
 
-    A binary feature has two levels, the second is the yes. ``transform`` is what a number goes
-    through before the model sees it, and back when people read it.
+    A binary feature has two levels, the second is the yes. ``transform`` is applied to a number for
+    the model, and undone for people.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Feature:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the feature as plain values."""
-        levels = list(self.levels)
-        return {"name": self.name, "kind": self.kind, "levels": levels, "transform": self.transform}
+        return vars(self) | {"levels": list(self.levels)}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Feature:
         """Return the feature of plain values; `ValueError` for what makes none."""
-        name, kind, levels = plain["name"], plain["kind"], plain["levels"]
-        transform = plain["transform"]
+        name, kind, levels, transform = (
+            plain[part] for part in ("name", "kind", "levels", "transform")
+        )
         texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
         if not isinstance(name, str) or not texts or len(set(levels)) < len(levels):
             raise ValueError("a feature needs a name, and levels that are different texts")
@@ -78,21 +78,18 @@ class FeatureTable:
 
     def columns(self) -> dict[str, Any]:
         """Return the columns as people write them, by name: levels as texts, None for gaps."""
-        return {
-            feature.name: _written(feature, column)
-            for feature, column in zip(self.features, self.values.T, strict=True)
-        }
+        columns: dict[str, Any] = {}
+        for feature, values in zip(self.features, self.values.T, strict=True):
+            columns[feature.name] = values
+            if feature.levels:
+                texts = np.array([*feature.levels, None], dtype=object)
+                places = np.where(np.isnan(values), len(feature.levels), values)
+                columns[feature.name] = texts[places.astype(np.int64)]
+        return columns
 
     def at(self, rows: Any) -> FeatureTable:
         """Return the values of some records: places, or a slice of them."""
         return FeatureTable(self.features, self.values[rows])
-
-
-def _written(feature: Feature, values: Floats) -> Any:
-    if not feature.levels:
-        return values
-    texts = np.array([*feature.levels, None], dtype=object)
-    return texts[np.where(np.isnan(values), len(feature.levels), values).astype(np.int64)]
 
 
 def quartile_columns(values: Floats) -> list[Any]:
@@ -113,11 +110,10 @@ def quartile_columns(values: Floats) -> list[Any]:
 class Variable(ABC):
     """A feature with what the model knows of it in the whole population.
 
-    Its log-density is linear in a few statistics of a value: ``n_statistics`` of them, zeros
-    where the value is missing. So a row of statistics times ``natural`` (the natural parameters of
-    an exponential family) is added to the row's log-density, and their sums over rows, weighted by
-    posteriors, are all that an M-step needs. A cluster has ``n_parameters`` parameters.
-    ``influence`` multiplies the log-density, and so the statistics.
+    Its log-density is that of an exponential family: the ``n_statistics`` statistics of a value,
+    zeros where it is missing, times ``natural``, the natural parameters. So the sums of statistics
+    over rows, weighted by posteriors, are all that an M-step needs. A cluster has ``n_parameters``
+    parameters. ``influence`` multiplies the log-density, and so the statistics.
     """
 
     feature: Feature
@@ -151,16 +147,16 @@ class Variable(ABC):
     @property
     @abstractmethod
     def facts(self) -> tuple[float, ...]:
-        """What is known of the whole population, as plain numbers: its hash is the column's."""
+        """What is known of the whole population, as plain numbers."""
 
     @property
     @abstractmethod
     def population(self) -> Floats:
         """The parameters of the whole population, (width,)."""
 
-    @abstractmethod
     def prepare(self, values: Floats) -> Floats:
         """Return values as the model sees them, (n,), from those that people write."""
+        return values
 
     @abstractmethod
     def natural(self, parameters: Floats) -> Floats:
@@ -172,19 +168,19 @@ class Variable(ABC):
 
     @abstractmethod
     def prior_statistics(self, strength: float, weight: float) -> Floats:
-        """Return the prior as statistics of records that are not there, (height,).
+        """Return the prior as statistics of pseudo-records, (height,).
 
-        They are like the whole population, and as many as make the parameters of clusters
-        scatter around it with variance 1 / strength, on the scale of log-odds.
+        They are like the whole population, and as many as make the parameters of clusters scatter
+        around it with variance 1 / strength, on the scale of log-odds.
         """
 
     @abstractmethod
     def log_marginal(self, sums: Floats, pseudo: Floats) -> Floats:
         """Return log ∫ P(values | parameters) dP(parameters) of each column of ``sums``, (k,)."""
 
-    @abstractmethod
     def angles(self, parameters: Floats) -> Floats:
         """Return parameters on a scale on which their variance is about even, (k, width)."""
+        return np.sqrt(parameters)
 
     @abstractmethod
     def from_angles(self, angles: Floats) -> Floats:
@@ -212,24 +208,24 @@ class Variable(ABC):
 
     @abstractmethod
     def describe(self, parameters: Floats) -> dict[str, Floats]:
-        """Return parameters in people's units, by name, each with a row a cluster."""
+        """Return parameters in original units, by name, each with a row a cluster."""
 
-    @abstractmethod
     def binarise(self, values: Floats) -> list[Any]:
-        """Return 0/1 columns that stand for the prepared values where a start is sought."""
+        """Return 0/1 columns that stand for the prepared values in a search for starts."""
+        return quartile_columns(values)
 
     @property
     def n_values(self) -> int | None:
-        """How many different values there can be, 0 and up; None where they are not counted."""
+        """How many different values there are, from 0 up; None where they are continuous."""
         return None
 
     def cells(self, count: int) -> Floats:
-        """Return the statistics of the first values, (count, height), where they are counted."""
+        """Return the statistics of the first values, (count, height), where ``n_values`` is set."""
         raise TypeError(f"the values of {self.feature.name!r} are not counted")
 
     @property
     def key(self) -> np.uint64:
-        """A hash of what the feature is like, to six digits, and not of its name or place."""
+        """A hash of the feature's kind and facts, to six digits, not of its name or place."""
         facts = " ".join(f"{fact:.6g}" for fact in self.facts)
         content = f"{self.feature.kind} {self.feature.transform} {facts}".encode()
         return np.uint64(int.from_bytes(blake2b(content, digest_size=8).digest(), "little"))

@@ -74,21 +74,14 @@ class Category(Variable):
         """Return a one for each level."""
         return np.eye(count)
 
-    def prepare(self, values: Floats) -> Floats:
-        """Return the places of the levels as they are."""
-        return values
-
     def natural(self, parameters: Floats) -> Floats:
         """Return log θ."""
         return np.ascontiguousarray(np.log(_inside(parameters)).T)
 
     def fit(self, sums: Floats) -> Floats:
         """Return the share of each level."""
-        size = sums.sum(axis=0)
-        shares = np.divide(
-            sums, size, out=np.tile(self.population[:, None], size.size), where=size > 0
-        )
-        return _inside(shares.T)
+        size, default = sums.sum(axis=0), self.population[:, None]
+        return _inside(np.where(size > 0, sums / np.where(size > 0, size, 1.0), default).T)
 
     def prior_statistics(self, strength: float, weight: float) -> Floats:
         """Return 2α·p / (1 − Σ p²) records of each level: α / (1 − p) and α / p for two."""
@@ -102,10 +95,6 @@ class Category(Variable):
         whole = pseudo.sum()
         each = gammaln(pseudo[:, None] + sums) - gammaln(pseudo)[:, None]
         return np.asarray(each.sum(axis=0) + gammaln(whole) - gammaln(whole + sums.sum(axis=0)))
-
-    def angles(self, parameters: Floats) -> Floats:
-        """Return √θ, a point on a sphere."""
-        return np.sqrt(parameters)
 
     def from_angles(self, angles: Floats) -> Floats:
         """Return the squares, with sum 1."""

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln
 
 from comorb.model.arrays import Floats
-from comorb.model.emissions.base import (
-    EDGE,
-    Feature,
-    Variable,
-    drop_missing,
-    half_record,
-    quartile_columns,
-)
+from comorb.model.emissions.base import EDGE, Feature, Variable, drop_missing, half_record
 from comorb.model.exact_sums import weighted_sum
 
 MAX_COUNT = 65_535  # each count has a cell in a table of k numbers; what is higher is a number
@@ -32,6 +25,8 @@ class Count(Variable):
     mean: float
     spread: float
     top: int
+    n_parameters: ClassVar[int] = 1
+    n_statistics: ClassVar[int] = 3
 
     @classmethod
     def learn(cls, feature: Feature, values: Floats, weights: Floats | None, total: float) -> Self:
@@ -52,16 +47,6 @@ class Count(Variable):
         return cls(feature, influence, facts[0], facts[1], int(facts[2]))
 
     @property
-    def n_parameters(self) -> int:
-        """How many parameters a cluster has: its rate."""
-        return 1
-
-    @property
-    def n_statistics(self) -> int:
-        """How many statistics a value has."""
-        return 3
-
-    @property
     def facts(self) -> tuple[float, ...]:
         """The mean, the spread and the largest."""
         return self.mean, self.spread, float(self.top)
@@ -80,10 +65,6 @@ class Count(Variable):
         """Return 1, x and log x! of each count."""
         x = np.arange(float(count))
         return np.column_stack([np.ones_like(x), x, gammaln(x + 1)])
-
-    def prepare(self, values: Floats) -> Floats:
-        """Return the counts as they are."""
-        return values
 
     def natural(self, parameters: Floats) -> Floats:
         """Return −λ, log λ and −1."""
@@ -107,10 +88,6 @@ class Count(Variable):
         size, events, factorials = sums
         ratio = gammaln(a + events) - gammaln(a) + a * np.log(b)
         return np.asarray(ratio - (a + events) * np.log(b + size) - factorials)
-
-    def angles(self, parameters: Floats) -> Floats:
-        """Return √λ."""
-        return np.sqrt(parameters)
 
     def from_angles(self, angles: Floats) -> Floats:
         """Return the squares."""
@@ -141,7 +118,3 @@ class Count(Variable):
     def describe(self, parameters: Floats) -> dict[str, Floats]:
         """Return the rate, which is the mean count."""
         return {"mean": parameters[:, 0].copy()}
-
-    def binarise(self, values: Floats) -> list[Any]:
-        """Return a column for each quarter of the values."""
-        return quartile_columns(values)

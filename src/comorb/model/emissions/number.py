@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, pi
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln, ndtri
 
 from comorb.model.arrays import Floats
-from comorb.model.emissions.base import Feature, Variable, drop_missing, quartile_columns
+from comorb.model.emissions.base import Feature, Variable, drop_missing
 from comorb.model.exact_sums import weighted_sum
 
 # The least variance of a cluster, as a share of the whole population's. With a bound the likelihood
@@ -33,6 +33,8 @@ class Number(Variable):
     centre: float
     spread: float
     knots: tuple[float, ...] = ()
+    n_parameters: ClassVar[int] = 2
+    n_statistics: ClassVar[int] = 3
 
     @classmethod
     def learn(cls, feature: Feature, values: Floats, weights: Floats | None, total: float) -> Self:
@@ -46,9 +48,8 @@ class Number(Variable):
         centre = weighted_sum(seen, heavy, total) / size
         variance = weighted_sum((seen - centre) ** 2, heavy, total) / size
         least = (1e-9 * max(abs(centre), 1e-300)) ** 2
-        return cls(
-            feature, 1.0, centre, float(np.sqrt(variance)) if variance > least else 1.0, knots
-        )
+        spread = float(np.sqrt(variance)) if variance > least else 1.0
+        return cls(feature, 1.0, centre, spread, knots)
 
     @classmethod
     def from_facts(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
@@ -58,16 +59,6 @@ class Number(Variable):
         if len(facts) < 2 or not facts[1] > 0 or ranked != (feature.transform == "rank"):
             raise ValueError(f"{feature.name!r} must have a mean, a spread, and knots for ranks")
         return cls(feature, influence, facts[0], facts[1], knots)
-
-    @property
-    def n_parameters(self) -> int:
-        """How many parameters a cluster has: a mean and a variance."""
-        return 2
-
-    @property
-    def n_statistics(self) -> int:
-        """How many statistics a value has."""
-        return 3
 
     @property
     def facts(self) -> tuple[float, ...]:
@@ -101,7 +92,7 @@ class Number(Variable):
         return np.asarray((self.transform(values) - self.centre) / self.spread)
 
     def natural(self, parameters: Floats) -> Floats:
-        """Return −½ log 2πσ² − μ² / 2σ², μ / σ² and −1 / 2σ², with σ in people's units."""
+        """Return −½ log 2πσ² − μ² / 2σ², μ / σ² and −1 / 2σ², with σ in original units."""
         mean, variance = parameters.T
         base = -0.5 * np.log(2 * pi * variance) - log(self.spread) - mean**2 / (2 * variance)
         return np.stack([base, mean / variance, -0.5 / variance])
@@ -127,13 +118,8 @@ class Number(Variable):
         rate = pseudo[2] / 2
         rate_after = np.maximum(rate + 0.5 * (second - first**2 / kappa), rate * 1e-9)
         scale = 0.5 * np.log(pseudo[0] / kappa) - size * (0.5 * log(2 * pi) + log(self.spread))
-        return np.asarray(
-            gammaln(after)
-            - gammaln(shape)
-            + shape * np.log(rate)
-            - after * np.log(rate_after)
-            + scale
-        )
+        gammas = gammaln(after) - gammaln(shape)
+        return np.asarray(gammas + shape * np.log(rate) - after * np.log(rate_after) + scale)
 
     def angles(self, parameters: Floats) -> Floats:
         """Return the mean, and half the logarithm of the variance."""
@@ -162,7 +148,7 @@ class Number(Variable):
         return np.asarray(a**2 * variance + 4 * a * b * mean * variance + curved)
 
     def draw(self, parameters: Floats, rng: np.random.Generator, n: int) -> Floats:
-        """Draw numbers, in people's units."""
+        """Draw numbers, in original units."""
         z = rng.normal(parameters[0], np.sqrt(parameters[1]), size=n)
         return self.invert(self.centre + self.spread * z)
 
@@ -187,10 +173,6 @@ class Number(Variable):
             "low": self.invert(mean - NINE_TENTHS * deviation),
             "high": self.invert(mean + NINE_TENTHS * deviation),
         }
-
-    def binarise(self, values: Floats) -> list[Any]:
-        """Return a column for each quarter of the values."""
-        return quartile_columns(values)
 
 
 def _quantiles(values: Floats, weights: Floats | None) -> tuple[float, ...]:

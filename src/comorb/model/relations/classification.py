@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
-from scipy.special import chdtrc
+from scipy.special import chdtrc, softmax
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats, Ints, binary_csr
-from comorb.model.blocks import single_threaded, snap_to_grid
+from comorb.model.blocks import single_threaded
+from comorb.model.exact_sums import Sums, snap_to_grid
 from comorb.model.mixture import EDGE, Mixture
 
 Z = 1.959963984540054  # of 95% intervals
@@ -21,7 +22,7 @@ ZERO_EIGENVALUE = 1e-10  # of the largest: a direction that varies by rounding a
 
 @dataclass(frozen=True)
 class Config:
-    """From where on nothing is said of a cluster.
+    """Bounds beyond which nothing is estimated of a cluster.
 
     ``python -m benchmarks relate`` prints bias and coverage by how well clusters are separated.
     """
@@ -43,8 +44,8 @@ class Part:
     """Some records as the third step sees them.
 
     ``labels`` is the most probable cluster of each (n,), ``posterior`` its probabilities (n, k),
-    ``weights`` how many records it stands for, ``columns`` what is known beside (n, p), with NaN
-    where it isn't.
+    ``weights`` how many records it stands for, ``columns`` its outcomes and predictors (n, p), NaN
+    where one is missing.
     """
 
     labels: Ints
@@ -55,10 +56,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """How far sums over some records go: what makes them exact, whatever their order.
+    """Bounds of sums over some records, which make them exact, whatever their order.
 
-    ``total`` and ``largest`` are of the weights, ``low`` and ``high`` of each column (p,), the
-    values that are known.
+    ``total`` and ``largest`` are of the weights, ``low``, ``high`` and ``known``, the number of
+    values, of each column (p,).
     """
 
     total: float
@@ -93,7 +94,7 @@ class Bounds:
 
 
 def bounds_of(total: float, part: Part) -> Bounds:
-    """Return how far sums over some records go, of ``total`` weight all together."""
+    """Return the bounds of sums over some records, of ``total`` weight all together."""
     known = np.isfinite(part.columns)
     low = np.where(known, part.columns, np.inf).min(axis=0, initial=np.inf)
     high = np.where(known, part.columns, -np.inf).max(axis=0, initial=-np.inf)
@@ -107,13 +108,10 @@ def bounds_of(total: float, part: Part) -> Bounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Classification:
+class Classification(Sums):
     """Σ w·p_t over the records taken for s, (k, k): the true cluster down, the assigned across."""
 
     table: Floats
-
-    def __add__(self, other: Self) -> Classification:
-        return Classification(self.table + other.table)
 
     @property
     def k(self) -> int:
@@ -173,12 +171,12 @@ def classify(total: float, part: Part) -> Classification:
 
 @dataclass(frozen=True, eq=False)
 class FirstStep:
-    """What the fit of a model adds to what is related to its clusters.
+    """How the fit of a model adds to the errors of relations to its clusters.
 
     Attributes
     ----------
     influence : ndarray of shape (n, k, k)
-        What each record does to the classification matrix, by way of the model and by itself.
+        The influence of each record on the classification matrix, directly and through the model.
     """
 
     influence: Floats
@@ -186,7 +184,7 @@ class FirstStep:
 
 @single_threaded
 def first_step(model: Mixture, X: Any, *, sample_weight: Any = None) -> FirstStep:
-    """Return what the fit of a model adds to what is related to its clusters.
+    """Return how the fit of a model adds to the errors of relations to its clusters.
 
     Parameters
     ----------
@@ -218,17 +216,12 @@ def first_step(model: Mixture, X: Any, *, sample_weight: Any = None) -> FirstSte
     if x.shape[1] != d:
         raise InputError(f"expected the {d} columns that the model was fitted to, got {x.shape[1]}")
     weights = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    posterior = _posterior(model, x)
-    slopes, scores, information = _derivatives(model, x, posterior, weights)
-    moved = linalg.solve(information, scores.T, assume_a="sym").T  # what each does to the model
-    return FirstStep(_influence(posterior, posterior.argmax(axis=1), weights, slopes, moved))
-
-
-def _posterior(model: Mixture, x: Floats) -> Floats:
     mu = np.clip(model.means, EDGE, 1 - EDGE)
     logs = np.log(np.maximum(model.weights, 1e-300)) + x @ np.log(mu).T + (1 - x) @ np.log1p(-mu).T
-    dense = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(dense / dense.sum(axis=1, keepdims=True))
+    posterior = softmax(logs, axis=1)
+    slopes, scores, information = _derivatives(model, x, posterior, weights)
+    moved = linalg.solve(information, scores.T, assume_a="sym").T  # influence on the model
+    return FirstStep(_influence(posterior, weights, slopes, moved))
 
 
 def _parameter_places(cluster: int, k: int, d: int) -> Ints:
@@ -250,14 +243,13 @@ def _derivatives(
     sizes = np.maximum(posterior.T @ weights, 1e-9)
     inside = np.minimum(CONFIG.pseudo_count / sizes[:, None], 0.5)
     mu = np.clip(model.means, inside, 1 - inside)
+    q = k * d + k - 1
+    scores, information = np.zeros((n, q)), np.zeros((q, q))
+    shares = model.weights[:-1]
     slopes = []
     for b in range(k):
         own = x - model.means[b]
         slopes.append(own if b == k - 1 else np.column_stack([own, np.ones(n)]))
-    q = k * d + k - 1
-    scores, information = np.zeros((n, q)), np.zeros((q, q))
-    shares = model.weights[:-1]
-    for b in range(k):
         scores[:, _parameter_places(b, k, d)] = posterior[:, b, None] * slopes[b]
     scores[:, k * d :] -= shares
     information[np.arange(k * d), np.arange(k * d)] = (sizes[:, None] * mu * (1 - mu)).ravel()
@@ -273,13 +265,11 @@ def _derivatives(
     return slopes, scores * weights[:, None], information
 
 
-def _influence(
-    posterior: Floats, labels: Ints, weights: Floats, slopes: list[Floats], moved: Floats
-) -> Floats:
-    """Return what each record does to D, (n, k, k): by itself, and by moving the model."""
+def _influence(posterior: Floats, weights: Floats, slopes: list[Floats], moved: Floats) -> Floats:
+    """Return the influence of each record on D, (n, k, k): directly, and by moving the model."""
     k = posterior.shape[1]
     d = slopes[-1].shape[1]
-    taken = np.equal.outer(labels, np.arange(k)).astype(np.float64)
+    taken = np.equal.outer(posterior.argmax(axis=1), np.arange(k)).astype(np.float64)
     sizes = posterior.T @ weights
     matrix = (posterior * weights[:, None]).T @ taken / sizes[:, None]
     apart = taken[:, None, :] - matrix  # (n, t, s)
@@ -296,7 +286,7 @@ def _influence(
 def outcome_influence(
     values: Floats, means: Floats, matrix: Floats, part: Part, influence: Floats
 ) -> Floats:
-    """Return what each record does to BCH means (n, km), the first step counted.
+    """Return the influence of each record on BCH means (n, km), with the first step.
 
     A record moves m_t by B_st·w·(y − m_t) / A_t, and by way of D by −Σ_ab G_a dD_ab B_bt / A_t,
     with B = D⁻¹ and G_a = Σ_s B_sa Σ w·(y − m_t) over the records taken for s. ``values`` (n, m)
@@ -321,7 +311,7 @@ def outcome_influence(
 def predictor_influence(
     z: Floats, beta: Floats, matrix: Floats, part: Part, influence: Floats
 ) -> Floats:
-    """Return what each record does to coefficients (n, (k − 1)q), the first step counted.
+    """Return the influence of each record on coefficients (n, (k − 1)q), with the first step.
 
     A record's score is w·(u − π) ⊗ z, and by way of D Σ_ts M_ts dD_ts, where M sums
     w·z·u_a (δ_at − u_t) / D_ts over the records taken for s. ``z`` (n, q) is NaN where missing, and
@@ -331,9 +321,7 @@ def predictor_influence(
     known = np.asarray(np.isfinite(z).all(axis=1))
     own = np.where(known[:, None], z, 0.0)
     weights = part.weights * known
-    logs = own @ beta.T
-    pi = np.exp(logs - logs.max(axis=1, keepdims=True))
-    pi /= pi.sum(axis=1, keepdims=True)
+    pi = softmax(own @ beta.T, axis=1)
     joint = np.maximum(pi * matrix[:, part.labels].T, 1e-300)
     u = joint / joint.sum(axis=1, keepdims=True)
     scores = (weights[:, None] * (u - pi))[:, :, None] * own[:, None, :]
@@ -356,8 +344,8 @@ def predictor_influence(
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeSums:
-    """Over the records with a value, by the cluster they are taken for.
+class OutcomeSums(Sums):
+    """Sums over the records with a value, by the cluster they are taken for.
 
     Y has m columns: the number itself between −1 and 1, or a column of 0 and 1 for each category.
     """
@@ -367,15 +355,6 @@ class OutcomeSums:
     second: Floats  # (k, m + 1, m + 1): Σ w²·(1, y)(1, y)ᵀ
     counts: Floats  # (k,): records
     categories: Floats  # (k, v): records of each category; v = 0 for a number
-
-    def __add__(self, other: Self) -> OutcomeSums:
-        return OutcomeSums(
-            self.first + other.first,
-            self.squares + other.squares,
-            self.second + other.second,
-            self.counts + other.counts,
-            self.categories + other.categories,
-        )
 
 
 def sum_outcome(column: int, levels: int, bounds: Bounds, part: Part) -> OutcomeSums:
@@ -400,8 +379,8 @@ def sum_outcome(column: int, levels: int, bounds: Bounds, part: Part) -> Outcome
         for b in range(a, m + 1):
             if not levels or a in (0, b):
                 products = weights**2 * ones[:, a] * ones[:, b]
-                second[:, a, b] = by_label(products, bounds.total * bounds.largest)
-                second[:, b, a] = second[:, a, b]
+                found = by_label(products, bounds.total * bounds.largest)
+                second[:, a, b] = second[:, b, a] = found
     counts = np.bincount(labels, minlength=k).astype(np.float64)
     categories = np.zeros((k, levels))
     for level in range(levels):
@@ -435,7 +414,7 @@ class Pairwise(Test):
 
 
 def wald(differences: Floats, covariance: Floats) -> Test:
-    """Return the test that all differences are nothing: δᵀ V⁻¹ δ over the directions that vary.
+    """Return the test that all differences are 0: δᵀ V⁻¹ δ over the directions that vary.
 
     >>> wald(np.array([2.0]), np.array([[1.0]])).statistic
     4.0

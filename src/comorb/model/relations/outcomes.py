@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, Literal, get_args
 
 import numpy as np
+from scipy.special import softmax
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats
-from comorb.model.blocks import snap_to_grid
+from comorb.model.exact_sums import snap_to_grid
 from comorb.model.relations.classification import (
     CONFIG,
     Bounds,
@@ -34,16 +35,6 @@ MAX_STEPS, MIN_STEP, MIN_DEVIATION = 2000, 1e-10, 1e-6
 Fold = Callable[[Callable[[Part], Any]], Any]  # the sum of a statistic over all records
 
 
-@dataclass(frozen=True, eq=False)
-class NormalSums:
-    """Of numbers with a normal distribution in each cluster: an EM step's sums, or I and J."""
-
-    table: Floats
-
-    def __add__(self, other: Self) -> NormalSums:
-        return NormalSums(self.table + other.table)
-
-
 def normal_means(
     column: int, matrix: Floats, sizes: Floats, bounds: Bounds, fold: Fold
 ) -> tuple[Floats, Floats]:
@@ -54,19 +45,19 @@ def normal_means(
     over the records a step, each O(n·k).
     """
     k = sizes.size
-    chances = (sizes / sizes.sum())[:, None] * matrix
-    sure = np.eye(k)
-    sums = fold(partial(_normal_step, column, sure, np.zeros(k), np.ones(k), bounds)).table
-    means, spreads = _moments(sums)
+    joint = (sizes / sizes.sum())[:, None] * matrix
+    first = fold(partial(_normal_step, column, np.eye(k), np.zeros(k), np.ones(k), bounds))
+    means, spreads = _moments(first)
     for _ in range(MAX_STEPS):
-        sums = fold(partial(_normal_step, column, chances, means, spreads, bounds)).table
         before = means
-        means, spreads = _moments(sums)
+        means, spreads = _moments(
+            fold(partial(_normal_step, column, joint, means, spreads, bounds))
+        )
         if np.abs(means - before).max() < MIN_STEP:
             break
-    found = fold(partial(_normal_information, column, chances, means, spreads, bounds)).table
-    inverse = np.linalg.pinv(found[0], hermitian=True)
-    covariance = (inverse @ found[1] @ inverse)[:k, :k]
+    information, scores = fold(partial(_normal_information, column, joint, means, spreads, bounds))
+    inverse = np.linalg.pinv(information, hermitian=True)
+    covariance = (inverse @ scores @ inverse)[:k, :k]
     scale = bounds.scale[column]
     return (means * scale + bounds.centre[column])[:, None], covariance * scale**2
 
@@ -77,43 +68,37 @@ def _moments(sums: Floats) -> tuple[Floats, Floats]:
     return means, np.sqrt(np.maximum(sums[2] / mass - means**2, MIN_DEVIATION**2))
 
 
-def _known_values(column: int, bounds: Bounds, part: Part) -> tuple[Floats, Any, Floats]:
+def _membership(
+    column: int, joint: Floats, means: Floats, s: Floats, bounds: Bounds, part: Part
+) -> tuple[Floats, Floats, Floats]:
+    """Return the known values, their weights, and P(t | y, s) (n, k) by normal distributions."""
     known = np.isfinite(part.columns[:, column])
-    own = (part.columns[known, column] - bounds.centre[column]) / bounds.scale[column]
-    return own, part.labels[known], part.weights[known]
-
-
-def _membership(values: Floats, labels: Any, chances: Floats, means: Floats, s: Floats) -> Floats:
-    """Return P(t | y, s) (n, k) by normal distributions."""
+    values = (part.columns[known, column] - bounds.centre[column]) / bounds.scale[column]
     far = (values[:, None] - means) / s
     with np.errstate(divide="ignore"):
-        logs = np.log(chances)[:, labels].T - far**2 / 2 - np.log(s)
-    logs -= logs.max(axis=1, keepdims=True)
-    dense = np.exp(logs)
-    return np.asarray(dense / dense.sum(axis=1, keepdims=True))
+        logs = np.log(joint)[:, part.labels[known]].T - far**2 / 2 - np.log(s)
+    return values, part.weights[known], softmax(logs, axis=1)
 
 
 def _normal_step(
-    column: int, chances: Floats, means: Floats, s: Floats, bounds: Bounds, part: Part
-) -> NormalSums:
+    column: int, joint: Floats, means: Floats, s: Floats, bounds: Bounds, part: Part
+) -> Floats:
     """Return Σ w·u, Σ w·u·y and Σ w·u·y² for each cluster, (3, k)."""
-    values, labels, weights = _known_values(column, bounds, part)
-    mass = weights[:, None] * _membership(values, labels, chances, means, s)
+    values, weights, u = _membership(column, joint, means, s, bounds, part)
+    mass = weights[:, None] * u
     terms = (mass, mass * values[:, None], mass * values[:, None] ** 2)
-    return NormalSums(np.array([snap_to_grid(term, bounds.total).sum(axis=0) for term in terms]))
+    return np.array([snap_to_grid(term, bounds.total).sum(axis=0) for term in terms])
 
 
 def _normal_information(
-    column: int, chances: Floats, means: Floats, s: Floats, bounds: Bounds, part: Part
-) -> NormalSums:
+    column: int, joint: Floats, means: Floats, s: Floats, bounds: Bounds, part: Part
+) -> Floats:
     """Return I and J of the means and log-spreads, (2, 2k, 2k)."""
-    values, labels, weights = _known_values(column, bounds, part)
-    u = _membership(values, labels, chances, means, s)
+    values, weights, u = _membership(column, joint, means, s, bounds, part)
     k = means.size
     far = (values[:, None] - means) / s
     own = np.concatenate([far / s, far**2 - 1], axis=1)  # the score of each cluster's density
-    u2 = np.concatenate([u, u], axis=1)
-    scores = u2 * own
+    scores = np.concatenate([u, u], axis=1) * own
     most = (2 / s.min()) ** 2 * max(1.0, 1 / s.min()) ** 2 + 4
     found = np.zeros((2, 2 * k, 2 * k))
     for a in range(2 * k):
@@ -123,11 +108,10 @@ def _normal_information(
             if a % k == b % k:
                 curve -= u[:, a % k] * own[:, a] * own[:, b]
                 curve += u[:, a % k] * _curvature(a < k, b < k, far[:, a % k], s[a % k])
+            squared = bounds.total * bounds.largest * most
             found[0, a, b] = snap_to_grid(weights * curve, bounds.total * most).sum()
-            found[1, a, b] = snap_to_grid(
-                weights**2 * both, bounds.total * bounds.largest * most
-            ).sum()
-    return NormalSums(found)
+            found[1, a, b] = snap_to_grid(weights**2 * both, squared).sum()
+    return found
 
 
 def _curvature(mean: bool, other: bool, far: Floats, s: float) -> Floats:
@@ -144,11 +128,11 @@ def category_shares(sums: OutcomeSums, matrix: Floats, sizes: Floats) -> tuple[F
     """
     counts, squares = sums.first[:, 1:], np.einsum("svv->sv", sums.second[:, 1:, 1:])
     k, v = counts.shape
-    chances = (sizes / sizes.sum())[:, None] * matrix  # (t, s)
+    joint = (sizes / sizes.sum())[:, None] * matrix  # (t, s)
     shares = np.tile((counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * v), (k, 1))
     belonging = np.zeros((k, k, v))
     for _ in range(MAX_STEPS):
-        belonging = chances[:, :, None] * shares[:, None, :]
+        belonging = joint[:, :, None] * shares[:, None, :]
         belonging /= np.maximum(belonging.sum(axis=0), 1e-300)
         mass = (belonging * counts).sum(axis=1)
         before, shares = shares, mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300)
@@ -160,7 +144,10 @@ def category_shares(sums: OutcomeSums, matrix: Floats, sizes: Floats) -> tuple[F
 def _category_covariance(u: Floats, shares: Floats, counts: Floats, squares: Floats) -> Floats:
     """Return the covariance of shares (kv, kv), from that of their logits: I⁻¹ J I⁻¹."""
     k, v = shares.shape
-    information, scores = np.zeros((k * v, k * v)), np.zeros((k * v, k * v))
+    information, scores, slope = np.zeros((3, k * v, k * v))
+    for t in range(k):
+        at = slice(t * v, t * v + v)
+        slope[at, at] = np.diag(shares[t]) - np.outer(shares[t], shares[t])
     own = np.eye(v)[None] - shares[:, None, :]  # (t, v, v'): the score of each logit
     for s in range(k):
         for value in range(v):
@@ -170,20 +157,15 @@ def _category_covariance(u: Floats, shares: Floats, counts: Floats, squares: Flo
             curve = outer
             for t in range(k):
                 at = slice(t * v, t * v + v)
-                spread = np.diag(shares[t]) - np.outer(shares[t], shares[t])
-                extra = spread - np.outer(own[t, value], own[t, value])
+                extra = slope[at, at] - np.outer(own[t, value], own[t, value])
                 curve[at, at] += u[t, s, value] * extra
             information += counts[s, value] * curve
     inverse = np.linalg.pinv(information, hermitian=True)
-    slope = np.zeros((k * v, k * v))
-    for t in range(k):
-        at = slice(t * v, t * v + v)
-        slope[at, at] = np.diag(shares[t]) - np.outer(shares[t], shares[t])
     return np.asarray(slope @ inverse @ scores @ inverse @ slope)
 
 
 Method = Literal["bch", "ml", "naive"]
-METHODS = ("bch", "ml", "naive")
+METHODS = get_args(Method)
 SHARE_ROUNDING = 1e-9  # how far outside 0 to 1 a share may be by rounding
 
 
@@ -243,17 +225,18 @@ class OutcomeRelation(Tabular):
         """Return a row for each cluster and category, by columns."""
         k = len(self.means)
         values = self.values or ("mean",)
-        plain: dict[str, Any] = {
+        columns = {
             "cluster": np.repeat(np.arange(1, k + 1), len(values)).tolist(),
             "value": list(values) * k,
         }
-        columns = ("means", "errors", "low", "high", "naive", "naive_errors")
-        names = ("estimate", "error", "low", "high", "naive", "naive_error")
-        figures = {
-            name: np.ravel(getattr(self, column)).tolist()
-            for name, column in zip(names, columns, strict=True)
-        }
-        return plain | figures
+        return columns | self._figures(
+            estimate="means",
+            error="errors",
+            low="low",
+            high="high",
+            naive="naive",
+            naive_error="naive_errors",
+        )
 
 
 @dataclass(frozen=True)
@@ -274,7 +257,7 @@ def relate(
 ) -> OutcomeRelation:
     """Return an outcome in each cluster, from sums over all records; O(n·(k + m²)).
 
-    Refuses an outcome without values or variation, and a cluster of which too few records tell.
+    Refuses an outcome without values or variation, and a cluster of too few records.
     """
     check_outcome(outcome, method, bounds)
     sums: OutcomeSums = fold(partial(sum_outcome, outcome.column, len(outcome.values), bounds))
@@ -282,7 +265,7 @@ def relate(
 
 
 def check_outcome(outcome: OutcomeColumn, method: Method, bounds: Bounds) -> None:
-    """Refuse an outcome without values or variation, and a method that there is not."""
+    """Refuse an outcome without values or variation, and an unknown method."""
     if method not in METHODS:
         raise InputError(f"expected a method out of {', '.join(METHODS)}, got {method!r}")
     column = outcome.column
@@ -305,7 +288,7 @@ def relate_sums(
     sums: OutcomeSums,
     fold: Fold,
 ) -> OutcomeRelation:
-    """Return the same from the sums, where those are made already."""
+    """Return an outcome in each cluster from sums that are made already."""
     k = classification.k
     naive = weighted_means(sums, np.eye(k), outcome)
     notes: tuple[str, ...] = ()
@@ -329,18 +312,20 @@ def relate_sums(
                 scaled, covariance = normal_means(outcome.column, matrix, sizes, bounds, fold)
                 means = (scaled - bounds.centre[outcome.column]) / bounds.scale[outcome.column]
                 covariance = covariance / bounds.scale[outcome.column] ** 2
-    scale = 1.0 if outcome.values else bounds.scale[outcome.column]
-    shift = 0.0 if outcome.values else bounds.centre[outcome.column]
-    drop = slice(None) if outcome.values else 0
-    errors = _standard_errors(covariance).reshape(means.shape)
-    many = k > 1
+    scale, shift, own = bounds.scale[outcome.column], bounds.centre[outcome.column], means[:, 0]
+    if outcome.values:
+        scale, shift, own = 1.0, 0.0, means
+    errors, naive_errors = (
+        np.sqrt(np.maximum(np.diag(table), 0)).reshape(own.shape) * scale
+        for table in (covariance, naive.covariance)
+    )
     return OutcomeRelation(
-        (means * scale + shift)[:, drop],
-        (errors * scale)[:, drop],
-        (naive.means * scale + shift)[:, drop],
-        (_standard_errors(naive.covariance).reshape(means.shape) * scale)[:, drop],
-        overall(means, covariance) if many else Test(0.0, 0, 1.0),
-        pairwise(means, covariance) if many else (),
+        own * scale + shift,
+        errors,
+        naive.means.reshape(own.shape) * scale + shift,
+        naive_errors,
+        overall(means, covariance) if k > 1 else Test(0.0, 0, 1.0),
+        pairwise(means, covariance),
         effective,
         method,
         outcome.values,
@@ -400,12 +385,8 @@ def weighted_means(sums: OutcomeSums, weights: Floats, outcome: OutcomeColumn) -
     return Means(means, covariance.reshape(k * m, k * m), effective, failed, notes)
 
 
-def _standard_errors(covariance: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.maximum(np.diag(covariance), 0)))
-
-
 def categories_of(values: Sequence[str]) -> tuple[str, ...]:
-    """Return distinct values in the order of a table: numbers by size, then words."""
+    """Return distinct values in the order of a table: numbers by size, then texts."""
 
     def place(value: str) -> tuple[float, str]:
         try:

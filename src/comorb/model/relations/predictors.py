@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from comorb.errors import InputError
-from comorb.model.arrays import Floats, Mask
-from comorb.model.blocks import snap_to_grid
+from comorb.model.arrays import Floats, Ints
+from comorb.model.exact_sums import Sums, snap_to_grid
 from comorb.model.relations.classification import (
     CONFIG,
     Bounds,
@@ -43,18 +44,20 @@ class PredictorRelation(Tabular):
     coefficients, errors : ndarray of shape (k − 1, 1 + p)
         Log-odds against the reference, the intercept first, and their standard errors.
     clusters : tuple of int
-        The place of the cluster that each row is of.
+        The place of each row's cluster.
     reference : int
-        The place of the cluster that the others are held against.
+        The place of the cluster that the others are compared with.
     odds_ratios, low, high : ndarray of shape (k − 1, 1 + p)
         exp of the coefficients, and the ends of their 95% intervals.
     naive : ndarray of shape (k − 1, 1 + p)
         The coefficients by the most probable clusters, not corrected.
     tests : tuple of Test
-        For each predictor, whether it tells clusters apart at all.
+        For each predictor, whether it separates clusters at all.
     marginal : ndarray of shape (p, 2, k)
         The mean probability of each cluster, were the predictor of all records one standard
         deviation below (or 0, of two values) and above its mean (or 1).
+    points : ndarray of shape (p, 2)
+        The two values of each predictor that ``marginal`` is at.
     records : float
         How many have all predictors.
     """
@@ -67,14 +70,14 @@ class PredictorRelation(Tabular):
     names: tuple[str, ...]
     tests: tuple[Test, ...]
     marginal: Floats
-    points: Floats  # (p, 2): the two values of each predictor that ``marginal`` is at
+    points: Floats
     records: float
     covariance: Floats = field(repr=False)
     notes: tuple[str, ...] = ()
 
     @property
     def odds_ratios(self) -> Floats:
-        """How many times the odds are higher, one unit further."""
+        """By how much one unit multiplies the odds."""
         return np.exp(self.coefficients)
 
     @property
@@ -95,31 +98,24 @@ class PredictorRelation(Tabular):
             "reference": [self.reference + 1] * (len(self.clusters) * width),
             "predictor": ["intercept", *self.names] * len(self.clusters),
         }
-        parts = ("coefficients", "errors", "odds_ratios", "low", "high", "naive")
-        names = ("coefficient", "error", "odds_ratio", "low", "high", "naive")
-        figures = {
-            name: getattr(self, part).ravel().tolist()
-            for name, part in zip(names, parts, strict=True)
-        }
-        return columns | figures
+        return columns | self._figures(
+            coefficient="coefficients",
+            error="errors",
+            odds_ratio="odds_ratios",
+            low="low",
+            high="high",
+            naive="naive",
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(Sums):
     """Log-likelihood, gradient (k, q), −Hessian and Σ gradient², (kq, kq), over some records."""
 
     likelihood: float
     gradient: Floats
     curvature: Floats
     outer: Floats
-
-    def __add__(self, other: Self) -> Step:
-        return Step(
-            self.likelihood + other.likelihood,
-            self.gradient + other.gradient,
-            self.curvature + other.curvature,
-            self.outer + other.outer,
-        )
 
 
 @dataclass(frozen=True)
@@ -149,22 +145,38 @@ def fit_predictors(
     base = int(np.argmax(classification.sizes)) if reference is None else reference
     if not 0 <= base < k:
         raise InputError(f"expected the reference to be a cluster from 0 to {k - 1}, got {base}")
-    _check(design, bounds, fold)
-    found = _maximise(design, classification.matrix, base, bounds, fold)
-    plain = _maximise(design, np.eye(k), base, bounds, fold)
-    return _result(design, found, plain, base, bounds, fold)
+    products = _check_predictors(design, bounds, fold)
+    own = list(design.columns)
+    centre, scale = bounds.centre[own], bounds.scale[own]
+    beta, covariance = _maximise(design, classification.matrix, base, bounds, fold)
+    naive, _ = _maximise(design, np.eye(k), base, bounds, fold)
+    points = _points(products)
+    margins = fold(partial(_sum_margins, design, beta, points, bounds))
+    free = [t for t in range(k) if t != base]
+    back = unscaling_matrix(centre, scale)
+    whole = np.kron(np.eye(k - 1), back)
+    covariance = whole @ covariance @ whole.T
+    coefficients = beta[free] @ back.T
+    records = float(products[0, 0])
+    left = bounds.total - records
+    return PredictorRelation(
+        coefficients,
+        np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(coefficients.shape),
+        naive[free] @ back.T,
+        tuple(free),
+        base,
+        design.names,
+        _tests(coefficients, covariance),
+        margins / records,
+        points * scale[:, None] + centre[:, None],
+        records,
+        covariance,
+        (f"{left:,.0f} records without all predictors are left out",) if left > 0.5 else (),
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Coefficients (k, q) on predictors between −1 and 1, with 0 for the reference."""
-
-    beta: Floats
-    covariance: Floats  # ((k − 1)q, (k − 1)q)
-    free: tuple[int, ...]
-
-
-def _check(design: Design, bounds: Bounds, fold: Fold) -> None:
+def _check_predictors(design: Design, bounds: Bounds, fold: Fold) -> Floats:
+    """Return Σ w·zzᵀ; refuse predictors that are missing, constant or computed from each other."""
     for column, name in zip(design.columns, design.names, strict=True):
         if not bounds.known[column]:
             raise InputError(f"the predictor {name} is missing in all records; leave it out")
@@ -173,64 +185,54 @@ def _check(design: Design, bounds: Bounds, fold: Fold) -> None:
                 f"the predictor {name} has the same value in all records that have one; leave it "
                 "out"
             )
-    spread = fold(partial(_spread, design, bounds)).table
-    q = len(design.columns)
-    if spread[0, 0] < CONFIG.min_effective:
+    products: Floats = fold(partial(_sum_products, design, bounds))
+    records = products[0, 0]
+    if records < CONFIG.min_effective:
         raise InputError(
-            f"{spread[0, 0]:,.0f} records have all predictors ({', '.join(design.names)}), and "
+            f"{records:,.0f} records have all predictors ({', '.join(design.names)}), and "
             f"{CONFIG.min_effective:g} are needed; leave out the one that is mostly missing"
         )
-    means = spread[0, 1:] / spread[0, 0]
-    spread = spread[1:, 1:] / spread[0, 0] - np.outer(means, means)
+    means = products[0, 1:] / records
+    spread = products[1:, 1:] / records - np.outer(means, means)
     roots = np.sqrt(np.maximum(np.diag(spread), 1e-300))
     values, vectors = np.linalg.eigh(spread / np.outer(roots, roots))
-    if q and values[0] < MIN_EIGENVALUE:
+    if values.size and values[0] < MIN_EIGENVALUE:
         most = [design.names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
         raise InputError(
             f"the predictors {', '.join(most)} can be computed from each other; leave one out"
         )
+    return products
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """Σ w·zzᵀ, (1 + p, 1 + p)."""
-
-    table: Floats
-
-    def __add__(self, other: Self) -> Spread:
-        return Spread(self.table + other.table)
+def _complete(columns: Sequence[int], bounds: Bounds, part: Part) -> tuple[Floats, Floats, Ints]:
+    """Return 1 and the scaled columns, weights and labels of the records that have them all."""
+    z = bounds.scaled(part.columns)[:, list(columns)]
+    known = np.isfinite(z).all(axis=1)
+    ones = np.ones(np.count_nonzero(known))
+    return np.column_stack([ones, z[known]]), part.weights[known], part.labels[known]
 
 
-def _spread(design: Design, bounds: Bounds, part: Part) -> Spread:
-    z, known = _design(design, bounds, part.columns)
-    weights = part.weights[known]
+def _sum_products(design: Design, bounds: Bounds, part: Part) -> Floats:
+    """Return Σ w·zzᵀ, (1 + p, 1 + p)."""
+    z, weights, _ = _complete(design.columns, bounds, part)
     q = z.shape[1]
-    table = np.zeros((q, q))
-    for a in range(q):
-        table[a] = snap_to_grid(weights[:, None] * z[:, a, None] * z, bounds.total).sum(axis=0)
-    return Spread(table)
+    terms = (snap_to_grid(weights[:, None] * z[:, a, None] * z, bounds.total) for a in range(q))
+    return np.array([term.sum(axis=0) for term in terms])
 
 
-def _design(design: Design, bounds: Bounds, columns: Floats) -> tuple[Floats, Mask]:
-    """Return 1 and the predictors of the records that have all, and which those are."""
-    own = list(design.columns)
-    z = bounds.scaled(columns)[:, own]
-    known = np.asarray(np.isfinite(z).all(axis=1))
-    return np.column_stack([np.ones(known.sum()), z[known]]), known
-
-
-def _maximise(design: Design, matrix: Floats, base: int, bounds: Bounds, fold: Fold) -> Fit:
+def _maximise(
+    design: Design, matrix: Floats, base: int, bounds: Bounds, fold: Fold
+) -> tuple[Floats, Floats]:
+    """Return coefficients (k, q), 0 for the reference, and the covariance of the others."""
     k, q = matrix.shape[0], len(design.columns) + 1
-    free = [t for t in range(k) if t != base]
-    places = np.array([t * q + c for t in free for c in range(q)])
+    places = np.array([t * q + c for t in range(k) if t != base for c in range(q)])
     beta = np.zeros((k, q))
     here: Step = fold(partial(_step, design, matrix, beta, bounds))
     for _ in range(MAX_STEPS):
         curvature = here.curvature[np.ix_(places, places)]
-        if np.linalg.eigvalsh(curvature)[0] <= 0:
-            curvature = curvature + np.eye(places.size) * (
-                1e-6 * bounds.total - 2 * min(np.linalg.eigvalsh(curvature)[0], 0.0)
-            )
+        least = np.linalg.eigvalsh(curvature)[0]
+        if least <= 0:
+            curvature = curvature + np.eye(places.size) * (1e-6 * bounds.total - 2 * least)
         move = np.zeros(k * q)
         move[places] = np.linalg.solve(curvature, here.gradient.ravel()[places])
         length = min(1.0, MAX_MOVE / max(float(np.abs(move).max()), 1e-300))
@@ -245,23 +247,19 @@ def _maximise(design: Design, matrix: Floats, base: int, bounds: Bounds, fold: F
             break
         gained = there.likelihood - here.likelihood
         beta, here = target, there
-        _refuse_separation(design, beta, base)
+        far = np.abs(beta[:, 1:])
+        if far.size and far.max() > SEPARATION:
+            t, column = np.unravel_index(int(far.argmax()), far.shape)
+            raise InputError(
+                f"the predictor {design.names[int(column)]} separates cluster {int(t) + 1} from "
+                f"cluster {base + 1} perfectly, so that its odds ratio has no bound; leave it out, "
+                "or make its values coarser"
+            )
         if gained < MIN_GAIN * bounds.total:
             break
     inverse = np.linalg.pinv(here.curvature[np.ix_(places, places)], hermitian=True)
     covariance = inverse @ here.outer[np.ix_(places, places)] @ inverse
-    return Fit(beta, covariance, tuple(free))
-
-
-def _refuse_separation(design: Design, beta: Floats, base: int) -> None:
-    far = np.abs(beta[:, 1:])
-    if far.size and far.max() > SEPARATION:
-        t, column = np.unravel_index(int(far.argmax()), far.shape)
-        raise InputError(
-            f"the predictor {design.names[int(column)]} separates cluster {int(t) + 1} from "
-            f"cluster {base + 1} perfectly, so that its odds ratio has no bound; leave it out, or "
-            "make its values coarser"
-        )
+    return beta, covariance
 
 
 def _step(design: Design, matrix: Floats, beta: Floats, bounds: Bounds, part: Part) -> Step:
@@ -269,12 +267,8 @@ def _step(design: Design, matrix: Floats, beta: Floats, bounds: Bounds, part: Pa
 
     u_t ∝ π_t D_ts; gradient (u − π) ⊗ z; −Hessian [(diag π − ππᵀ) − (diag u − uuᵀ)] ⊗ zzᵀ.
     """
-    z, known = _design(design, bounds, part.columns)
-    weights, labels = part.weights[known], part.labels[known]
-    logs = linear_predictor(z, beta)
-    logs -= logs.max(axis=1, keepdims=True)
-    pi = np.exp(logs)
-    pi /= pi.sum(axis=1, keepdims=True)
+    z, weights, labels = _complete(design.columns, bounds, part)
+    pi = softmax(linear_predictor(z, beta), axis=1)
     joint = np.maximum(pi * matrix[:, labels].T, 1e-300)
     density = joint.sum(axis=1)
     u = joint / density[:, None]
@@ -303,82 +297,48 @@ def _step(design: Design, matrix: Floats, beta: Floats, bounds: Bounds, part: Pa
     return Step(likelihood, gradient, curvature.reshape(shape), outer.reshape(shape))
 
 
-def _result(
-    design: Design, found: Fit, plain: Fit, base: int, bounds: Bounds, fold: Fold
-) -> PredictorRelation:
-    own = list(design.columns)
-    back = unscaling_matrix(bounds.centre[own], bounds.scale[own])
-    q = len(own) + 1
-    free = list(found.free)
-    whole = np.kron(np.eye(len(free)), back)
-    covariance = whole @ found.covariance @ whole.T
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(len(free), q)
-    coefficients = found.beta[free] @ back.T
-    records = fold(partial(_spread, design, bounds)).table
-    points = _points(records, bounds, own)
-    margins = fold(partial(_margins, design, found.beta, points, bounds)).table
-    left = bounds.total - float(records[0, 0])
-    notes = (f"{left:,.0f} records without all predictors are left out",) if left > 0.5 else ()
-    return PredictorRelation(
-        coefficients,
-        errors,
-        plain.beta[free] @ back.T,
-        tuple(free),
-        base,
-        design.names,
-        _tests(coefficients, covariance),
-        margins / records[0, 0],
-        points * bounds.scale[own][:, None] + bounds.centre[own][:, None],
-        float(records[0, 0]),
-        covariance,
-        notes,
+def _tests(coefficients: Floats, covariance: Floats) -> tuple[Test, ...]:
+    """Return for each predictor whether it separates clusters at all."""
+    q = coefficients.shape[1]
+    return tuple(
+        wald(coefficients[:, column], covariance[column::q, column::q]) for column in range(1, q)
     )
 
 
-def _tests(coefficients: Floats, covariance: Floats) -> tuple[Test, ...]:
-    """Return for each predictor whether it tells clusters apart at all."""
-    rows, q = coefficients.shape
-    tests = []
-    for column in range(1, q):
-        places = [row * q + column for row in range(rows)]
-        tests.append(wald(coefficients[:, column], covariance[np.ix_(places, places)]))
-    return tuple(tests)
-
-
 def with_covariance(found: PredictorRelation, covariance: Floats) -> PredictorRelation:
-    """Return a regression with another covariance of its coefficients, and what follows of it."""
+    """Return a regression with another covariance, and the errors and tests that follow."""
     errors = np.sqrt(np.maximum(np.diag(covariance), 0)).reshape(found.coefficients.shape)
     tests = _tests(found.coefficients, covariance)
     return replace(found, covariance=covariance, errors=errors, tests=tests)
 
 
-def _points(spread: Floats, bounds: Bounds, own: Sequence[int]) -> Floats:
+def _points(products: Floats) -> Floats:
     """Return the two scaled values of each predictor that marginal probabilities are at."""
-    means = spread[0, 1:] / spread[0, 0]
-    roots = np.sqrt(np.maximum(np.diag(spread)[1:] / spread[0, 0] - means**2, 0))
-    binary = np.abs(np.diag(spread)[1:] / spread[0, 0] - 1) < 1e-9  # all at −1 or 1
+    means, squares = products[0, 1:] / products[0, 0], np.diag(products)[1:] / products[0, 0]
+    roots = np.sqrt(np.maximum(squares - means**2, 0))
+    binary = np.abs(squares - 1) < 1e-9  # all at −1 or 1
     low = np.where(binary, -1.0, np.maximum(means - roots, -1))
     high = np.where(binary, 1.0, np.minimum(means + roots, 1))
     return np.column_stack([low, high])
 
 
-def _margins(design: Design, beta: Floats, points: Floats, bounds: Bounds, part: Part) -> Spread:
-    z, known = _design(design, bounds, part.columns)
-    weights = part.weights[known]
+def _sum_margins(
+    design: Design, beta: Floats, points: Floats, bounds: Bounds, part: Part
+) -> Floats:
+    """Return the sum of each cluster's probabilities at each of the points, (p, 2, k)."""
+    z, weights, _ = _complete(design.columns, bounds, part)
     table = np.zeros((*points.shape, beta.shape[0]))
     for column, pair in enumerate(points):
         for at, value in enumerate(pair):
             moved = z.copy()
             moved[:, column + 1] = value
-            logs = linear_predictor(moved, beta)
-            dense = np.exp(logs - logs.max(axis=1, keepdims=True))
-            share = dense / dense.sum(axis=1, keepdims=True)
+            share = softmax(linear_predictor(moved, beta), axis=1)
             table[column, at] = snap_to_grid(weights[:, None] * share, bounds.total).sum(axis=0)
-    return Spread(table)
+    return table
 
 
 def linear_predictor(z: Floats, beta: Floats) -> Floats:
-    """Return z·βᵀ, (n, k), with the same bits for a row whatever rows are beside it."""
+    """Return z·βᵀ, (n, k); the bits of a row don't depend on the other rows."""
     terms = (z[:, c, None] * beta[:, c] for c in range(z.shape[1]))
     return np.asarray(sum(terms, np.zeros((z.shape[0], beta.shape[0]))))
 
@@ -431,23 +391,9 @@ class RegressionRelation(Tabular):
             "cluster": np.repeat(np.arange(1, k + 1), width).tolist(),
             "covariate": ["intercept", *self.names] * k,
         }
-        parts = ("coefficients", "errors", "low", "high", "naive")
-        names = ("coefficient", "error", "low", "high", "naive")
-        figures = {
-            name: np.ravel(getattr(self, part)).tolist()
-            for name, part in zip(names, parts, strict=True)
-        }
-        return columns | figures
-
-
-@dataclass(frozen=True, eq=False)
-class Products:
-    """Sums of products over the records taken for each cluster, (k, …)."""
-
-    table: Floats
-
-    def __add__(self, other: Self) -> Products:
-        return Products(self.table + other.table)
+        return columns | self._figures(
+            coefficient="coefficients", error="errors", low="low", high="high", naive="naive"
+        )
 
 
 def fit_regression(
@@ -459,19 +405,15 @@ def fit_regression(
     """
     k = classification.k
     own = list(design.columns)
-    constant = [
-        name
-        for place, name in zip(own, design.names, strict=True)
-        if not bounds.high[place] > bounds.low[place]
-    ]
-    if constant:
-        raise InputError(f"{constant[0]} has the same value in all records; leave it out")
-    products = fold(partial(_products, column, design, bounds)).table
+    for place, name in zip(own, design.names, strict=True):
+        if not bounds.high[place] > bounds.low[place]:
+            raise InputError(f"{name} has the same value in all records; leave it out")
+    products = fold(partial(_products, column, design, bounds))
     inverse = classification.inverse
     breads, beta = _solve(products, inverse)
     _, naive = _solve(products, np.eye(k))
     largest = float((1 + np.abs(beta).sum(axis=1)).max())
-    meat = fold(partial(_meat, column, design, beta, largest, bounds)).table
+    meat = fold(partial(_meat, column, design, beta, largest, bounds))
     q = len(own) + 1
     scale, centre = bounds.scale[column], bounds.centre[column]
     back = unscaling_matrix(bounds.centre[own], bounds.scale[own])
@@ -513,43 +455,34 @@ def _solve(products: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return np.array(breads), np.array(beta)
 
 
-def _columns(column: int, design: Design, bounds: Bounds, part: Part) -> tuple[Floats, Part]:
-    """Return 1, the covariates and the outcome of the records that have all, and those."""
-    scaled = bounds.scaled(part.columns)[:, [*design.columns, column]]
-    known = np.isfinite(scaled).all(axis=1)
-    kept = Part(part.labels[known], part.posterior[known], part.weights[known], part.columns[known])
-    return np.column_stack([np.ones(known.sum()), scaled[known]]), kept
-
-
-def _products(column: int, design: Design, bounds: Bounds, part: Part) -> Products:
-    z, kept = _columns(column, design, bounds, part)
+def _products(column: int, design: Design, bounds: Bounds, part: Part) -> Floats:
+    """Return Σ w·zzᵀ, the outcome last in z, over the records taken for each cluster, (k, …)."""
+    z, weights, labels = _complete([*design.columns, column], bounds, part)
     k, width = part.posterior.shape[1], z.shape[1]
     table = np.zeros((k, width, width))
     for a in range(width):
         for b in range(a, width):
-            terms = snap_to_grid(kept.weights * z[:, a] * z[:, b], bounds.total)
-            for label in range(k):
-                value = terms[kept.labels == label].sum()
-                table[label, a, b] = table[label, b, a] = value
-    return Products(table)
+            terms = snap_to_grid(weights * z[:, a] * z[:, b], bounds.total)
+            table[:, a, b] = table[:, b, a] = np.bincount(labels, terms, k)
+    return table
 
 
 def _meat(
     column: int, design: Design, beta: Floats, largest: float, bounds: Bounds, part: Part
-) -> Products:
+) -> Floats:
     """Return Σ w²·e_t·e_u·zzᵀ over the records taken for each s, (s, t, u, q, q)."""
-    z, kept = _columns(column, design, bounds, part)
+    z, weights, labels = _complete([*design.columns, column], bounds, part)
     k, q = beta.shape
     errors = z[:, -1:] - linear_predictor(z[:, :-1], beta)
     table = np.zeros((k, k, k, q, q))
     bound = bounds.total * bounds.largest * largest**2
     for t in range(k):
         for u in range(t, k):
-            factor = kept.weights**2 * errors[:, t] * errors[:, u]
+            factor = weights**2 * errors[:, t] * errors[:, u]
             for a in range(q):
                 for b in range(a, q):
                     terms = snap_to_grid(factor * z[:, a] * z[:, b], bound)
-                    sums = np.array([terms[kept.labels == s].sum() for s in range(k)])
+                    sums = np.bincount(labels, terms, k)
                     for i, j in {(a, b), (b, a)}:
                         table[:, t, u, i, j] = table[:, u, t, i, j] = sums
-    return Products(table)
+    return table

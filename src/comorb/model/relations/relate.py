@@ -1,10 +1,11 @@
-"""The public functions: posteriors and what is known beside in, relations out."""
+"""The public functions that relate outcomes, predictors and survival to clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,15 @@ from comorb.model.relations.classification import (
     pairwise,
     predictor_influence,
 )
-from comorb.model.relations.outcomes import Method, OutcomeColumn, OutcomeRelation, categories_of
+from comorb.model.relations.outcomes import (
+    Fold,
+    Method,
+    OutcomeColumn,
+    OutcomeRelation,
+    categories_of,
+)
 from comorb.model.relations.predictors import Design, PredictorRelation, RegressionRelation
 from comorb.model.relations.survival import SurvivalRelation
-
-T = TypeVar("T")
 
 
 @single_threaded
@@ -51,19 +56,19 @@ def relate_outcome(
         Numbers, or texts and truth values, which become categories. NaN and None are missing.
     method : {"bch", "ml", "naive"}, default="bch"
         BCH weights from the classification matrix; maximum likelihood with the classification
-        errors fixed, of numbers that are about normal in each cluster; or none, the means of the
-        records taken for each cluster. Where BCH weights fail, because clusters can hardly be
-        told apart or a share leaves 0 to 1, maximum likelihood is taken and ``notes`` says why.
+        errors fixed, for numbers that are about normal in each cluster; or no correction: the
+        means of the records assigned to each cluster. Where BCH weights fail, because clusters
+        hardly differ or a share leaves 0 to 1, maximum likelihood is used and ``notes`` has why.
     sample_weight : array of shape (n,), optional
         How many records each row stands for.
     first_step : FirstStep, optional
-        What `comorb.first_step` returns for the model and the records that it was fitted to: errors
-        by BCH weights then count that the model was estimated, too.
+        What `comorb.first_step` returns for the model and its records: errors by BCH weights then
+        allow for the estimation of the model, too.
 
     Returns
     -------
     OutcomeRelation
-        Means or shares with errors and intervals, naive ones beside them, Wald tests.
+        Means or shares with errors and intervals, naive ones to compare, and Wald tests.
 
     Examples
     --------
@@ -73,10 +78,10 @@ def relate_outcome(
     [2.71, 5.57]
     """
     column, values = _outcome_column(y)
-    part = _make_part(posterior, column[:, None], sample_weight)
-    classification, bounds = _first_sums(part, first_step)
-    outcome = OutcomeColumn(0, values)
-    found = outcomes.relate(outcome, method, classification, bounds, _fold_alone(part))
+    part, classification, bounds, fold = _prepare(
+        posterior, column[:, None], sample_weight, first_step
+    )
+    found = outcomes.relate(OutcomeColumn(0, values), method, classification, bounds, fold)
     if first_step is None or found.method != "bch":
         return found
     y = column[:, None]
@@ -108,17 +113,13 @@ def relate_predictors(
 
     Parameters
     ----------
-    posterior : array of shape (n, k)
-        The probability of each cluster for each record.
     Z : array or frame of shape (n, p)
         Numbers; records with a missing one are left out.
     reference : int, optional
-        The place of the cluster that others are held against; the largest when left out.
-    sample_weight : array of shape (n,), optional
-        How many records each row stands for.
+        The place of the cluster that others are compared with; the largest when left out.
     names : sequence of str, optional
-        What the predictors are called; a frame's columns when left out.
-    first_step : FirstStep, optional
+        The names of the predictors; a frame's columns when left out.
+    posterior, sample_weight, first_step
         As in `relate_outcome`.
 
     Returns
@@ -127,10 +128,9 @@ def relate_predictors(
         Coefficients and errors (k − 1, 1 + p), odds ratios with intervals, marginal probabilities.
     """
     columns, own = _numbers(Z)
-    part = _make_part(posterior, columns, sample_weight)
-    classification, bounds = _first_sums(part, first_step)
+    part, classification, bounds, fold = _prepare(posterior, columns, sample_weight, first_step)
     design = Design(tuple(range(columns.shape[1])), tuple(names or own))
-    found = predictors.fit_predictors(design, classification, bounds, _fold_alone(part), reference)
+    found = predictors.fit_predictors(design, classification, bounds, fold, reference)
     if first_step is None:
         return found
     beta = np.zeros((classification.k, columns.shape[1] + 1))
@@ -153,29 +153,27 @@ def relate_regression(
 
     Parameters
     ----------
-    posterior : array of shape (n, k)
-        The probability of each cluster for each record.
     y : array of shape (n,)
         Numbers.
     Z : array or frame of shape (n, p)
         Numbers; records with a missing one are left out.
-    sample_weight : array of shape (n,), optional
-        How many records each row stands for.
     names : sequence of str, optional
-        What the covariates are called; a frame's columns when left out.
+        The names of the covariates; a frame's columns when left out.
+    posterior, sample_weight
+        As in `relate_outcome`.
 
     Returns
     -------
     RegressionRelation
-        Coefficients and errors (k, 1 + p), the intercept first, and naive ones beside them.
+        Coefficients and errors (k, 1 + p), the intercept first, and naive ones to compare.
     """
     columns, own = _numbers(Z)
     values, _ = _numbers(y)
-    part = _make_part(posterior, np.hstack([columns, values[:, :1]]), sample_weight)
-    classification, bounds = _first_sums(part)
+    known = np.hstack([columns, values[:, :1]])
+    _, classification, bounds, fold = _prepare(posterior, known, sample_weight)
     p = columns.shape[1]
     design = Design(tuple(range(p)), tuple(names or own))
-    return predictors.fit_regression(p, design, classification, bounds, _fold_alone(part))
+    return predictors.fit_regression(p, design, classification, bounds, fold)
 
 
 @single_threaded
@@ -186,48 +184,32 @@ def relate_survival(
 
     Parameters
     ----------
-    posterior : array of shape (n, k)
-        The probability of each cluster for each record.
     time : array of shape (n,)
-        How long each record was watched, not negative.
+        How long each record was followed up, not negative.
     event : array of shape (n,)
         Whether it ended with the event (1) or without (0).
-    sample_weight : array of shape (n,), optional
-        How many records each row stands for.
+    posterior, sample_weight
+        As in `relate_outcome`.
 
     Returns
     -------
     SurvivalRelation
-        The times of events and each cluster's curve with errors, naive ones beside them.
+        The times of events and each cluster's curve with errors, naive ones to compare.
     """
     columns = np.hstack([_numbers(time)[0], _numbers(event)[0]])
-    part = _make_part(posterior, columns, sample_weight)
+    _, classification, bounds, fold = _prepare(posterior, columns, sample_weight)
     if np.nanmin(columns[:, 0], initial=0.0) < 0:
         raise InputError("expected times that are not negative; drop the records that have others")
     if not np.isin(columns[np.isfinite(columns[:, 1]), 1], (0.0, 1.0)).all():
         raise InputError("expected events of 0 and 1; write 1 for records that had the event")
-    classification, bounds = _first_sums(part)
-    found = survival.sum_times(0, 1, bounds.total, bounds.largest, part)
-    return survival.curves(found, classification)
+    times = fold(partial(survival.sum_times, 0, 1, bounds.total, bounds.largest))
+    return survival.curves(times, classification)
 
 
-def _fold_alone(part: Part) -> Callable[[Callable[[Part], T]], T]:
-    return lambda statistic: statistic(part)
-
-
-def _first_sums(part: Part, first_step: FirstStep | None = None) -> tuple[Classification, Bounds]:
-    total = float(part.weights.sum())
-    bounds = bounds_of(total, part)
-    if first_step is not None and first_step.influence.shape[:2] != part.posterior.shape:
-        raise InputError(
-            f"expected the first step of {len(part.labels)} records and "
-            f"{part.posterior.shape[1]} clusters, got one of {first_step.influence.shape[:2]}; "
-            "give the records that the model was fitted to"
-        )
-    return classify(total, part), bounds
-
-
-def _make_part(posterior: Any, columns: Floats, sample_weight: Any) -> Part:
+def _prepare(
+    posterior: Any, columns: Floats, sample_weight: Any, first_step: FirstStep | None = None
+) -> tuple[Part, Classification, Bounds, Fold]:
+    """Return the records, their classification and bounds, and how statistics are summed."""
     own = np.asarray(posterior, dtype=np.float64)
     if own.ndim != 2 or not len(own) or not np.isfinite(own).all():
         raise InputError(
@@ -256,7 +238,14 @@ def _make_part(posterior: Any, columns: Floats, sample_weight: Any) -> Part:
                 f"expected sample weights that add up to {MIN_WEIGHT:g} to "
                 f"{MAX_WEIGHT:g}, got other ones; divide them all by the same number"
             )
-    return Part(own.argmax(axis=1), own, weights, columns)
+    if first_step is not None and first_step.influence.shape[:2] != own.shape:
+        raise InputError(
+            f"expected the first step of {len(own)} records and {own.shape[1]} clusters, got one "
+            f"of {first_step.influence.shape[:2]}; give the records that the model was fitted to"
+        )
+    part = Part(own.argmax(axis=1), own, weights, columns)
+    total = float(weights.sum())
+    return part, classify(total, part), bounds_of(total, part), lambda statistic: statistic(part)
 
 
 def _outcome_column(y: Any) -> tuple[Floats, tuple[str, ...]]:

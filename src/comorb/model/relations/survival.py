@@ -9,14 +9,14 @@ import numpy as np
 
 from comorb.errors import InputError
 from comorb.model.arrays import Floats
-from comorb.model.blocks import snap_to_grid
+from comorb.model.exact_sums import snap_to_grid
 from comorb.model.relations.classification import CONFIG, Classification, Part
 from comorb.model.tabular import Tabular
 
 
 @dataclass(frozen=True, eq=False)
 class SurvivalRelation(Tabular):
-    """The share that has had no event by each time, in each cluster.
+    """The share of each cluster without an event by each time.
 
     Attributes
     ----------
@@ -41,18 +41,16 @@ class SurvivalRelation(Tabular):
     def columns(self) -> dict[str, Any]:
         """Return a row for each cluster and time, by columns."""
         k, m = self.survival.shape
-        return {
+        columns = {
             "cluster": np.repeat(np.arange(1, k + 1), m).tolist(),
             "time": np.tile(self.times, k).tolist(),
-            "survival": self.survival.ravel().tolist(),
-            "error": self.errors.ravel().tolist(),
-            "naive": self.naive.ravel().tolist(),
         }
+        return columns | self._figures(survival="survival", error="errors", naive="naive")
 
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Who leaves when, by the cluster that they are taken for: events, all, and Σ w², (k, m)."""
+    """Records by the time at which they leave and their assigned cluster, (k, m): Σ w², too."""
 
     times: Floats
     events: Floats
@@ -71,23 +69,16 @@ class Times:
 
 
 def sum_times(time: int, event: int, total: float, largest: float, part: Part) -> Times:
-    """Return who leaves when: ``time`` and ``event`` (0 or 1) are columns; O(n log n)."""
+    """Return records by their time: ``time`` and ``event`` (0 or 1) are columns; O(n log n)."""
     known = np.isfinite(part.columns[:, [time, event]]).all(axis=1)
     own, had = part.columns[known, time], part.columns[known, event]
     weights, labels = part.weights[known], part.labels[known]
     times, places = np.unique(own, return_inverse=True)
     k = part.posterior.shape[1]
-    terms = (
-        snap_to_grid(weights * had, total),
-        snap_to_grid(weights, total),
-        snap_to_grid(weights**2, total * largest),
-    )
+    terms = ((weights * had, total), (weights, total), (weights**2, total * largest))
     flat = labels * times.size + places
-    tables = [
-        np.bincount(flat, each, k * times.size).reshape(k, times.size).astype(np.float64)
-        for each in terms
-    ]
-    return Times(times, *tables)
+    tables = [np.bincount(flat, snap_to_grid(*each), k * times.size) for each in terms]
+    return Times(times, *np.reshape(tables, (3, k, times.size)).astype(np.float64))
 
 
 def curves(found: Times, classification: Classification) -> SurvivalRelation:
@@ -101,8 +92,7 @@ def curves(found: Times, classification: Classification) -> SurvivalRelation:
         raise InputError(
             "no record has had the event, so that no curve falls; check which column it is"
         )
-    inverse = classification.inverse
-    survival, errors = _product(found, inverse)
+    survival, errors = _product(found, classification.inverse)
     naive, _ = _product(found, np.eye(classification.k))
     shown = found.events.sum(axis=0) > 0
     return SurvivalRelation(

@@ -17,10 +17,6 @@ def _normalise(text: str) -> NormalisedCode | None:
     return NormalisedCode(text, "ok") if _CODE.fullmatch(text) else None
 
 
-def _category(code: str) -> str:
-    return code[:4]
-
-
 @cache
 def _group_table() -> Mapping[str, str | None]:
     return {code: code for code in read_titles("atc_groups.csv") if len(code) == 3}
@@ -35,7 +31,7 @@ SYSTEM = CodingSystem(
     "atc",
     "ATC",
     _normalise,
-    _category,
+    lambda code: code[:4],
     partial(read_titles, "atc_chapters.csv"),
     _group_table,
     _describe_code,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -22,28 +21,22 @@ from comorb.records.values import is_missing
 _DELIMITERS = ",;\t|"
 _WILDCARD = re.compile(r"(?P<head>.*?)[*%]+")
 _PLACEHOLDER = re.compile(r"\.?X*[-.]*$")
-_CODE_NAMES = re.compile(
-    r"((icd|source|concept|diagnosis|dx|diag|snomed|read|icpc|atc|from)[ _-]?)*"
-    r"((9|10|11|2)[ _-]?(cm|who)?[ _-]?)?(codes?|prefix(es)?|values?)?"
-)
-_SYSTEM_NAMES = re.compile(
-    r"((icd|code|coding)[ _-]?)?(system|version|vocabulary|edition|flag)([ _-]?id)?"
-)
-_GROUP_NAMES = re.compile(
-    r"(group|phe_?code|category|condition|class|cluster|cohort|target|to|ltc|disease|ccsr?|domain)"
-    r"([ _-]?(id|code|number|nr|no|category))?"
-)
-_NAME_NAMES = re.compile(
-    r"((group|phe_?code|category|condition|class|ccsr?([ _-]category)?)[ _-]?)?"
-    r"(name|title|label|text|description|desc|string|phenotype)"
-)
+_COLUMN_NAMES = {
+    "code": r"((icd|source|concept|diagnosis|dx|diag|snomed|read|icpc|atc|from)[ _-]?)*"
+    r"((9|10|11|2)[ _-]?(cm|who)?[ _-]?)?(codes?|prefix(es)?|values?)?",
+    "system": r"((icd|code|coding)[ _-]?)?(system|version|vocabulary|edition|flag)([ _-]?id)?",
+    "group": r"(group|phe_?code|category|condition|class|cluster|cohort|target|to|ltc|disease|ccsr?"
+    r"|domain)([ _-]?(id|code|number|nr|no|category))?",
+    "name": r"((group|phe_?code|category|condition|class|ccsr?([ _-]category)?)[ _-]?)?"
+    r"(name|title|label|text|description|desc|string|phenotype)",
+}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a map: a code or how codes begin, its group, and of which system it is.
+    """A line of a map: a code or a prefix of codes, its group, and its coding system.
 
-    ``open`` says that the line ends in an asterisk: it counts beside lines that are nearer.
+    An ``open`` line ends in an asterisk, and applies even where another line is nearer.
     """
 
     code: str
@@ -54,18 +47,10 @@ class Line:
 
 @dataclass(frozen=True)
 class CodeMap:
-    """From codes to groups, many to many.
+    """A map from codes to groups, many to many, and the file it was read from with its hash.
 
-    Attributes
-    ----------
-    file, digest : str
-        The file that it was read from, and a hash of what that held.
-    lines : tuple of Line
-        A code stands for itself and for all that begin with it and have no nearer line.
-    names : tuple of (group, name)
-        The names of the groups that have one.
-    notes : tuple of str
-        What the ledger says of the file itself.
+    A line's code stands for itself and for all that begin with it and have no nearer line.
+    ``names`` are those of the groups that have one, ``notes`` are for the ledger.
     """
 
     file: str
@@ -89,9 +74,10 @@ class CodeMap:
         near: dict[str, list[str]] = {}
         wide: dict[str, list[str]] = {}
         for line in self.lines:
-            if _applies_to(line.system, system):
-                for code in _spell_code(line.code, system):
-                    (wide if line.open else near).setdefault(code, []).append(line.group)
+            family = coding_system(line.system).family if line.system else ""
+            if line.system in ("", system.key) or (family and family == system.family):
+                code = _spell_code(line.code, system)
+                (wide if line.open else near).setdefault(code, []).append(line.group)
         return MapIndex(near, wide, system.fit is not None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,12 +111,11 @@ class MapIndex:
         return tuple(sorted(set(found)))
 
     def exact(self, raw: str) -> tuple[str, ...]:
-        """Return the groups of a text that is no code of the system, but stands in the map."""
-        text = raw.strip().upper().replace(".", "")
-        return tuple(sorted(set(self.near.get(text, ()))))
+        """Return the groups of a text that is no code of the system, but is in the map."""
+        return tuple(sorted(set(self.near.get(raw.strip().upper().replace(".", ""), ()))))
 
     def is_covered(self, code: str) -> bool:
-        """Tell whether a line that isn't the nearest one has other groups for a code."""
+        """Return whether a line that isn't the nearest one has other groups for a code."""
         nearest, *others = [*self._matching_prefixes(code), ""]
         groups = set(self.near.get(nearest, ()))
         return any(not set(self.near[one]) <= groups for one in others if one)
@@ -143,24 +128,10 @@ class MapIndex:
 
 
 def read_map(path: str | Path) -> CodeMap:
-    """Read a map from a file of text with columns for code, group and perhaps name and system.
+    """Read a map from a text file with columns for code, group and perhaps name and system.
 
-    Parameters
-    ----------
-    path : path
-        Comma, semicolon, tab or bar between the columns. With a header, the columns are in any
-        order and have names such as code, group, name, system; without one they are code, group
-        and name.
-
-    Returns
-    -------
-    CodeMap
-        The map, whole.
-
-    Raises
-    ------
-    RecordsError
-        When the file can't be read whole.
+    They are separated by comma, semicolon, tab or bar. With a header, they are in any order and
+    have names such as code, group, name, system; without one they are code, group and name.
     """
     path = Path(path)
     try:
@@ -169,12 +140,11 @@ def read_map(path: str | Path) -> CodeMap:
         raise RecordsError("map.unreadable", path=path, reason=error.strerror) from None
     rows = _parse_rows(path, content)
     places = _find_columns(path, rows[0])
-    body = rows[1:] if places.pop("header") else rows
+    header = places.pop("header")
     lines: list[Line] = []
     names: dict[str, str] = {}
     skipped = 0
-    first = len(rows) - len(body) + 1
-    for number, row in enumerate(body, first):
+    for number, row in enumerate(rows[header:], header + 1):
         cells = {role: row[place].strip() for role, place in places.items()}
         if is_missing(cells["code"]) or is_missing(cells["group"]):
             skipped += 1
@@ -196,7 +166,7 @@ def read_map(path: str | Path) -> CodeMap:
 
 
 def open_map(given: CodeMap | str | Path | None) -> CodeMap | None:
-    """Return a map that was given as it is or as a file."""
+    """Return a map, or that of a file."""
     return read_map(given) if isinstance(given, (str, Path)) else given
 
 
@@ -209,42 +179,27 @@ def _parse_rows(path: Path, content: bytes) -> list[list[str]]:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     lines = [line for line in text.splitlines() if line.strip()]
-    counts = Counter(mark for mark in _DELIMITERS for line in lines[:1] if mark in line)
-    mark = max(counts, key=lambda one: lines[0].count(one), default="")
-    rows = list(csv.reader(lines, delimiter=mark, quotechar=_detect_quote(lines))) if mark else [[]]
+    marks = [mark for mark in _DELIMITERS if lines and mark in lines[0]]
+    mark = max(marks, key=lambda one: lines[0].count(one), default="")
+    # Some published maps have apostrophes around their texts.
+    quote = "'" if all(line.startswith("'") for line in lines) else '"'
+    rows = list(csv.reader(lines, delimiter=mark, quotechar=quote)) if mark else [[]]
     if len(rows[0]) < 2:
         raise RecordsError("map.two_columns", file=path.name)
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows[0]):
-            raise RecordsError(
-                "map.columns",
-                file=path.name,
-                line=number,
-                expected=len(rows[0]),
-                came=len(row),
-                mark=mark,
-            )
+            sizes = {"expected": len(rows[0]), "came": len(row)}
+            raise RecordsError("map.columns", file=path.name, line=number, **sizes, mark=mark)
     return rows
-
-
-def _detect_quote(lines: Sequence[str]) -> str:
-    """Return what stands around texts: in some published maps it is the apostrophe."""
-    return "'" if all(line.startswith("'") for line in lines) else '"'
 
 
 def _find_columns(path: Path, first: Sequence[str]) -> dict[str, int]:
     """Return the column of each role, and whether the first row is a header."""
     plain = [re.sub(r"[^a-z0-9_ -]", "", cell.strip().lower()) for cell in first]
-    roles = {
-        "code": _CODE_NAMES,
-        "system": _SYSTEM_NAMES,
-        "group": _GROUP_NAMES,
-        "name": _NAME_NAMES,
-    }
     places: dict[str, int] = {}
-    for role, pattern in roles.items():
+    for role, pattern in _COLUMN_NAMES.items():
         free = [i for i in range(len(plain)) if i not in places.values() and plain[i]]
-        named = [i for i in free if pattern.fullmatch(plain[i])]
+        named = [i for i in free if re.fullmatch(pattern, plain[i])]
         if len(named) == 1 or (named and role in ("system", "name")):
             places[role] = named[0]
     if {"code", "group"} <= set(places):
@@ -255,14 +210,12 @@ def _find_columns(path: Path, first: Sequence[str]) -> dict[str, int]:
 
 
 def _parse_lines(path: Path, number: int, cells: Mapping[str, str]) -> list[Line]:
-    """Return the lines that a row is: one, or one for each code of a span such as I20-I25."""
-    said = cells.get("system", "")
-    system = system_by_edition(said) if said else ""
+    """Return the lines of a row: one, or one for each code of a span such as I20-I25."""
+    system = system_by_edition(cells["system"]) if cells.get("system") else ""
     if system is None:
         raise RecordsError("map.system", file=path.name, line=number)
-    text = cells["code"]
-    wide = _WILDCARD.fullmatch(text)
-    code = wide["head"] if wide else text
+    wide = _WILDCARD.fullmatch(cells["code"])
+    code = wide["head"] if wide else cells["code"]
     ends = code.replace(".", "").replace(" ", "").replace("–", "-").upper()
     codes = expand_span(ends) if "-" in ends.rstrip("-") else [code]
     if not codes or not all(codes):
@@ -270,21 +223,14 @@ def _parse_lines(path: Path, number: int, cells: Mapping[str, str]) -> list[Line
     return [Line(one, cells["group"], system, wide is not None) for one in codes]
 
 
-def _applies_to(said: str, system: CodingSystem) -> bool:
-    """Tell whether a line of a coding system speaks of another, which may be of its family."""
-    family = coding_system(said).family if said else ""
-    return said in ("", system.key) or bool(family and family == system.family)
-
-
-def _spell_code(code: str, system: CodingSystem) -> Iterable[str]:
-    """Return how a system writes the code of a line; zeros lost from a dotted one are put back."""
+def _spell_code(code: str, system: CodingSystem) -> str:
+    """Return how a system writes the code of a line; zeros lost from a dotted one are restored."""
     if system.fit is None:
-        return (code,)
+        return code
     normal = system.normalise(code)
     if normal.state == "ok" or (normal.code and "." in code):
-        return (normal.code,)
-    text = _PLACEHOLDER.sub("", code.upper())
-    return (text.replace(".", "").replace(" ", ""),)
+        return normal.code
+    return _PLACEHOLDER.sub("", code.upper()).replace(".", "").replace(" ", "")
 
 
 def _prefixes_in(code: str, table: Mapping[str, object]) -> list[str]:

@@ -1,9 +1,8 @@
 """ICD-10: diagnoses of the American ICD-10-CM and as Europe writes them, and ICD-10-PCS procedures.
 
 Groups of diagnoses are those of the CCSR. European codes have fewer digits, and dagger and asterisk
-marks; their names and groups are those of the American codes, which are the nearest that are
-tabled. A procedure has seven characters, each of which is an axis: its category is section, body
-system and operation, its group section and body system, its chapter the section.
+marks; their names and groups are those of the American codes. A procedure has seven characters: its
+category is section, body system and operation, its group section and body system.
 """
 
 from __future__ import annotations
@@ -33,22 +32,13 @@ from comorb.records.codes.tables import (
 GEM = "icd10cmtoicd9gem.csv"
 
 
-def common_titles() -> dict[str, str]:
-    """Return the title of each common group."""
-    return read_ccs()[1]
-
-
-def icd10_groups(code: str) -> tuple[str, ...]:
-    """Return the common groups of an ICD-10 code.
-
-    A code above the finest level has the groups on which all its subdivisions agree, one below it
-    those of its nearest known parent.
-    """
-    return nearest_entry(_common_groups(), code) or ()
+def _common_groups(code: str) -> tuple[str, ...]:
+    return nearest_entry(_common_group_table(), code) or ()
 
 
 @cache
-def _common_groups() -> dict[str, tuple[str, ...] | None]:
+def _common_group_table() -> dict[str, tuple[str, ...] | None]:
+    """Return the CCS groups of codes by their ICD-9 equivalents, and of prefixes that agree."""
     groups = read_ccs()[0]
     exact = {}
     for code, choices in read_equivalents(GEM).items():
@@ -78,11 +68,6 @@ def normalise_icd10(text: str, pattern: re.Pattern[str] = _CODE) -> NormalisedCo
     return NormalisedCode(text.replace(".", ""), "ok") if pattern.fullmatch(text) else None
 
 
-def _is_no_drug(code: str) -> bool:
-    """Tell a code from those of the ATC, many of which could be one."""
-    return bool(code) and not _DRUG.fullmatch(code)
-
-
 @cache
 def _group_table() -> dict[str, str | None]:
     return add_prefixes(json.loads(read_mapping_file("ICD10_CM_CCSR/dx_cat1_mapping.json")))
@@ -90,7 +75,7 @@ def _group_table() -> dict[str, str | None]:
 
 @cache
 def _all_titles() -> dict[str, str]:
-    return common_titles() | read_titles("ccsr_groups.csv") | billable()
+    return read_ccs()[1] | read_titles("ccsr_groups.csv") | billable()
 
 
 @cache
@@ -113,10 +98,8 @@ def _describe_code(code: str) -> str | None:
 
 @cache
 def _read_tabular_list() -> tuple[dict[str, str], Collection[str]]:
-    """Return the titles of the tabular list, and the codes whose titles it has in parts alone.
-
-    To import simple-icd-10-cm takes seconds, which are for those few: its files are read instead.
-    """
+    """Return the titles of the tabular list, and the codes whose titles it has in parts alone."""
+    # The files of simple-icd-10-cm are read, since importing it takes seconds.
     data = Path(str(distribution("simple-icd-10-cm").locate_file("simple_icd_10_cm/data")))
     text = next(data.glob("*.xml")).read_text(encoding="utf-8")
     found = re.findall(r"<diag[^>]*>\s*<name>([^<]+)</name>\s*<desc>([^<]*)</desc>", text)
@@ -125,26 +108,22 @@ def _read_tabular_list() -> tuple[dict[str, str], Collection[str]]:
     return titles, {code for code in codes if code not in titles}
 
 
-def _category(code: str) -> str:
-    return code[:3]
-
-
 DIAGNOSES = CodingSystem(
     "icd10cm",
     "ICD-10-CM",
     normalise_icd10,
-    _category,
+    lambda code: code[:3],
     partial(read_titles, "icd10_chapters.csv"),
     _group_table,
     _describe_code,
     _listed_codes,
     family="icd10",
-    claims=_is_no_drug,
+    claims=lambda code: bool(code) and not _DRUG.fullmatch(code),  # many drugs look like one
     url="icd-10-cm",
     edition=re.compile(r"(icd)?(10|100)(cm)?|0"),
     not_diseases=re.compile(r"[R-Z][0-9]|(SYM|FAC|EXT|UNS)[0-9]"),
     kind="diagnosis",
-    common=icd10_groups,
+    common=_common_groups,
     chronic=icd10_is_chronic,
 )
 
@@ -156,22 +135,21 @@ _UNBILLABLE_SHARE = 0.2
 
 
 def _normalise_european(text: str) -> NormalisedCode | None:
-    """Return the canonical form; letters that stand for dagger and asterisk go."""
+    """Return the canonical form, without letters that stand for dagger and asterisk."""
     dagger = _DAGGER.fullmatch(text)
     return normalise_icd10(dagger["code"] if dagger else text, _EUROPEAN)
 
 
 def _is_likely(counts: Mapping[str, int]) -> bool:
-    """Tell European codes by their marks, or by how many are not billable in America."""
+    """Return whether codes are European, by their marks or by how many America can't bill."""
     if any(_DAGGER_MARK.search(raw) for raw in counts):
         return True
-    listed = billable()
     total = unbillable = 0
     for raw, count in counts.items():
         code = DIAGNOSES.normalise(raw).code
         if len(code) > 3:
             total += count
-            unbillable += count * (code not in listed and bool(EUROPEAN.normalise(raw).code))
+            unbillable += count * (code not in billable() and bool(EUROPEAN.normalise(raw).code))
     return unbillable > _UNBILLABLE_SHARE * total
 
 
@@ -211,7 +189,7 @@ def _procedure_titles() -> Mapping[str, str]:
 
 
 def _describe_procedure(code: str) -> str | None:
-    """Return the title, or else the operation and where it is done."""
+    """Return the title, or else the operation and the body part."""
     if code in _procedure_titles():
         return _procedure_titles()[code]
     operation, part = _operation_titles().get(code[:1] + code[2:3]), _part_titles().get(code[:2])
@@ -222,7 +200,7 @@ PROCEDURES = CodingSystem(
     "icd10pcs",
     "ICD-10-PCS",
     _normalise_procedure,
-    _category,
+    lambda code: code[:3],
     partial(read_titles, "icd10pcs_sections.csv"),
     _procedure_groups,
     _describe_procedure,

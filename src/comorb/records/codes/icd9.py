@@ -31,7 +31,7 @@ _OFFICIAL = "ICD_9_CM_v32_master_descriptions/CMS32_DESC_LONG_DX.txt"
 
 
 def _normalise(text: str) -> NormalisedCode | None:
-    """Return the canonical form; zeros lost from a short code are put back."""
+    """Return the canonical form, with the zeros that a short code lost."""
     if _CODE.fullmatch(text):
         return NormalisedCode(text.replace(".", ""), "ok")
     if short := _SHORT.fullmatch(text):
@@ -112,7 +112,7 @@ DIAGNOSES = CodingSystem(
 
 
 _PROCEDURE = re.compile(r"[0-9]{2}(?:\.?[0-9]{1,2})?")
-_SHORT_PROCEDURE = re.compile(r"(?P<head>[0-9])(?P<tail>\.[0-9]{1,2})")
+_SHORT_PROCEDURE = re.compile(r"[0-9]\.[0-9]{1,2}")
 _DIGITS = re.compile(r"[0-9]{1,4}")
 _official_procedures = partial(
     read_official_titles, "ICD_9_CM_v32_master_descriptions/CMS32_DESC_LONG_SG.txt"
@@ -121,19 +121,19 @@ _procedure_categories = partial(read_titles, "icd9proc_categories.csv")
 
 
 def _normalise_procedure(text: str) -> NormalisedCode | None:
-    """Return the canonical form; the zero lost from a dotted code is put back."""
+    """Return the canonical form, with the zero that a dotted code lost."""
     if _PROCEDURE.fullmatch(text):
         return NormalisedCode(text.replace(".", ""), "ok")
-    if short := _SHORT_PROCEDURE.fullmatch(text):
-        return NormalisedCode("0" + text.replace(".", ""), "repaired") if short["tail"] else None
+    if _SHORT_PROCEDURE.fullmatch(text):
+        return NormalisedCode("0" + text.replace(".", ""), "repaired")
     return None
 
 
 def _restore_zeros(raws: Iterable[str]) -> Mapping[str, str]:
-    """Put zeros back where a column was written as numbers.
+    """Restore the zeros of a column that was written as numbers.
 
-    None of its codes begins with 0, most have four digits, and a shorter one is no code as it
-    stands, but is one with zeros before it.
+    None of its codes begins with 0, most have four digits, and a shorter one is a code with zeros
+    before it alone.
     """
     texts = {raw: raw.strip() for raw in raws}
     numbers = {raw: text for raw, text in texts.items() if _DIGITS.fullmatch(text)}
@@ -149,29 +149,20 @@ def _restore_zeros(raws: Iterable[str]) -> Mapping[str, str]:
     }
 
 
-def _procedure_category(code: str) -> str:
-    return code[:2]
-
-
 @cache
 def _procedure_groups() -> Mapping[str, str | None]:
     return {code[:length]: code[:2] for code in _official_procedures() for length in (2, 3)}
 
 
-@cache
-def _procedure_titles() -> Mapping[str, str]:
-    return _official_procedures() | _procedure_categories()
-
-
 def _describe_procedure(code: str) -> str | None:
-    return _procedure_titles().get(code) or _procedure_categories().get(_procedure_category(code))
+    return _official_procedures().get(code) or _procedure_categories().get(code[:2])
 
 
 PROCEDURES = CodingSystem(
     "icd9proc",
     "ICD-9-CM procedures",
     _normalise_procedure,
-    _procedure_category,
+    lambda code: code[:2],
     partial(read_titles, "icd9proc_chapters.csv"),
     _procedure_groups,
     _describe_procedure,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from comorb.messages import Message
@@ -18,20 +18,10 @@ _SLIGHT_LOSS = 0.05
 
 @dataclass(frozen=True)
 class Recognition:
-    """The coding system that fits a column.
+    """The coding system that fits a column, by its key.
 
-    Attributes
-    ----------
-    system
-        The key of a coding system.
-    matched
-        Values that fit the system.
-    total
-        Values that are not missing.
-    ambiguous
-        Values that fit both ICD-9 and ICD-10, as some E and V codes do.
-    rivals
-        Other systems that the values fit about as well: names have to decide.
+    Of ``total`` values that aren't missing, ``matched`` fit it and ``ambiguous`` fit both ICD-9 and
+    ICD-10, as some E and V codes do. The values fit the ``rivals`` about as well: names decide.
     """
 
     system: str
@@ -43,36 +33,18 @@ class Recognition:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well values fit a coding system, as shares of those that aren't missing.
-
-    Attributes
-    ----------
-    written
-        Values that are written as its codes are.
-    listed
-        Values that a publication lists as its codes or as headings of such.
-    """
+    """The shares of values that have the form of a system's codes, and that it lists."""
 
     written: float
     listed: float
 
 
 def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
-    """Recognise the coding system of a column.
+    """Recognise the coding system of a column by its distinct codes, or each with its count.
 
-    Parameters
-    ----------
-    values
-        The distinct codes of the column, or each with its count.
+    It is 'opaque' when fewer than four in five values look like one system, or like ICD-9 and
+    ICD-10 mixed.
 
-    Returns
-    -------
-    Recognition
-        'opaque' when fewer than four in five values look like one system or like ICD-9 and
-        ICD-10 mixed.
-
-    Examples
-    --------
     >>> recognise(["428.0", "250.00", "V45.81"])
     Recognition(system='icd9cm', matched=3, total=3, ambiguous=1, rivals=())
     >>> recognise(["38.93", "96.04", "3.31"]).system
@@ -80,16 +52,18 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
     """
     present, floats = _present_values(values)
     diagnoses = _recognise_diagnoses(present, floats)
-    good = {
-        key: share
-        for key, system in SYSTEMS.items()
-        if system.kind in ("procedure", "drug")
-        and (share := _measure_good_fit(system, present, floats))
-    }
+    total = sum(present.values())
+    good: dict[str, Fit] = {}
+    for key, system in SYSTEMS.items():
+        if system.kind in ("procedure", "drug"):
+            # Lists of codes take time to load, so the form comes first.
+            matched = sum(present[raw] for raw in _normalise_values(system, present, floats))
+            if matched and matched >= _RECOGNISED_SHARE * total:
+                good[key] = _measure_fit(system, present, floats)
+    good = {key: fit for key, fit in good.items() if fit.listed >= _LISTED_SHARE}
     if not good:
         return diagnoses
     best = max(good, key=lambda key: (good[key].listed, good[key].written))
-    total = diagnoses.total
     chosen = Recognition(best, round(good[best].written * total), total, 0)
     short = coding_system(best).kind == "drug" and all(len(raw.strip()) <= 3 for raw in present)
     if diagnoses.system == "opaque":
@@ -104,21 +78,11 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
 
 
 def fits(values: Iterable[str] | Mapping[str, int]) -> dict[str, Fit]:
-    """Say how well values fit each coding system that knows its codes.
+    """Return how well values, or each with its count, fit each system that knows its codes.
 
-    Parameters
-    ----------
-    values
-        Some values of a column, or each with its count.
+    Values may fit several: '3893' has the form of an ICD-9 diagnosis and of an ICD-9 procedure, and
+    is listed as the latter alone.
 
-    Returns
-    -------
-    dict of str to Fit
-        By the key of the system. Values may fit several: '3893' is written as an ICD-9 diagnosis
-        and as an ICD-9 procedure, and listed as the latter alone.
-
-    Examples
-    --------
     >>> fits(["3893", "8856"])["icd9cm"], fits(["3893", "8856"])["icd9proc"]
     (Fit(written=1.0, listed=0.0), Fit(written=1.0, listed=1.0))
     """
@@ -138,15 +102,6 @@ def _measure_fit(system: CodingSystem, present: Mapping[str, int], floats: bool)
     return Fit(written / total, listed / total)
 
 
-def _measure_good_fit(system: CodingSystem, present: Mapping[str, int], floats: bool) -> Fit | None:
-    """Return how well values fit a system of procedures or drugs, None when it isn't well."""
-    written = sum(present[raw] for raw in _normalise_values(system, present, floats))
-    if not written or written < _RECOGNISED_SHARE * sum(present.values()):
-        return None
-    fit = _measure_fit(system, present, floats)
-    return fit if fit.listed >= _LISTED_SHARE else None
-
-
 def _present_values(values: Iterable[str] | Mapping[str, int]) -> tuple[dict[str, int], bool]:
     counts = values if isinstance(values, Mapping) else dict.fromkeys(values, 1)
     floats, opaque = written_as_numbers(counts), coding_system("opaque")
@@ -154,18 +109,15 @@ def _present_values(values: Iterable[str] | Mapping[str, int]) -> tuple[dict[str
     return {raw: count for raw, count in counts.items() if raw not in missing}, floats
 
 
-def _normalise_values(system: CodingSystem, raws: Iterable[str], floats: bool) -> dict[str, str]:
-    mended = system.restore_zeros(raws) if system.restore_zeros else {}
-    codes = {raw: system.normalise(mended.get(raw, raw), floats).code for raw in raws}
-    return {raw: code for raw, code in codes.items() if code and system.claims(code)}
+def _normalise_values(system: CodingSystem, raws: Collection[str], floats: bool) -> dict[str, str]:
+    codes = system.normalise_all(raws, floats).items()
+    return {raw: code for raw, (code, _) in codes if code and system.claims(code)}
 
 
 def _is_listed(system: CodingSystem, code: str) -> bool:
-    """Tell whether a code is known; one of ICD-10 may be cut or subdivided by a country."""
-    if system.family == "icd10":
-        return any(system.standing(code[:length]) for length in range(len(code), 3, -1)) or (
-            len(code) == 3 and bool(system.standing(code))
-        )
+    """Return whether a code is known; a country may cut or subdivide one of ICD-10."""
+    if system.family == "icd10" and len(code) > 3:
+        return any(system.standing(code[:length]) for length in range(len(code), 3, -1))
     if system.kind == "drug":
         return system.group_of(code) is not None
     return bool(system.standing(code))
@@ -193,7 +145,7 @@ def _recognise_diagnoses(present: Mapping[str, int], floats: bool) -> Recognitio
 
 
 Raw = tuple[str | None, str]
-# Ends an edition that isn't said of a code, but for which the day of its row speaks.
+# Ends an edition that is inferred from the date of a row, not stated.
 PROBABLE_MARK = "?"
 
 _MAX_SAMPLE_CODES = 2000
@@ -207,13 +159,9 @@ def assign_systems(
 ) -> tuple[dict[Raw, str], tuple[str, ...]]:
     """Return the coding system of each raw code, and notes on what was doubtful.
 
-    Parameters
-    ----------
-    counts : mapping of (system or None, raw code) to count
-        The distinct codes as they are written. A system that ends in `PROBABLE_MARK` counts where a
-        code may be of either edition, and if it is right of nine in ten of the others.
-    system : str, optional
-        The coding system of those of which nothing is said; recognised when None.
+    ``counts`` are by system, or None, and raw code. A system that ends in `PROBABLE_MARK` decides
+    where a code may be of either edition, if it is right for nine in ten of the others. ``system``
+    is that of codes without one, recognised when None.
     """
     loose: Counter[str] = Counter()
     for raw, count in counts.items():
@@ -232,40 +180,34 @@ def assign_systems(
         systems |= {
             raw: others[raw[1]] for raw in counts if not _stated_system(raw) and raw[1] in others
         }
-        systems |= _systems_by_date(counts, systems)
-        notes += [_describe_mixed(loose, main, others, counts, systems)] if others else []
-    for said in sorted({key for raw in counts if (key := _stated_system(raw))}):
-        codes = {code: count for (edition, code), count in counts.items() if edition == said}
-        moved = _find_contradicted(codes, said)
-        systems.update({(said, code): key for code, key in moved.items()})
+        by_date = _systems_by_date(counts, systems)
+        systems |= by_date
+        if others:
+            dated = sum(counts[raw] for raw in by_date)
+            notes.append(_describe_mixed(loose, main, next(iter(others.values())), dated))
+    for stated in sorted({key for raw in counts if (key := _stated_system(raw))}):
+        codes = {code: count for (edition, code), count in counts.items() if edition == stated}
+        moved = _find_contradicted(codes, stated)
+        systems.update({(stated, code): key for code, key in moved.items()})
         for key in sorted(set(moved.values())):
             mentions = sum(codes[code] for code in moved if moved[code] == key)
-            notes.append(Message("note.contradicted", n=mentions, said=said, key=key))
+            notes.append(Message("note.contradicted", n=mentions, said=stated, key=key))
     return systems, tuple(notes)
 
 
-def _describe_mixed(
-    loose: Mapping[str, int],
-    main: str,
-    others: Mapping[str, str],
-    counts: Mapping[Raw, int],
-    systems: Mapping[Raw, str],
-) -> str:
-    """Return what the ledger says of two editions in a column without versions."""
-    other = next(iter(others.values()))
-    higher, both = _compare_systems(loose, main, other)
-    listed = sum(loose[code] for code in both if higher[code])
-    doubtful = sum(loose[code] for code in both) - listed
-    dated = sum(counts[raw] for raw in _systems_by_date(counts, systems))
-    fit_both = doubtful - dated
-    parts = [Message("note.mixed", main=main, other=other, n=fit_both)]
+def _describe_mixed(loose: Mapping[str, int], main: str, other: str, dated: int) -> str:
+    """Return the note on two editions in a column without versions; dates decided on some."""
+    higher = _compare_systems(loose, main, other)
+    listed = sum(loose[code] for code, gain in higher.items() if gain)
+    doubtful = sum(loose[code] for code in higher) - listed
+    parts = [Message("note.mixed", main=main, other=other, n=doubtful - dated)]
     parts += [Message("note.mixed_by_list", n=listed)] if listed else []
     parts += [Message("note.mixed_by_date", n=dated)] if dated else []
     return Message("note.mixed_name_version", parts=parts)
 
 
 def count_undecided(counts: Mapping[Raw, int], systems: Mapping[Raw, str]) -> int:
-    """Return how many mentions, of which nothing is said, fit two editions that are mixed."""
+    """Return how many mentions without an edition fit both of two that are mixed."""
     return sum(counts[raw] for raw in _find_undecided(systems) if raw[0] is None)
 
 
@@ -281,12 +223,12 @@ def _find_undecided(systems: Mapping[Raw, str]) -> list[Raw]:
     keys = sorted({systems[raw] for raw in loose if coding_system(systems[raw]).family})
     if len(keys) < 2:
         return []
-    higher, _ = _compare_systems({code for _, code in loose}, keys[0], keys[1])
+    higher = _compare_systems({code for _, code in loose}, keys[0], keys[1])
     return [raw for raw in loose if higher.get(raw[1]) == 0]
 
 
 def _systems_by_date(counts: Mapping[Raw, int], systems: Mapping[Raw, str]) -> dict[Raw, str]:
-    """Return the edition of the undecided codes whose rows have a day, if such days tell others."""
+    """Return the edition of undecided codes by the date of their rows, if dates fit the others."""
     undecided = set(_find_undecided(systems))
     dated = {
         raw: raw[0].removesuffix(PROBABLE_MARK)
@@ -300,10 +242,10 @@ def _systems_by_date(counts: Mapping[Raw, int], systems: Mapping[Raw, str]) -> d
     return {raw: key for raw, key in dated.items() if raw in undecided}
 
 
-def _rival_systems(key: str) -> list[str]:
+def _rival_systems(key: str) -> list[CodingSystem]:
     """Return the first system of each other family."""
     own = coding_system(key).family
-    return [some[0].key for name, some in systems_by_family().items() if name != own]
+    return [some[0] for name, some in systems_by_family().items() if name != own]
 
 
 def _find_strays(loose: Mapping[str, int], main: str) -> dict[str, str]:
@@ -319,46 +261,35 @@ def _find_strays(loose: Mapping[str, int], main: str) -> dict[str, str]:
 
     foreign = [code for code in loose if own.normalise(code).state == "malformed"]
     strays = {
-        key: [code for code in foreign if coding_system(key).normalise(code).code]
-        for key in _rival_systems(main)
+        rival.key: [code for code in foreign if rival.normalise(code).code]
+        for rival in _rival_systems(main)
     }
     other = max(strays, key=lambda key: mentions(strays[key]))
     if mentions(strays[other]) < _MIXED_SHARE * mentions(loose):
         return {}
-    higher, _ = _compare_systems(loose, main, other)
-    listed = [code for code, gain in higher.items() if gain > 0]
+    gains = _compare_systems(loose, main, other)
+    listed = [code for code, gain in gains.items() if gain > 0]
     return dict.fromkeys([*strays[other], *listed], other)
 
 
-def _find_contradicted(codes: Mapping[str, int], said: str) -> dict[str, str]:
-    """Return the codes that are said to be of one edition and are listed in another alone.
-
-    Only where the codes of that edition are written in full: a truncated code is in no list.
-    """
-    own = coding_system(said)
+def _find_contradicted(codes: Mapping[str, int], stated: str) -> dict[str, str]:
+    """Return the codes of a stated edition that another edition alone lists, with that edition."""
+    own = coding_system(stated)
     if not own.family:
         return {}
-    moved: dict[str, str] = {}
-    for other in _rival_systems(said):
-        known, here = _standing_in(other), _standing_in(said)
-        listed = [code for code in codes if known(code) == 2 and here(code) < 2]
-        moved |= dict.fromkeys(listed, other)
-    if not moved:
-        return {}
-    standing = _standing_in(said)
-    full = sum(count for code, count in codes.items() if standing(code) == 2)
-    return moved if full >= _FULL_CODE_SHARE * sum(codes.values()) else {}
+    listed = {code for code in codes if own.standing_of(code) == 2}
+    if sum(codes[code] for code in listed) < _FULL_CODE_SHARE * sum(codes.values()):
+        return {}  # codes are truncated, and in no list
+    return {
+        code: other.key
+        for other in _rival_systems(stated)
+        for code in codes
+        if code not in listed and other.standing_of(code) == 2
+    }
 
 
-def _compare_systems(
-    codes: Iterable[str], main: str, other: str
-) -> tuple[dict[str, int], list[str]]:
+def _compare_systems(codes: Iterable[str], main: str, other: str) -> dict[str, int]:
     """Return the codes that fit two systems, each with how much better the other one knows it."""
     one, two = coding_system(main), coding_system(other)
-    both = [code for code in codes if one.normalise(code).code and two.normalise(code).code]
-    return {code: _standing_in(other)(code) - _standing_in(main)(code) for code in both}, both
-
-
-def _standing_in(key: str) -> Callable[[str], int]:
-    system = coding_system(key)
-    return lambda raw: system.standing(system.normalise(raw).code)
+    both = (code for code in codes if one.normalise(code).code and two.normalise(code).code)
+    return {code: two.standing_of(code) - one.standing_of(code) for code in both}

@@ -30,7 +30,7 @@ _LIST_OF_SYSTEM = {"icd9cm": "icd9cm", "icd10cm": "icd10", "icd10": "icd10"}
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition of a score: its points, and the condition beside which it doesn't count."""
+    """A condition of a score: its points, and the condition that overrides it."""
 
     title: str
     points: int
@@ -39,17 +39,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Score:
-    """A score: its conditions, and how the codes of each begin in a list.
-
-    Attributes
-    ----------
-    key : str
-        What it is called in options and as a covariate.
-    conditions : mapping of str to Condition
-        In the order of the publication.
-    prefixes : mapping of str to mapping of str to tuple of str
-        For 'icd9cm' and 'icd10', the conditions of the codes that begin so.
-    """
+    """A score: its conditions, and for 'icd9cm' and 'icd10' those of codes with each prefix."""
 
     key: str
     conditions: Mapping[str, Condition]
@@ -62,7 +52,7 @@ class Score:
         return tuple(dict.fromkeys(one for head in heads for one in table.get(head, ())))
 
     def is_coarse(self, code: str, system: str) -> bool:
-        """Tell whether some of what a code may mean is a condition, but not all of it."""
+        """Return whether a code has no condition, but some of its subdivisions have one."""
         table = self.prefixes[_LIST_OF_SYSTEM[system]]
         return not self.conditions_of(code, system) and any(one.startswith(code) for one in table)
 
@@ -86,7 +76,7 @@ class Score:
 
 
 def is_scored(system: str) -> bool:
-    """Tell whether the scores have a list for a coding system."""
+    """Return whether the scores have a list for a coding system."""
     return system in _LIST_OF_SYSTEM
 
 

@@ -28,30 +28,25 @@ def fold_text(text: str) -> str:
 def everyday_words(
     codes: Sequence[str], names: Sequence[str], system: str
 ) -> tuple[tuple[str, ...], ...]:
-    """Return what people call each code, folded: its own everyday words, or none.
+    """Return the everyday words for each code, folded.
 
-    A code of the ICD is meant by how it begins, a group by the codes in it, and any other code by a
-    title that says the first of the words. ``system`` is that of the codes, or several as in
-    'icd10cm+icd9cm'.
+    A code of the ICD is found by its prefix, a group by its codes, and any other code by a title
+    with the first of the words. ``system`` may be several, as in 'icd10cm+icd9cm'.
     """
     keys = [key for word in system.split() for key in word.rpartition(":")[2].split("+")]
     known = tuple(key for key in keys if key in _FAMILIES)
-    return tuple(
-        _words_of_code(code.rpartition(":")[2], name, known)
-        for code, name in zip(codes, names, strict=True)
-    )
-
-
-def _words_of_code(code: str, name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-    starts, wholes = _build_index(keys)
-    found = list(wholes.get(code, ()))
-    if any(SYSTEMS[key].normalise(code).state == "ok" for key in keys):
-        heads = (code[:length] for length in range(3, len(code) + 1))
-        found += [words for head in heads for words in starts.get(head, ())]
-    else:
-        title = f" {fold_text(name)}"
-        found += [one for one in _read_words() if f" {one[0]}" in title]
-    return tuple(dict.fromkeys(word for words in found for word in words))
+    starts, wholes = _build_index(known)
+    words_of_codes = []
+    for code, name in zip((code.rpartition(":")[2] for code in codes), names, strict=True):
+        found = list(wholes.get(code, ()))
+        if any(SYSTEMS[key].normalise(code).state == "ok" for key in known):
+            heads = (code[:length] for length in range(3, len(code) + 1))
+            found += [words for head in heads for words in starts.get(head, ())]
+        else:
+            title = f" {fold_text(name)}"
+            found += [one for one in _read_words() if f" {one[0]}" in title]
+        words_of_codes.append(tuple(dict.fromkeys(word for words in found for word in words)))
+    return tuple(words_of_codes)
 
 
 @cache
@@ -63,7 +58,7 @@ def _read_words() -> tuple[tuple[str, ...], ...]:
 
 @cache
 def _build_index(keys: tuple[str, ...]) -> tuple[_Index, _Index]:
-    """Return the words by how codes of some systems begin, and by whole categories and groups."""
+    """Return the words by prefixes of codes of some systems, and by whole categories and groups."""
     starts: _Index = {}
     wholes: _Index = {}
     for row, words in zip(read_table(_WORDS_FILE), _read_words(), strict=True):
@@ -72,16 +67,11 @@ def _build_index(keys: tuple[str, ...]) -> tuple[_Index, _Index]:
             for part in row[_FAMILIES[key]].split():
                 for stem in expand_span(part) or [part]:
                     starts.setdefault(stem, []).append(words)
-                    whole |= _parent_codes(stem, key)
+                    above = (SYSTEMS[key].category(stem), SYSTEMS[key].roll_up(stem, "group"))
+                    whole |= {*above, *SYSTEMS[key].shared(stem)} - {stem}
         for one in whole:
             wholes.setdefault(one, []).append(words)
     return starts, wholes
-
-
-def _parent_codes(stem: str, key: str) -> set[str]:
-    """Return the category and the groups that a code is of."""
-    system = SYSTEMS[key]
-    return {system.category(stem), system.roll_up(stem, "group"), *system.shared(stem)} - {stem}
 
 
 _BREAKS = re.compile(r"[,;\t\r\n]+")
@@ -112,14 +102,14 @@ def split_list(text: str) -> list[str]:
 
 
 def is_pattern(text: str) -> bool:
-    """Tell whether a text may stand for several codes by how it is written."""
+    """Return whether a text may stand for several codes by its form."""
     return len(split_list(text)) > 1 or _compile_pattern(text) is not None
 
 
 def find_codes(text: str, codes: Sequence[str], begins: Sequence[bool]) -> list[int]:
-    """Return the places of the codes that one text stands for, which is no list.
+    """Return the places of the codes that a text, which is no list, stands for.
 
-    A code stands for itself and, where ``begins`` says so, for all that begin with it; what stands
+    A code stands for itself and, where ``begins`` is true, for all that begin with it; what stands
     before a colon may be left out. A text that is no code is a pattern.
 
     >>> find_codes("V01-V03", ("428", "V01", "V02", "V10"), [False] * 4)
@@ -148,7 +138,7 @@ def find_codes(text: str, codes: Sequence[str], begins: Sequence[bool]) -> list[
 
 
 def _compile_pattern(text: str) -> Callable[[str], bool] | None:
-    """Return what tells whether a code is meant by a pattern; None for what is none."""
+    """Return the predicate of a pattern of codes; None for what is no pattern."""
     if _OPEN_END.search(text):
         return _compile_wildcard(f"{normalise_code(_OPEN_END.sub('', text))}*")
     if "*" in text or "%" in text:
@@ -156,9 +146,9 @@ def _compile_pattern(text: str) -> Callable[[str], bool] | None:
     ends = _RANGE.split(text.strip())
     if len(ends) == 2 and all(ends) and all(re.search(r"\d", end) for end in ends):
         return _compile_range(*map(normalise_code, ends))
-    said = _ALL_CODES.fullmatch(text.strip())
-    if said and normalise_code(said["head"]) != normalise_code(text) and len(said["head"]) <= 3:
-        head = normalise_code(said["head"])
+    words = _ALL_CODES.fullmatch(text.strip())
+    head = normalise_code(words["head"]) if words else ""
+    if words and head != normalise_code(text) and len(words["head"]) <= 3:
         return lambda code: code.startswith(head)
     return None
 
@@ -169,7 +159,7 @@ def _compile_wildcard(text: str) -> Callable[[str], bool]:
 
 
 def _compile_range(low: str, high: str) -> Callable[[str], bool]:
-    """Return what tells whether a code, or the code that it begins with, lies in a range."""
+    """Return whether a code, or the code that it begins with, lies in a range, as a predicate."""
     if len(high) < len(low) and high.isdigit() and not low.isdigit():
         high = low[: len(low) - len(high)] + high  # V01-91
     numbered = _NUMBERED.fullmatch(low), _NUMBERED.fullmatch(high)

@@ -1,4 +1,4 @@
-"""Codes of a system that isn't known: kept as they are written."""
+"""The coding system: the form, groups, chapters and titles of its codes."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class CodingSystem:
     ``listed`` are the codes that a publication lists, of any year, without headings.
 
     ``kind`` is 'diagnosis', 'procedure', 'drug' or empty. Systems of a ``family`` have codes that
-    look alike; without one, only procedures and drugs are recognised. ``claims`` tells whether a
-    canonical code may be of the family; ``is_likely``, by the codes of a column and their counts,
-    whether they are of this system rather than of the one before it. ``url`` is part of its URL in
-    FHIR, ``edition`` what a version column says, in letters and digits; ``not_diseases`` is how
-    codes of symptoms, circumstances and external causes begin.
+    look alike; without one, only procedures and drugs are recognised. ``claims`` says whether a
+    canonical code may be of the family; ``is_likely`` whether the codes of a column, with their
+    counts, are of this system rather than of the one before it. ``url`` is part of its URL in FHIR,
+    ``edition`` is what a version column has, in letters and digits; codes of symptoms,
+    circumstances and external causes begin as ``not_diseases``.
 
     ``common`` gives the groups that a code shares with other systems, ``chronic`` whether it is of
-    a chronic condition, None when that isn't determined; ``restore_zeros``, of the raw
-    codes of a column, those that lost zeros, as they were meant.
+    a chronic condition, None when that isn't determined; ``restore_zeros`` gives the raw codes of a
+    column that lost zeros, with them.
     """
 
     key: str
@@ -74,36 +74,32 @@ class CodingSystem:
     restore_zeros: Callable[[Iterable[str]], Mapping[str, str]] | None = None
 
     def normalise(self, raw: str, floats: bool = False) -> NormalisedCode:
-        """Bring a code into its canonical form.
-
-        In a column that was written as numbers, ``floats``, '250.0' means 250 and not 250.0.
-        """
+        """Return a code in its canonical form; with ``floats``, '250.0' is the number 250."""
         return self._normalised(raw, floats)  # one entry of the cache, however it was called
+
+    def normalise_all(self, raws: Collection[str], floats: bool) -> dict[str, NormalisedCode]:
+        """Return the canonical form of each code of a column, with the zeros that it lost."""
+        mended = self.restore_zeros(raws) if self.restore_zeros else {}
+        normal = {raw: self.normalise(mended.get(raw, raw), floats) for raw in raws}
+        return normal | {raw: NormalisedCode(normal[raw].code, "repaired") for raw in mended}
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019 - systems are there for good, and see a code three times
     def _normalised(self, raw: str, floats: bool) -> NormalisedCode:
         text = _PADDING.sub("", raw)
         if is_missing(text):
             return NormalisedCode("", "missing")
-        if floats and _FLOAT.fullmatch(text):
-            code, state = self._spelled(text[:-2])
-            return NormalisedCode(code, "repaired" if code else state)
-        return self._spelled(text)
-
-    def _spelled(self, text: str) -> NormalisedCode:
-        if self.fit is None:
-            return NormalisedCode(text, "ok")
-        text = _MARKS.sub("", text.upper().replace(",", "."))
-        if not text:
-            return NormalisedCode("", "missing")
-        return self.fit(text) or NormalisedCode("", "malformed")
+        is_float = floats and _FLOAT.fullmatch(text) is not None
+        text = text.removesuffix(".0") if is_float else text
+        found: NormalisedCode | None = NormalisedCode(text, "ok")
+        if self.fit is not None:
+            text = _MARKS.sub("", text.upper().replace(",", "."))
+            found = self.fit(text) if text else NormalisedCode("", "missing")
+        if found and found.code and is_float:
+            return NormalisedCode(found.code, "repaired")
+        return found or NormalisedCode("", "malformed")
 
     def group_of(self, code: str) -> str | None:
-        """Return the group of a code.
-
-        A code above the finest level has the group on which all its subdivisions agree, one
-        below it the group of its nearest known parent; None when there is no such group.
-        """
+        """Return the group on which all subdivisions agree, or that of the nearest known parent."""
         return nearest_entry(self.groups(), code)
 
     def roll_up(self, code: str, level: str) -> str:
@@ -111,7 +107,7 @@ class CodingSystem:
 
         A 'category' has 3 characters of the ICD, or 4 for ICD-9 E codes; a 'group' is such as
         'CCS108' or 'CIR019'; a 'chapter' is as '390-459' or 'I00-I99'; 'full' is the code. No two
-        levels share a text with two meanings. What is no code has been rolled up already and stays.
+        levels share a text with two meanings. What is no code is rolled up already, and stays.
         """
         if level not in LEVELS:
             raise RecordsError("codes.level", levels=LEVELS, level=level)
@@ -133,11 +129,12 @@ class CodingSystem:
         """Return 2 for a canonical code that is listed, 1 for a heading of such, else 0."""
         return 2 if code in self.listed() else int(code in self.groups())
 
-    def name(self, code: str) -> str:
-        """Return the title of a canonical code, category, group or chapter.
+    def standing_of(self, raw: str) -> int:
+        """Return the `standing` of a code as written."""
+        return self.standing(self.normalise(raw).code)
 
-        It is that of the category when only that is known, else the code itself.
-        """
+    def name(self, code: str) -> str:
+        """Return the title of a code, group or chapter, or of its category, or else the code."""
         return self.chapters().get(code) or self.describe(code) or code
 
 
@@ -150,7 +147,7 @@ def nearest_entry(table: Mapping[str, T], code: str) -> T | None:
 
 
 def written_as_numbers(raw_codes: Iterable[str]) -> bool:
-    """Tell whether every number among the codes ends in '.0', as a float column writes it."""
+    """Return whether every number among the codes ends in '.0', as a float column writes it."""
     numbers = [text for text in map(str.strip, raw_codes) if _DOTTED.fullmatch(text)]
     return len(numbers) > 1 and all(_FLOAT.fullmatch(text) for text in numbers)
 

@@ -8,7 +8,7 @@ from comorb.errors import RecordsError
 from comorb.records.codes import atc, icd9, icd10
 from comorb.records.codes.system import OPAQUE, CodingSystem
 
-# Of a family, the system that is meant when nothing speaks for another comes first.
+# The first of a family is the default.
 SYSTEMS: dict[str, CodingSystem] = {
     system.key: system
     for system in (
@@ -17,7 +17,7 @@ SYSTEMS: dict[str, CodingSystem] = {
         OPAQUE,
     )
 }
-# The system of the procedures that goes with one of diagnoses.
+# The system of procedures that belongs to one of diagnoses.
 PROCEDURES = {"icd9cm": "icd9proc", "icd10cm": "icd10pcs", "icd10": "icd10pcs"}
 
 
@@ -37,7 +37,7 @@ def coding_system(key: str) -> CodingSystem:
 
 
 def systems_by_kind(text: str) -> dict[str, str]:
-    """Return the systems of the records' own codes, under '', and of each kind beside them.
+    """Return the systems of the records' own codes, under '', and of each other kind.
 
     >>> systems_by_kind("icd9cm drug:atc")
     {'': 'icd9cm', 'drug': 'atc'}
@@ -47,7 +47,7 @@ def systems_by_kind(text: str) -> dict[str, str]:
 
 
 def format_systems(text: str) -> str:
-    """Return what a reader calls one system or several; nothing for codes that are of none.
+    """Return the titles of one system or several; nothing for opaque codes.
 
     >>> format_systems("icd10cm+icd9cm drug:atc")
     'ICD-10-CM + ICD-9-CM + ATC'
@@ -69,10 +69,8 @@ def systems_by_family() -> dict[str, list[CodingSystem]]:
 def system_by_edition(value: str) -> str | None:
     """Return the coding system that a value of a version column means."""
     text = re.sub(r"[^a-z0-9]", "", value.lower())
-    for key, system in SYSTEMS.items():
-        if system.edition and system.edition.fullmatch(text):
-            return key
-    return None
+    known = ((key, system.edition) for key, system in SYSTEMS.items() if system.edition)
+    return next((key for key, edition in known if edition.fullmatch(text)), None)
 
 
 def system_by_url(url: str | None) -> str | None:

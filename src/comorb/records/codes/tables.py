@@ -58,9 +58,9 @@ def expand_span(text: str) -> list[str]:
     if ends is None:
         return []
     low, high = ends["low"], ends["high"]
-    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
     if low == high:
         return [low]
+    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
     first, last = low[same:], high[same:]
     if len(low) != len(high) or not (first.isdecimal() and last.isdecimal()) or first > last:
         return []
@@ -69,9 +69,9 @@ def expand_span(text: str) -> list[str]:
 
 @cache
 def read_equivalents(file: str) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Return what a file of general equivalence mappings says each code means elsewhere.
+    """Return the equivalents of each code in a file of general equivalence mappings.
 
-    A code is a tuple of choices, one code of each of which is meant: mostly one choice, several
+    They are a tuple of choices, one code of each of which is meant: mostly one choice, several
     where the mapping is a combination. Of several scenarios the first is taken.
     """
     parts: dict[str, dict[tuple[str, str], list[str]]] = {}
@@ -81,12 +81,13 @@ def read_equivalents(file: str) -> dict[str, tuple[tuple[str, ...], ...]]:
         if no_map == "0":
             place = (scenario, choice) if combined == "1" else ("", "")
             choices.setdefault(place, []).append(other)
-    return {code: _first_scenario(choices) for code, choices in parts.items()}
-
-
-def _first_scenario(choices: Mapping[tuple[str, str], list[str]]) -> tuple[tuple[str, ...], ...]:
-    first = min((scenario for scenario, _ in choices), default="")
-    return tuple(tuple(choices[place]) for place in sorted(choices) if place[0] == first)
+    firsts = {code: min(choices, default=("", ""))[0] for code, choices in parts.items()}
+    return {
+        code: tuple(
+            tuple(some) for place, some in sorted(choices.items()) if place[0] == firsts[code]
+        )
+        for code, choices in parts.items()
+    }
 
 
 _ICD9_LINE = re.compile(r"'(?P<code>\w+) *',.*,'(?P<chronic>[01])','\w+ *' *")
@@ -94,12 +95,12 @@ _ICD10_LINE = re.compile(r"'(?P<code>\w+) *',.*,(?P<chronic>[019])")
 
 
 def icd9_is_chronic(code: str) -> bool | None:
-    """Tell whether an ICD-9-CM code is chronic; None when its subdivisions differ."""
+    """Return whether an ICD-9-CM code is chronic; None when its subdivisions differ."""
     return nearest_entry(_read_indicators("cci2015.csv", _ICD9_LINE), code)
 
 
 def icd10_is_chronic(code: str) -> bool | None:
-    """Tell whether an ICD-10 code is chronic; None when that isn't determined."""
+    """Return whether an ICD-10 code is chronic; None when that isn't determined."""
     return nearest_entry(_read_indicators("CCIR_v2023-1.csv", _ICD10_LINE), code)
 
 

@@ -18,24 +18,15 @@ from comorb.model.arrays import Indices, Ints, Mask
 from comorb.records.codes.code_map import CodeMap
 from comorb.records.codes.recognition import Raw, assign_systems, count_undecided
 from comorb.records.codes.scores import find_score, is_scored
-from comorb.records.codes.system import LEVELS, CodingSystem, NormalisedCode, written_as_numbers
+from comorb.records.codes.system import LEVELS, CodingSystem, written_as_numbers
 from comorb.records.codes.systems import coding_system
 
 
 @dataclass(frozen=True)
 class Coding:
-    """What the codes of records become.
+    """What the codes of records become: features at ``levels``, or the groups of a ``map``.
 
-    Attributes
-    ----------
-    levels : tuple of str
-        The levels at which codes are features; a map takes their place.
-    map : CodeMap, optional
-        The groups that are the features.
-    chronic : bool
-        Whether codes of chronic conditions alone become features.
-    scores : tuple of str
-        The scores of each record that become covariates.
+    With ``chronic``, only codes of chronic conditions do. ``scores`` become covariates.
     """
 
     levels: tuple[str, ...] = ("category",)
@@ -43,27 +34,12 @@ class Coding:
     chronic: bool = False
     scores: tuple[str, ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        level: str | Iterable[str],
-        map: CodeMap | None = None,
-        chronic: bool = False,
-        scores: str | Iterable[str] = (),
-    ) -> Coding:
-        """Return the coding of one or several levels and scores; unknown ones are refused."""
-        levels = (level,) if isinstance(level, str) else tuple(level)
-        keys = (scores,) if isinstance(scores, str) else tuple(scores)
-        for one in levels:
-            if one not in LEVELS:
-                raise RecordsError("codes.level", levels=LEVELS, level=one)
-        for key in keys:
+    def __post_init__(self) -> None:
+        for level in self.levels:
+            if level not in LEVELS:
+                raise RecordsError("codes.level", levels=LEVELS, level=level)
+        for key in self.scores:
             find_score(key)
-        return cls(levels, map, chronic, keys)
-
-    def column_name(self, name: str) -> str:
-        """Return what a column of the source is called beside the scores."""
-        return f"{name} (column)" if name in self.scores else name
 
     @property
     def level(self) -> str:
@@ -80,12 +56,11 @@ NOT_MAPPED = Message("ledger.not_in_map")
 class Features:
     """What the raw codes of a column become: their features, one a level, none for unusable ones.
 
-    The sets say to which raw codes something happened. ``mixed`` are those without one group,
-    mostly as the groups of their subdivisions differ: their category stands in for it; ``unshared``
-    those without a group at the 'common' level, which keep their category. ``left_out`` are well
-    formed and left out, by the reason; for ``covered`` ones a line of the map has groups that a
-    nearer one hasn't. ``names`` are those of features that aren't codes of the system, which all
-    systems share; ``codes`` has the canonical form of each raw code that has one.
+    The other fields are about raw codes. ``mixed`` ones have no single group, mostly because their
+    subdivisions differ, and become their category; so do ``unshared`` ones, which have no group at
+    the 'common' level. ``left_out`` ones are well formed, by the reason. For ``covered`` ones a
+    line of the map has groups that a nearer line hasn't. ``codes`` are their canonical forms.
+    ``names`` are those of features that aren't codes of the system, which all systems share.
     """
 
     of: dict[str, tuple[str, ...]]
@@ -103,7 +78,7 @@ class Features:
 def featurise(
     raw_codes: Iterable[str],
     system: str,
-    levels: Iterable[str],
+    levels: Sequence[str],
     *,
     code_map: CodeMap | None = None,
     chronic: bool = False,
@@ -117,13 +92,12 @@ def featurise(
     {'428.0': ('428', '390-459'), '?': ()}
     """
     raws = list(dict.fromkeys(raw_codes))
-    levels = tuple(levels)
     coding = coding_system(system)
-    normal = _normalise(raws, coding)
+    normal = coding.normalise_all(raws, written_as_numbers(raws))
     codes = {raw: code for raw, (code, _) in normal.items() if code}
 
-    def in_state(state: str) -> set[str]:
-        return {raw for raw, (_, said) in normal.items() if said == state}
+    def in_state(state: str) -> frozenset[str]:
+        return frozenset(raw for raw, code in normal.items() if code.state == state)
 
     left_out = _find_not_chronic(codes, coding) if chronic else {}
     kept = set(codes).difference(*left_out.values())
@@ -132,7 +106,7 @@ def featurise(
         rolled = {raw: _roll_up(code, coding, levels) for raw, code in codes.items()}
         of = {raw: tuple(rolled[raw]) if raw in kept else () for raw in raws}
         names = {code: name for some in rolled.values() for code, name in some.items() if name}
-        covered: set[str] = set()
+        covered: frozenset[str] = frozenset()
     else:
         index = code_map.index(coding)
         of = {raw: index.groups(codes[raw]) if raw in kept else () for raw in raws}
@@ -140,30 +114,22 @@ def featurise(
         malformed -= {raw for raw, groups in of.items() if groups}
         left_out[NOT_MAPPED] = frozenset(raw for raw in kept if not of[raw])
         names = code_map.titles
-        covered = {raw for raw in kept if index.is_covered(codes[raw])}
+        covered = frozenset(raw for raw in kept if index.is_covered(codes[raw]))
     by_level = {raw: code for raw, code in codes.items() if raw in kept and code_map is None}
     by_group = by_level if "group" in levels and coding.fit is not None else {}
     by_meaning = by_level if "common" in levels else {}
     return Features(
         of,
-        frozenset(in_state("repaired")),
-        frozenset(malformed),
-        frozenset(in_state("missing")),
+        in_state("repaired"),
+        malformed,
+        in_state("missing"),
         frozenset(raw for raw, code in by_group.items() if coding.group_of(code) is None),
         frozenset(raw for raw, code in by_meaning.items() if not coding.shared(code)),
         left_out,
-        frozenset(covered),
+        covered,
         names,
         codes,
     )
-
-
-def _normalise(raws: Sequence[str], coding: CodingSystem) -> dict[str, NormalisedCode]:
-    """Return the canonical form of each raw code, with the zeros that a column lost."""
-    floats = written_as_numbers(raws)
-    mended = coding.restore_zeros(raws) if coding.restore_zeros else {}
-    normal = {raw: coding.normalise(mended.get(raw, raw), floats) for raw in raws}
-    return normal | {raw: NormalisedCode(normal[raw].code, "repaired") for raw in mended}
 
 
 def _roll_up(code: str, coding: CodingSystem, levels: Sequence[str]) -> dict[str, str]:
@@ -185,19 +151,25 @@ def _find_not_chronic(codes: Mapping[str, str], coding: CodingSystem) -> dict[st
     """Return the raw codes that aren't of chronic conditions, by the reason."""
     if coding.chronic is None:
         return {}
-    said = {raw: coding.chronic(code) for raw, code in codes.items()}
-    reasons = {NOT_CHRONIC: False, NOT_DETERMINED: None}
+    chronic = {raw: coding.chronic(code) for raw, code in codes.items()}
     return {
-        reason: frozenset(raw for raw, chronic in said.items() if chronic is value)
-        for reason, value in reasons.items()
+        reason: frozenset(raw for raw, own in chronic.items() if own is value)
+        for reason, value in ((NOT_CHRONIC, False), (NOT_DETERMINED, None))
     }
 
 
 Mentions = Callable[[Callable[[str], Collection[str]]], int]
 
 
-def check_usable(fits: Mapping[str, Features], coding: Coding) -> None:
-    """Refuse what can't be had of codes of these systems."""
+def _features_by_system(systems: Mapping[Raw, str], coding: Coding) -> dict[str, Features]:
+    """Return the features of each system's codes; refuse a coding that they can't have."""
+    by_system: dict[str, list[str]] = {}
+    for raw, key in systems.items():
+        by_system.setdefault(key, []).append(raw[1])
+    fits = {
+        key: featurise(codes, key, coding.levels, code_map=coding.map, chronic=coding.chronic)
+        for key, codes in by_system.items()
+    }
     shown = " and ".join(sorted(fits))
     unknown = bool(fits) and not any(coding_system(key).kind for key in fits)
     if coding.chronic and unknown:
@@ -206,6 +178,7 @@ def check_usable(fits: Mapping[str, Features], coding: Coding) -> None:
         raise RecordsError("codes.score_system", score=coding.scores[0], shown=shown)
     if coding.map and fits and not any(some for one in fits.values() for some in one.of.values()):
         raise RecordsError("codes.not_in_map", map=coding.map.name, shown=shown)
+    return fits
 
 
 def ledger_notes(
@@ -214,83 +187,59 @@ def ledger_notes(
     fits: Mapping[str, Features],
     coding: Coding,
 ) -> tuple[str, ...]:
-    """Return what the ledger says of repaired, coarse, shared, mapped and scored codes."""
+    """Return notes on repaired, coarse, shared, mapped and scored codes."""
+    notes: list[str] = []
 
     def mentions(chosen: Callable[[str], Collection[str]]) -> int:
         texts = {key: chosen(key) for key in fits}
         return sum(count for raw, count in counts.items() if raw[1] in texts[systems[raw]])
 
-    notes: list[str] = []
-    if repaired := mentions(lambda key: fits[key].repaired):
-        notes.append(Message("note.repaired", n=repaired))
-    if mixed := mentions(lambda key: fits[key].mixed):
-        notes.append(Message("note.coarse", n=mixed))
+    def add_note(note: str, chosen: Callable[[str], Collection[str]], **values: Any) -> None:
+        if n := mentions(chosen):
+            notes.append(Message(note, n=n, **values))
+
+    def coarse(key: str, score: str) -> list[str]:
+        codes = fits[key].codes.items() if is_scored(key) else ()
+        return [raw for raw, code in codes if find_score(score).is_coarse(code, key)]
+
+    add_note("note.repaired", lambda key: fits[key].repaired)
+    add_note("note.coarse", lambda key: fits[key].mixed)
     if coding.chronic:
-        notes += _chronic_notes(mentions, fits)
+        add_note("note.chronic_unknown", lambda key: fits[key].left_out.get(NOT_DETERMINED, ()))
+        add_note(
+            "note.no_indicator", lambda key: () if coding_system(key).chronic else fits[key].codes
+        )
     if coding.map is not None:
         notes += _map_notes(mentions, fits, coding.map)
     elif "common" in coding.levels:
         total = mentions(lambda key: fits[key].codes)
         own = mentions(lambda key: fits[key].unshared)
-        notes.append(
-            Message("note.shared_groups", percent=_percent(total - own, total), n=total, own=own)
-        )
-    return (*notes, *_score_notes(mentions, fits, coding))
-
-
-def _chronic_notes(mentions: Mentions, fits: Mapping[str, Features]) -> list[str]:
-    notes: list[str] = []
-    if doubtful := mentions(lambda key: fits[key].left_out.get(NOT_DETERMINED, ())):
-        notes.append(Message("note.chronic_unknown", n=doubtful))
-    if others := mentions(lambda key: () if coding_system(key).chronic else fits[key].codes):
-        notes.append(Message("note.no_indicator", n=others))
-    return notes
+        percent = _percent(total - own, total)
+        notes.append(Message("note.shared_groups", percent=percent, n=total, own=own))
+    for score in coding.scores:
+        add_note("note.score_coarse", partial(coarse, score=score), score=score)
+    if coding.scores:
+        add_note("note.no_score", lambda key: () if is_scored(key) else fits[key].codes)
+    return tuple(notes)
 
 
 def _map_notes(mentions: Mentions, fits: Mapping[str, Features], code_map: CodeMap) -> list[str]:
     left = mentions(lambda key: fits[key].left_out.get(NOT_MAPPED, ()))
     total = left + mentions(lambda key: [raw for raw, some in fits[key].of.items() if some])
+    file = {"map": code_map.name, "digest": code_map.digest}
     notes: list[str] = [
         *code_map.notes,
-        Message(
-            "note.in_map",
-            percent=_percent(total - left, total),
-            n=total,
-            map=code_map.name,
-            digest=code_map.digest,
-            left=left,
-        ),
+        Message("note.in_map", percent=_percent(total - left, total), n=total, left=left, **file),
     ]
     if covered := mentions(lambda key: fits[key].covered):
         notes.append(Message("note.nearest_line", n=covered))
     present = [key for key in fits if coding_system(key).fit]
-    both = [
-        line for line in code_map.lines if not line.system and _fits_several(line.code, present)
-    ]
-    if both:
-        notes.append(Message("note.lines_of_several", n=len(both), systems=sorted(present)))
-    return notes
-
-
-def _fits_several(code: str, keys: Collection[str]) -> bool:
-    return sum(bool(coding_system(key).normalise(code).code) for key in keys) > 1
-
-
-def _score_notes(mentions: Mentions, fits: Mapping[str, Features], coding: Coding) -> list[str]:
-    notes: list[str] = []
-    for one in coding.scores:
-        table = find_score(one)
-
-        def coarse(key: str, table: Any = table) -> list[str]:
-            codes = fits[key].codes.items() if is_scored(key) else ()
-            return [raw for raw, code in codes if table.is_coarse(code, key)]
-
-        if some := mentions(coarse):
-            notes.append(Message("note.score_coarse", n=some, score=one))
-    if coding.scores and (
-        others := mentions(lambda key: () if is_scored(key) else fits[key].codes)
-    ):
-        notes.append(Message("note.no_score", n=others))
+    open_lines = (line.code for line in code_map.lines if not line.system)
+    n_systems = (
+        sum(bool(coding_system(key).normalise(code).code) for key in present) for code in open_lines
+    )
+    if several := sum(n > 1 for n in n_systems):
+        notes.append(Message("note.lines_of_several", n=several, systems=sorted(present)))
     return notes
 
 
@@ -303,13 +252,12 @@ __all__ = ["Raw", "Vocabulary", "build_vocabulary"]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Which features each raw code becomes, and how many mentions were repaired or lost.
+    """Which features each raw code becomes, and which raw codes are lost.
 
-    ``places`` has a row for each raw code: the numbers of its features, one a level or one a
-    group of a map, then those of the conditions of scores, which are numbered after the features;
-    -1 for none. ``malformed`` and ``missing`` mark raw codes that have none, ``left_out`` those
-    that were left out on purpose, by the reason; ``notes`` are for the ledger. So many mentions as
-    ``count_undecided`` may be of either of two editions.
+    ``places`` has a row for each raw code: the numbers of its features, then those of the
+    conditions of scores, which are numbered after the features; -1 for none. ``malformed`` and
+    ``missing`` mark raw codes without a feature, ``left_out`` those that were left out on purpose,
+    by the reason. ``undecided`` is how many mentions may be of either of two editions.
     """
 
     codes: tuple[str, ...]
@@ -356,9 +304,11 @@ class Vocabulary:
             return matrix, covariates
         features = matrix[:, : len(self.codes)]
         present = matrix[:, len(self.codes) :].tocsc()
-        keys = tuple(dict.fromkeys(key for key, _ in self.conditions))
-        named = Coding(scores=keys).column_name
-        columns = {named(name): covariates[name] for name in covariates.column_names}
+        keys = dict.fromkeys(key for key, _ in self.conditions)
+        columns = {
+            f"{name} (column)" if name in keys else name: covariates[name]
+            for name in covariates.column_names
+        }
         for key in keys:
             own = [place for place, (one, _) in enumerate(self.conditions) if one == key]
             order = [self.conditions[place][1] for place in own]
@@ -368,21 +318,16 @@ class Vocabulary:
 
 
 def build_vocabulary(
-    counts: Mapping[Raw, int],
-    system: str | None,
-    coding: Coding,
-    titles: Mapping[str, str],
+    counts: Mapping[Raw, int], system: str | None, coding: Coding, titles: Mapping[str, str]
 ) -> Vocabulary:
-    """Turn raw codes, each with the edition it is said to be from and its count, into features.
+    """Turn raw codes, each with its stated edition and its count, into features.
 
-    A code that nothing mentions has no feature. ``system`` is that of the codes without an edition,
-    recognised when None; ``coding`` has the levels, each of which gives a feature, or the map, and
-    the scores; ``titles`` are the source's names for codes that have none.
+    A code with a count of 0 has no feature. ``system`` is that of the codes without an edition,
+    recognised when None; ``titles`` are the source's names for codes that have none.
     """
     mentioned = {raw: count for raw, count in counts.items() if count}
     systems, notes = assign_systems(mentioned, system)
     fits = _features_by_system(systems, coding)
-    check_usable(fits, coding)
     keys = sorted(fits)
 
     def feature(code: str, key: str) -> str:
@@ -403,61 +348,37 @@ def build_vocabulary(
     def numbers(raw: Raw) -> tuple[list[int], list[int]]:
         key, text = systems[raw], raw[1]
         features = [number[feature(code, key)] for code in fits[key].of[text]]
-        return features, [number[pair] for pair in _score_conditions(text, key, fits, coding)]
+        code = fits[key].codes.get(text, "") if is_scored(key) else ""
+        scores = coding.scores if code else ()
+        pairs = ((one, name) for one in scores for name in find_score(one).conditions_of(code, key))
+        return features, [number[pair] for pair in pairs]
 
     def marked(which: Callable[[Features], Container[str]]) -> Mask:
         texts = {key: which(features) for key, features in fits.items()}
         return np.array([raw in systems and raw[1] in texts[systems[raw]] for raw in counts], bool)
 
+    def left_out(reason: str) -> Mask:
+        return marked(lambda features: features.left_out.get(reason, ()))
+
+    rows = [numbers(raw) if raw in systems else ([], []) for raw in counts]
     reasons = dict.fromkeys(reason for features in fits.values() for reason in features.left_out)
     return Vocabulary(
         codes,
         tuple(name(code) for code in codes),
         "+".join(keys) or "opaque",
-        _number_table(
-            [numbers(raw) if raw in systems else ([], []) for raw in counts], len(coding.levels)
-        ),
+        _number_table(rows, len(coding.levels)),
         marked(lambda features: features.malformed),
         marked(lambda features: features.missing),
         (*notes, *ledger_notes(mentioned, systems, fits, coding)),
-        {reason: marked(partial(_codes_left_out, reason)) for reason in reasons},
+        {reason: left_out(reason) for reason in reasons},
         conditions,
         count_undecided(mentioned, systems),
     )
 
 
-def _codes_left_out(reason: str, features: Features) -> Container[str]:
-    """Return the raw codes that were left out for a reason."""
-    return features.left_out.get(reason, ())
-
-
-def _features_by_system(systems: Mapping[Raw, str], coding: Coding) -> dict[str, Features]:
-    """Return the features of the codes of each system."""
-    by_system: dict[str, list[str]] = {}
-    for raw, key in systems.items():
-        by_system.setdefault(key, []).append(raw[1])
-    return {
-        key: featurise(codes, key, coding.levels, code_map=coding.map, chronic=coding.chronic)
-        for key, codes in by_system.items()
-    }
-
-
-def _score_conditions(
-    text: str, key: str, fits: Mapping[str, Features], coding: Coding
-) -> list[tuple[str, str]]:
-    """Return the conditions of the scores that a raw code is."""
-    code = fits[key].codes.get(text) if coding.scores else None
-    if code is None or not is_scored(key):
-        return []
-    return [
-        (one, name) for one in coding.scores for name in find_score(one).conditions_of(code, key)
-    ]
-
-
 def _number_table(rows: Sequence[tuple[list[int], list[int]]], least: int) -> Indices:
     """Return the numbers of each row, those of the features and those of the conditions."""
-    width = max((len(features) for features, _ in rows), default=0)
-    width = max(1, least, width)
+    width = max([1, least, *(len(features) for features, _ in rows)])
     more = max((len(conditions) for _, conditions in rows), default=0)
     places = np.full((len(rows), width + more), -1, dtype=np.int32)
     for row, (features, conditions) in enumerate(rows):

@@ -16,19 +16,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from comorb.engines import block_files
-from comorb.engines.partial_sums import map_items
-from comorb.errors import ComorbError, EngineError, RecordsError, StorageError, not_installed
+from comorb.engines.base import Engine
+from comorb.errors import EngineError, RecordsError, StorageError, not_installed
 from comorb.fields import take_options
 from comorb.model.arrays import Keys, Mask
 from comorb.model.emissions.base import Feature
+from comorb.records import stream
 from comorb.records.cohort_file import CohortFile, as_table, rows_in
 from comorb.records.distributed.partitions import (
     FrameTables,
     NotPartitionedError,
-    PartitionedSource,
     PartitionedTable,
     partition_source,
-    raise_errors,
 )
 from comorb.records.distributed.shuffle import (
     FoundAnswers,
@@ -40,6 +39,7 @@ from comorb.records.distributed.shuffle import (
     head_answers,
     merge_answers,
     plan_partitions,
+    run_tasks,
 )
 from comorb.records.layouts.long import find_code_columns
 from comorb.records.layouts.plan import Plan
@@ -47,16 +47,6 @@ from comorb.records.layouts.readers import open_columns, plan_table
 from comorb.records.ledger import Ledger
 from comorb.records.sources.files import temporary_folder
 from comorb.records.spec import READING, CohortSpec
-from comorb.records.stream import (
-    CohortSum,
-    Summary,
-    finished,
-    fitted,
-    plan_parts,
-    read_portion,
-    summary_of,
-    write_cohort,
-)
 from comorb.remote import Place, opened, place_of, removed, written
 from comorb.storage import fingerprint_from, fingerprint_sums, write_whole
 
@@ -65,90 +55,76 @@ _LAYOUT_KINDS = ("wide", "long", "delimited", "binary", "omop")
 
 @dataclass(frozen=True)
 class ShuffledTable:
-    """A table whose rows were brought together: its name, label and columns, and notes on it."""
+    """A table whose rows were shuffled: its name, label, columns and notes."""
 
     name: str
     label: str
     schema: pa.Schema
     notes: tuple[str, ...]
 
-    def read_partition(self, partition: Partition) -> PartitionRows:
-        """Return some of the rows."""
-        return PartitionRows(self.label, self.notes, *partition.table(self.schema))
-
 
 @dataclass(frozen=True)
 class InferredSchema:
-    """What the first rows of a source tell: how it is read, and of which tables.
+    """How a source is read, inferred from its first rows; the first table has the records."""
 
-    The first table has the records.
-    """
-
-    preparation: CohortSpec
+    spec: CohortSpec
     whole: WholeSource
     plan: Plan
     tables: Mapping[str, PartitionedTable]
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that rows of the same record, or patient, have in common."""
+        """The columns that bring together the rows of a patient, or of a record."""
         plan = self.plan
         patient, record = plan.keys or (plan.layout.patient, plan.layout.record)
-        if (self.preparation.unit or plan.reader.unit) == "patient" and patient:
+        if (self.spec.unit or plan.reader.unit) == "patient" and patient:
             return (patient,)
         return tuple(column for column in (patient, record) if column)
 
     def shuffle_tables(
         self, folder: str, executor: Executor | None
     ) -> tuple[tuple[ShuffledTable, ...], list[tuple[Partition, ...]]]:
-        """Let workers bring rows together in a folder; return the tables, and what tasks read."""
+        """Let workers shuffle rows into a folder; return the tables, and what each task reads."""
         rows = next(iter(self.tables.values())).rows
-        shuffle, tables, chunks = Shuffle(folder, self.keys, rows=rows), [], []
-        for name, spread in self.tables.items():
-            columns = self.plan.beside.get(name, ())
+        shuffle, tables, files = Shuffle(folder, self.keys, rows=rows), [], []
+        for name, table in self.tables.items():
+            columns = self.plan.joined.get(name, ())
             own = replace(shuffle, keys=columns[:1], columns=columns) if columns else shuffle
-            some, notes = spread.shuffle_rows(own, executor)
-            schema = spread.head.select(columns or spread.head.column_names).schema
-            tables.append(ShuffledTable(name, spread.label, schema, notes))
-            chunks.append(some)
-        return tuple(tables), plan_partitions(shuffle, chunks, len(tables[0].schema))
+            written, notes = table.shuffle_rows(own, executor)
+            schema = table.head.select(columns or table.head.column_names).schema
+            tables.append(ShuffledTable(name, table.label, schema, notes))
+            files.append(written)
+        return tuple(tables), plan_partitions(shuffle, files, len(tables[0].schema))
 
 
 def infer_schema(
-    records: Any, preparation: CohortSpec, kind: str, executor: Executor | None
+    records: Any, spec: CohortSpec, kind: str, executor: Executor | None
 ) -> InferredSchema | None:
-    """Return what the first rows of records of a kind tell; None for what isn't read in parts."""
-    divided = partition_source(records, preparation.table, executor)
+    """Return how records of a kind are read; None where workers can't read them in parts."""
+    divided = partition_source(records, spec.table, executor)
     if divided is None:
         return None
-    try:
-        asked = replace(preparation, table=preparation.table or divided.table)
-        return _infer_from_head(divided, asked, kind)
-    except NotPartitionedError:
-        return None
-
-
-def _infer_from_head(
-    divided: PartitionedSource, preparation: CohortSpec, kind: str
-) -> InferredSchema:
+    spec = replace(spec, table=spec.table or divided.table)
     whole = WholeSource(divided.label, tuple(divided.openers))
     tables: dict[str, PartitionedTable] = {}
 
-    def head(name: str) -> PartitionRows:
+    def read_head(name: str) -> PartitionRows:
         one = tables[name] = divided.openers[name]()
         return PartitionRows(one.label, one.notes, one.head, pa.array(range(1, len(one.head) + 1)))
 
-    with whole.open_partition(head) as source:
-        names = tuple(one.name for one in preparation.features)
-        layout = replace(preparation.layout, features=names)
-        table, columns = open_columns(source, preparation.table_in(source, kind), layout)
-        if kind != "diagnosis":
-            columns = find_code_columns(columns, kind)
-        plan = plan_table(source, table, columns)
-        if plan.reader.kind not in _LAYOUT_KINDS:
-            raise NotPartitionedError
-        whole = replace(whole, answers=head_answers(source.found))
-        return InferredSchema(preparation, whole, plan, tables)
+    try:
+        with whole.open_partition(read_head) as source:
+            names = tuple(one.name for one in spec.features)
+            layout = replace(spec.layout, features=names)
+            table, columns = open_columns(source, spec.table_in(source, kind), layout)
+            if kind != "diagnosis":
+                columns = find_code_columns(columns, kind)
+            plan = plan_table(source, table, columns)
+    except NotPartitionedError:
+        return None
+    if plan.reader.kind not in _LAYOUT_KINDS:
+        return None
+    return InferredSchema(spec, replace(whole, answers=head_answers(source.found)), plan, tables)
 
 
 @dataclass(frozen=True)
@@ -156,7 +132,7 @@ class _Job:
     """What every task knows; the first table has the records."""
 
     whole: WholeSource
-    preparation: CohortSpec
+    spec: CohortSpec
     kind: str
     folder: str
     by_patient: bool
@@ -165,11 +141,11 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """What a task answered for its rows or, where it had to ask nothing, what it read and wrote."""
+    """What a task found out about its rows or, where all was known, what it read and wrote."""
 
     found: FoundAnswers = field(default_factory=dict)
     begun: Ledger = field(default_factory=Ledger)
-    summary: Summary | None = None
+    summary: stream.Summary | None = None
     draft: str | None = None
     useless: RecordsError | None = None
     ids: ShuffledFile | None = None
@@ -177,7 +153,7 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class _WrittenPart:
-    """A part that is written: its file, the rows of its row groups, its ones, and sums."""
+    """A written part: its file, the rows of its row groups, its ones, its seal and its sums."""
 
     file: str
     groups: tuple[int, ...]
@@ -195,48 +171,46 @@ def distribute_cohort(
 ) -> None:
     """Read records on the workers of an engine, select and drop, and write the cohort there.
 
-    ``source`` are files that all workers see under the same path, or a frame or a table of the
-    engine's own; ``path`` becomes a folder that they all see, and so is one beside it, in which
-    chunks of files that were brought together are found again after an interruption. What can't be
-    read in parts, such as a database, is read in this process, with ``memory``, and is a file then.
+    ``source`` is files that all workers see under the same path, or a frame or a table of the
+    engine; ``path`` becomes a folder that they all see, and so does a draft folder next to it, in
+    which an interrupted run finds its shuffled rows again. What can't be read in parts, such as a
+    database, is read in this process, with ``memory``, and written to one file.
     """
-    preparation = preparation or CohortSpec()
+    spec = preparation or CohortSpec()
     path = place_of(path).absolute()
-    kind, records, besides = preparation.sources(source)
-    schema = None if besides else infer_schema(records, preparation, kind, executor)
+    kind, records, auxiliary = spec.sources(source)
+    schema = None if auxiliary else infer_schema(records, spec, kind, executor)
     if schema is None:
-        _write_locally(source, path, preparation, memory)
+        _write_locally(source, path, spec, memory)
         return
     work = path.with_name(f"{path.name}.draft")
     try:
         work.mkdir(parents=True, exist_ok=True)
         path.mkdir(exist_ok=True)
     except OSError as error:
-        raise StorageError(
-            "write.choose_place", path=path, reason=error.strerror or error
-        ) from None
+        reason = error.strerror or error
+        raise StorageError("write.choose_place", path=path, reason=reason) from None
     try:
         tables, partitions = schema.shuffle_tables(str(work), executor)
-        whole, asked, keys = schema.whole, schema.preparation, schema.keys
-        job = _Job(whole, asked, kind, str(work), len(keys) > 1, tables)
+        job = _Job(schema.whole, schema.spec, kind, str(work), len(schema.keys) > 1, tables)
         attempts = _read_partitions(job, partitions, executor)
-        _refuse_repeated(job, keys, attempts, executor)
-        _write_parts(attempts, path, work, asked, executor)
+        _refuse_repeated(job, schema.keys, attempts, executor)
+        _write_parts(attempts, path, work, schema.spec, executor)
     except (RecordsError, StorageError):
-        with suppress(StorageError):  # a store that is lost is told by what it was asked for
+        with suppress(StorageError):  # the first error says more than that of removing
             removed(work)
         raise
     removed(work)
 
 
-def _write_locally(source: Any, path: Place, preparation: CohortSpec, memory: str | None) -> None:
+def _write_locally(source: Any, path: Place, spec: CohortSpec, memory: str | None) -> None:
     """Read records in this process, and write the cohort as a file."""
     if isinstance(path, Path):
-        write_cohort(source, path, preparation, memory)
+        stream.write_cohort(source, path, spec, memory)
         return
     with temporary_folder() as folder:
         draft = Path(folder, path.name)
-        write_cohort(source, draft, preparation, memory)
+        stream.write_cohort(source, draft, spec, memory)
         with draft.open("rb") as file:
             path.send(file)
 
@@ -244,121 +218,101 @@ def _write_locally(source: Any, path: Place, preparation: CohortSpec, memory: st
 def _read_partitions(
     job: _Job, partitions: Sequence[tuple[Partition, ...]], executor: Executor | None
 ) -> list[_Attempt]:
-    """Let the workers ask and answer until all of them have read their rows."""
+    """Let the workers merge what they find out until all of them have read their rows."""
     if not partitions:
         raise RecordsError("source.no_rows", table=job.tables[0].label)
     answers, tasks = dict(job.whole.answers), list(enumerate(partitions))
     while True:
         whole = replace(job.whole, answers=answers)
-        attempts: list[_Attempt] = raise_errors(
-            map_items(partial(_try_partition, replace(job, whole=whole)), tasks, executor)
-        )
+        attempts = run_tasks(partial(_try_partition, replace(job, whole=whole)), tasks, executor)
         if not any(one.found for one in attempts):
             return attempts
-        # A task that read its rows while others ask doesn't agree with them; one without rows may.
+        # A task that read its rows while others have questions disagrees; one without rows may not.
         new = merge_answers([one.found for one in attempts if one.found or one.summary])
         if not new:
             raise EngineError("engine.disagree")
         answers |= new
 
 
-def _try_partition(job: _Job, item: tuple[int, tuple[Partition, ...]]) -> _Attempt | ComorbError:
+def _try_partition(job: _Job, item: tuple[int, tuple[Partition, ...]]) -> _Attempt:
     number, partitions = item
-    try:
-        tables = zip(job.tables, partitions, strict=True)
-        pieces = {table.name: table.read_partition(partition) for table, partition in tables}
-        with job.whole.open_partition(pieces.__getitem__) as source:
-            part, begun = None, Ledger()
-            try:
-                read = job.preparation.plan(source, job.kind)
-                plan, begun, encode = plan_parts(source, read, job.preparation)
-                if not source.found:
-                    part = read_portion(source, plan, encode, job.preparation.coding)
-            except RecordsError:
-                if not source.found:
-                    raise
-            if source.found:  # answered for these rows alone, so what followed may be wrong
-                return _Attempt(source.found)
-            if part is None:
-                return _Attempt(begun=begun)
-            cohort, useless = part
-            selected = job.preparation.select(cohort)
-            table = as_table(selected)
-            summary = summary_of(selected, table.schema, job.preparation)
-            draft = f"draft-{number:06d}-{secrets.token_hex(8)}.parquet"
-            _write_table(table, place_of(job.folder) / draft)
-            own = pa.table({"id": cohort.ids}).to_batches() if job.by_patient else []
-            ids = Shuffle(job.folder, ("id",)).write(number, own)
-            return _Attempt({}, begun, summary, draft, useless, ids)
-    except ComorbError as error:
-        return error
+    rows = {
+        one.name: PartitionRows(one.label, one.notes, *partition.table(one.schema))
+        for one, partition in zip(job.tables, partitions, strict=True)
+    }
+    with job.whole.open_partition(rows.__getitem__) as source:
+        part, begun = None, Ledger()
+        try:
+            read = job.spec.plan(source, job.kind)
+            plan, begun, encode = stream.plan_parts(source, read, job.spec)
+            if not source.found:
+                part = stream.read_partition(source, plan, encode, job.spec.coding)
+        except RecordsError:
+            if not source.found:
+                raise
+        if source.found:  # these rows alone answered, so what followed may be wrong
+            return _Attempt(source.found)
+        if part is None:
+            return _Attempt(begun=begun)
+        cohort, useless = part
+        selected = job.spec.select(cohort)
+        table = as_table(selected)
+        summary = stream.summarise(selected, table.schema, job.spec)
+        draft = f"draft-{number:06d}-{secrets.token_hex(8)}.parquet"
+        _write_table(table, place_of(job.folder) / draft)
+        own = pa.table({"id": cohort.ids}).to_batches() if job.by_patient else []
+        ids = Shuffle(job.folder, ("id",)).write(number, own)
+        return _Attempt({}, begun, summary, draft, useless, ids)
 
 
 def _refuse_repeated(
     job: _Job, keys: tuple[str, ...], attempts: Sequence[_Attempt], executor: Executor | None
 ) -> None:
     """Refuse ids of records that several patients have: their rows are not in one place."""
-    chunks = [one.ids for one in attempts if one.ids is not None and one.ids.rows]
-    partitions = plan_partitions(Shuffle(job.folder, ("id",)), [chunks], 1)
-    repeated = sum(
-        raise_errors(
-            map_items(_count_repeated, [partition for (partition,) in partitions], executor)
-        )
-    )
-    if repeated:
-        raise RecordsError(
-            "source.visits_of_several", table=job.tables[0].label, n=repeated, column=keys[-1]
-        )
+    files = [one.ids for one in attempts if one.ids is not None and one.ids.rows]
+    partitions = [one for (one,) in plan_partitions(Shuffle(job.folder, ("id",)), [files], 1)]
+    if repeated := sum(run_tasks(_count_repeated, partitions, executor)):
+        about = {"table": job.tables[0].label, "column": keys[-1]}
+        raise RecordsError("source.visits_of_several", n=repeated, **about)
 
 
-def _count_repeated(partition: Partition) -> int | ComorbError:
-    try:
-        ids = partition.table(pa.schema([("id", pa.string())]))[0]["id"]
-        return len(ids) - int(pc.count_distinct(ids).as_py())
-    except ComorbError as error:
-        return error
+def _count_repeated(partition: Partition) -> int:
+    ids = partition.table(pa.schema([("id", pa.string())]))[0]["id"]
+    return len(ids) - int(pc.count_distinct(ids).as_py())
 
 
 def _write_table(table: pa.Table, path: Place) -> None:
+    options = {"compression": "zstd", "write_page_checksum": True}
     try:
         with written(path) as file:
-            pq.write_table(
-                table,
-                file,
-                row_group_size=block_files.ROWS_A_GROUP,
-                compression="zstd",
-                write_page_checksum=True,
-            )
+            pq.write_table(table, file, block_files.ROWS_A_GROUP, **options)
     except OSError as error:
-        raise StorageError(
-            "write.shared_place", folder=path.parent, reason=error.strerror or error
-        ) from None
+        reason = error.strerror or error
+        raise StorageError("write.shared_place", folder=path.parent, reason=reason) from None
 
 
 def _write_parts(
     attempts: Sequence[_Attempt],
     path: Place,
     work: Place,
-    preparation: CohortSpec,
+    spec: CohortSpec,
     executor: Executor | None,
 ) -> None:
-    """Decide which codes stay, let workers write their parts again, and write the manifest."""
+    """Decide which codes stay, let workers write the final parts, and write the manifest."""
     read = [one for one in attempts if one.summary is not None]
     useless = [one.useless for one in read if one.useless is not None]
     if len(useless) == len(read) and useless:
         raise useless[0]
-    total, begun = CohortSum(preparation), attempts[0].begun
+    total, begun = stream.CohortSum(spec), attempts[0].begun
     for one in read:
         assert one.summary is not None  # noqa: S101 - left out above
         total.add(replace(one.summary, ledger=one.summary.ledger + begun))
         begun = Ledger()
     header = total.finish()
-    assert total.schema is not None  # noqa: S101 - there is a part
-    finish = partial(
-        _finish_part, str(path), total.schema, total.kept, total.features, tuple(header["codes"])
-    )
+    schema, codes = total.total.schema, tuple(header["codes"])
+    finish = partial(_finish_part, str(path), schema, total.kept, total.features, codes)
     drafts = [str(work / one.draft) for one in read if one.draft]
-    parts: list[_WrittenPart] = raise_errors(map_items(finish, list(enumerate(drafts)), executor))
+    parts = run_tasks(finish, list(enumerate(drafts)), executor)
     kept = [part for part in parts if part.groups]
     header = {
         "version": block_files.VERSION,
@@ -387,24 +341,22 @@ def _finish_part(
     features: tuple[Feature, ...],
     codes: tuple[str, ...],
     item: tuple[int, str],
-) -> _WrittenPart | ComorbError:
+) -> _WrittenPart:
     number, draft = item
-    try:
-        with opened(place_of(draft)) as file:
-            table = finished(fitted(pq.ParquetFile(file).read(), schema), kept, features)
-        name = f"part-{number:06d}-{secrets.token_hex(8)}.parquet"
-        path = place_of(folder) / name
-        if not len(table):
-            return _WrittenPart(name, (), 0, "", fingerprint_sums([], codes, features))
-        _write_table(table, path)
-        with opened(path) as file:
-            metadata = pq.read_metadata(file)
-        groups = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
-        ones = pc.sum(pc.list_value_length(table[block_files.CODES])).as_py() or 0
-        sums = fingerprint_sums([rows_in(table, features)], codes, features)
-        return _WrittenPart(name, tuple(groups), ones, block_files.identity(path), sums)
-    except ComorbError as error:
-        return error
+    with opened(place_of(draft)) as file:
+        rows = stream.conform(pq.ParquetFile(file).read(), schema)
+    table = stream.finish_rows(rows, kept, features)
+    name = f"part-{number:06d}-{secrets.token_hex(8)}.parquet"
+    path = place_of(folder) / name
+    if not len(table):
+        return _WrittenPart(name, (), 0, "", fingerprint_sums([], codes, features))
+    _write_table(table, path)
+    with opened(path) as file:
+        metadata = pq.read_metadata(file)
+    groups = [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+    ones = pc.sum(pc.list_value_length(table[block_files.CODES])).as_py() or 0
+    sums = fingerprint_sums([rows_in(table, features)], codes, features)
+    return _WrittenPart(name, tuple(groups), ones, block_files.identity(path), sums)
 
 
 @take_options(CohortSpec, *READING, but=("kinds",))
@@ -427,7 +379,6 @@ def read_spark(frame: Any, folder: str | Path, **options: Any) -> CohortFile:
         The cohort that `read_records` makes of the same rows, its records in the order of a hash
         of the patient, or of the record. It is opened again by its folder.
     """
-    spec = CohortSpec.of(**options, at_least=1)  # every record, whatever the number of its codes
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -441,9 +392,8 @@ def read_spark(frame: Any, folder: str | Path, **options: Any) -> CohortFile:
     else:  # a session of Spark Connect is never made without its address
         session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     named = {name: f"table:{one}" if isinstance(one, str) else one for name, one in given.items()}
-    source = FrameTables(named) if isinstance(frame, Mapping) else named[""]
-    distribute_cohort(source, folder, spec, SparkEngine(session))
-    return CohortFile.open(folder)
+    source = named if isinstance(frame, Mapping) else named[""]
+    return _read_frames(source, folder, options, SparkEngine(session))
 
 
 @take_options(CohortSpec, *READING, but=("kinds",))
@@ -455,16 +405,14 @@ def read_dask(frame: Any, folder: str | Path, **options: Any) -> CohortFile:
     frame : dask.dataframe.DataFrame, or a mapping of names to such
         The rows, or the tables of OMOP: ``{"condition_era": …, "person": …, "concept": …}``.
     folder : path
-        Where the workers write the cohort; all of them, and this process, see it there.
+        As in `read_spark`.
     {options}
 
     Returns
     -------
     CohortFile
-        The cohort that `read_records` makes of the same rows, its records in the order of a hash
-        of the patient, or of the record. It is opened again by its folder.
+        As of `read_spark`.
     """
-    spec = CohortSpec.of(**options, at_least=1)  # every record, whatever the number of its codes
     try:
         from distributed import get_client
     except ImportError:
@@ -475,6 +423,14 @@ def read_dask(frame: Any, folder: str | Path, **options: Any) -> CohortFile:
         client = get_client()
     except ValueError:
         raise EngineError("engine.no_dask") from None
-    source = FrameTables(frame) if isinstance(frame, Mapping) else frame
-    distribute_cohort(source, folder, spec, DaskEngine(client))
+    return _read_frames(frame, folder, options, DaskEngine(client))
+
+
+def _read_frames(
+    source: Any, folder: str | Path, options: Mapping[str, Any], engine: Engine
+) -> CohortFile:
+    # Every record, whatever the number of its codes.
+    spec = CohortSpec.of(**options, at_least=1)
+    tables = FrameTables(source) if isinstance(source, Mapping) else source
+    distribute_cohort(tables, folder, spec, engine)
     return CohortFile.open(folder)

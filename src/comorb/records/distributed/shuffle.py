@@ -1,9 +1,11 @@
-"""Shuffle: rows that belong together are brought together, and each part answers for the whole."""
+"""Shuffle: rows of a record are brought together, and each partition answers for the whole."""
 
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -17,23 +19,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from comorb.errors import EngineError, RecordsError, StorageError
+from comorb.engines.base import map_items
+from comorb.errors import ComorbError, EngineError, RecordsError, StorageError
 from comorb.model.arrays import Ints
+from comorb.records.sources import duck
 from comorb.records.sources.arrow import register_table
-from comorb.records.sources.duck import (
-    Merge,
-    OpenedSource,
-    SourceTable,
-    connect,
-    integer_sql,
-    quote,
-    restrict_access,
-    take_first,
-)
+from comorb.records.sources.duck import Merge, OpenedSource, SourceTable
 from comorb.records.sources.files import temporary_folder
 from comorb.remote import Place, Remote, opened, place_of, written
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 Answers = Mapping[str, Any]
 FoundAnswers = Mapping[str, tuple[Any, Merge]]
@@ -42,22 +38,20 @@ _ROW_NUMBERS = "row_numbers"
 
 @dataclass
 class PartitionSource(OpenedSource):
-    """A part of a source; ``answers`` are those of the whole, ``found`` those of this part."""
+    """A partition of a source; ``answers`` are those of the whole, ``found`` its own."""
 
     answers: Answers = field(default_factory=dict)
     found: dict[str, tuple[Any, Merge]] = field(default_factory=dict)
     defined: str = ""
 
     def answer_whole(self, question: str, find: Callable[[], T], merge: Merge | None) -> T:
-        """Return the answer of all parts where it is known, or that of this part."""
+        """Return the answer of all partitions where it is known, or that of this one."""
         if merge is None:
             raise RecordsError("source.no_id_by_name", label=self.label)
         key = sha256(f"{self.defined}\n{question}".encode()).hexdigest()
-        if key in self.answers:
-            answer: T = self.answers[key]
-            return answer
-        answer = find()
-        self.found[key] = (answer, merge)
+        if key not in self.answers:
+            self.found[key] = (find(), merge)
+        answer: T = self.answers[key] if key in self.answers else self.found[key][0]
         return answer
 
     def view(self, label: str, sql: str, text: bool = False) -> SourceTable:
@@ -72,14 +66,14 @@ class PartitionSource(OpenedSource):
         return super().rows(table, sql)
 
     def register(self, name: str, table: pa.Table) -> None:
-        """Let queries read an Arrow table by a name."""
+        """Register an Arrow table under a name."""
         self._define(f"{name} {table.to_pydict()}")
         super().register(name, table)
 
     def numbered_sql(self, table: SourceTable, column: str) -> str:
         """Return the SQL of a table with the numbers that its rows have in the whole source."""
         return (
-            f"SELECT {_ROW_NUMBERS}.number AS {quote(column)}, own.* "
+            f"SELECT {_ROW_NUMBERS}.number AS {duck.quote(column)}, own.* "
             f"FROM {table.sql} AS own POSITIONAL JOIN {_ROW_NUMBERS}"
         )
 
@@ -89,7 +83,7 @@ class PartitionSource(OpenedSource):
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """Some rows of a table with their numbers in it, its label, and what was doubtful about it."""
+    """Some rows of a table with their numbers in it, and its label and notes."""
 
     label: str
     notes: tuple[str, ...]
@@ -99,7 +93,7 @@ class PartitionRows:
 
 @dataclass(frozen=True)
 class WholeSource:
-    """What is known of a source of many parts: its label, its tables' names, and all answers."""
+    """A source of many partitions: its label, the names of its tables, and all answers."""
 
     label: str
     names: tuple[str, ...]
@@ -107,37 +101,66 @@ class WholeSource:
 
     @contextmanager
     def open_partition(self, find: Callable[[str], PartitionRows]) -> Iterator[PartitionSource]:
-        """Open a part of the source; the table that is opened first has the records."""
-        with ExitStack() as stack:
-            spill = stack.enter_context(temporary_folder())
-            connection = stack.enter_context(connect(spill, None, threads=1))
-            restrict_access(connection, [], Path(spill).resolve() / "copies")
+        """Open a partition of the source; the table that is opened first has the records."""
+        with open_connection([]) as (connection, _):
             source = PartitionSource(self.label, connection, answers=self.answers)
 
-            def opened(name: str) -> SourceTable:
-                piece = find(name)
+            def open_table(name: str) -> SourceTable:
+                part = find(name)
                 if not source.opened:
-                    connection.register(_ROW_NUMBERS, pa.table({"number": piece.numbers}))
-                source.note(*piece.notes)
-                return register_table(source, piece.label, piece.rows)
+                    connection.register(_ROW_NUMBERS, pa.table({"number": part.numbers}))
+                source.note(*part.notes)
+                return register_table(source, part.label, part.rows)
 
-            source.openers = {name: partial(opened, name) for name in self.names}
+            source.openers = {name: partial(open_table, name) for name in self.names}
             yield source
 
 
+@contextmanager
+def open_connection(
+    files: Sequence[Path],
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+    """Open DuckDB on one thread, to read some files; yield it with its folder for copies."""
+    with temporary_folder() as spill, duck.connect(spill, None, threads=1) as connection:
+        folder = Path(spill).resolve() / "copies"
+        duck.restrict_access(connection, list(files), folder)
+        yield connection, folder
+
+
+def run_tasks(
+    function: Callable[[Item], T], items: Sequence[Item], executor: Executor | None
+) -> list[T]:
+    """Return ``function`` of each item by the workers; raise the first `ComorbError` of a task."""
+    return raise_first(map_items(partial(catch_error, function), items, executor))
+
+
+def catch_error(function: Callable[..., T], *args: Any) -> T | ComorbError:
+    """Return what a function returns, or the error it raises: engines don't keep its type."""
+    try:
+        return function(*args)
+    except ComorbError as error:
+        return error
+
+
+def raise_first(results: Sequence[T | ComorbError]) -> list[T]:
+    """Return what tasks returned, or raise the first error among it."""
+    found = []
+    for one in results:
+        if isinstance(one, ComorbError):
+            raise one
+        found.append(one)
+    return found
+
+
 def merge_answers(found: list[FoundAnswers]) -> dict[str, Any]:
-    """Return the answers to the questions that all parts were asked."""
-    same = set.intersection(*(set(one) for one in found)) if found else set()
-    answers = {}
-    for key in same:
-        merge = found[0][key][1]
-        answers[key] = reduce(merge, (one[key][0] for one in found))
-    return answers
+    """Return the answers to the questions that all partitions have answered."""
+    same = set.intersection(*map(set, found)) if found else set()
+    return {key: reduce(found[0][key][1], (one[key][0] for one in found)) for key in same}
 
 
 def head_answers(found: FoundAnswers) -> dict[str, Any]:
-    """Return the answers for which the first rows of a source stand."""
-    return {key: answer for key, (answer, merge) in found.items() if merge is take_first}
+    """Return the answers that the first rows of a source give for all."""
+    return {key: answer for key, (answer, merge) in found.items() if merge is duck.take_first}
 
 
 MIN_SLOTS, MAX_SLOTS = 256, 4096
@@ -150,20 +173,22 @@ _READ_AHEAD_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class ShuffledFile:
-    """What became of a chunk of a source: its file, and the slot and rows of each batch in it."""
+    """The shuffled rows of a part of a source: their file, and the slot and rows of each batch."""
 
     file: str
     rows: int
     batches: tuple[tuple[int, int], ...]
+    notes: tuple[str, ...] = ()
+    unsummed: int = 0  # files without checksums
 
 
 @dataclass(frozen=True)
 class Shuffle:
-    """How the rows of chunks are told apart, and the folder to which they are written.
+    """How rows are divided into slots, and the folder to which they are written.
 
-    ``keys`` are the columns of which the first that isn't null decides; without any, rows stay
-    where they are. ``columns`` are those to write; all where none is named. ``rows`` are about as
-    many as all chunks have: a task holds those of a slot at least, and of many there are more.
+    The first of the columns ``keys`` that isn't null decides; without any, rows stay where they
+    are. ``columns`` are those to write, all where none is named. ``rows`` is about the total number
+    of rows: a task holds those of a slot at least, so many rows need more slots.
     """
 
     folder: str
@@ -173,11 +198,10 @@ class Shuffle:
     version: str = duckdb.__version__
 
     def write(self, number: int, batches: Iterable[pa.RecordBatch]) -> ShuffledFile:
-        """Write the rows of a chunk."""
+        """Write the rows of a part of the source."""
         if self.version != duckdb.__version__:
-            raise EngineError(
-                "engine.duckdb_version", version=duckdb.__version__, version2=self.version
-            )
+            versions = {"version": duckdb.__version__, "version2": self.version}
+            raise EngineError("engine.duckdb_version", **versions)
         name, rows, held = f"{number:06d}-{secrets.token_hex(8)}.arrow", 0, []
         sink: pa.RecordBatchFileWriter | None = None
         try:
@@ -200,9 +224,8 @@ class Shuffle:
                 if sink is not None:
                     sink.close()
         except OSError as error:
-            raise StorageError(
-                "write.shared_place", folder=self.folder, reason=error.strerror or error
-            ) from None
+            reason = error.strerror or error
+            raise StorageError("write.shared_place", folder=self.folder, reason=reason) from None
         return ShuffledFile(name, rows, tuple(held))
 
     @property
@@ -218,12 +241,12 @@ class Shuffle:
         return slots
 
     def _slots(self, table: pa.Table) -> Ints:
-        """Return the slot of each row; rows without a key are spread."""
+        """Return the slot of each row."""
         if not self.keys:
             return np.zeros(len(table), dtype=np.int64)
+        keys = [duck.quote(name) for name in self.keys]
         known = ", ".join(
-            f"CASE WHEN {quote(name)} IS NOT NULL THEN hash({integer_sql(quote(name))}) END"
-            for name in self.keys
+            f"CASE WHEN {key} IS NOT NULL THEN hash({duck.integer_sql(key)}) END" for key in keys
         )
         with duckdb.connect(":memory:", config={"threads": 1}) as connection:
             connection.register("rows", table.select(list(self.keys)))
@@ -246,7 +269,7 @@ def _combine_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 @dataclass(frozen=True)
 class Partition:
-    """Rows of a table that one task reads: batches of files, and how many rows are before each."""
+    """The rows of a table that one task reads: batches of files, and how many rows precede each."""
 
     folder: str
     batches: tuple[tuple[str, int, tuple[int, ...]], ...]
@@ -272,7 +295,7 @@ class Partition:
 
 @contextmanager
 def _open_batches(place: Place) -> Iterator[Any]:
-    """Open a file of batches; of a store's, many that follow each other are read at once."""
+    """Open a file of batches; one in a store is read ahead."""
     if isinstance(place, Remote):
         with opened(place) as file:
             yield pa.PythonFile(BufferedReader(file, _READ_AHEAD_BYTES), "r")
@@ -286,19 +309,18 @@ def plan_partitions(
 ) -> list[tuple[Partition, ...]]:
     """Return what tasks read: all rows of some slots each, or of some batches without a key.
 
-    The rows of other tables than the first, which has the records, come along by their slots.
+    The first table has the records; rows of the others follow by their slots.
     """
     most = min(PARTITION_ROWS, _BATCH_CELLS // max(1, columns))
-    rows: dict[tuple[int, ...], int] = {}
+    rows: Counter[tuple[int, ...]] = Counter()
     pieces: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}
-    own: set[tuple[int, ...]] = set()
-    for which, chunks in enumerate(tables):
-        for number, chunk in enumerate(chunks):
-            for place, (slot, count) in enumerate(chunk.batches):
+    for which, files in enumerate(tables):
+        for number, file in enumerate(files):
+            for place, (slot, count) in enumerate(file.batches):
                 key: tuple[int, ...] = (slot,) if shuffle.keys else (number, place)
-                rows[key] = rows.get(key, 0) + count
+                rows[key] += count
                 pieces.setdefault(key, []).append((which, number, place))
-                own |= set() if which else {key}
+    own = {key for key, some in pieces.items() if some[0][0] == 0}
     groups: list[list[tuple[int, ...]]] = []
     held = most
     for key in sorted(own):
@@ -307,22 +329,18 @@ def plan_partitions(
             held = 0
         groups[-1].append(key)
         held += rows[key]
-    lonely = sorted(rows.keys() - own) if groups else []
-    for place, key in enumerate(lonely):
+    others = sorted(rows.keys() - own) if groups else []
+    for place, key in enumerate(others):
         groups[place % len(groups)].append(key)
-    before = [np.cumsum([0, *(chunk.rows for chunk in chunks)]).tolist() for chunks in tables]
+    before = [np.cumsum([0, *(file.rows for file in files)]).tolist() for files in tables]
     found = []
     for group in groups:
         places: list[dict[int, list[int]]] = [{} for _ in tables]
         for which, number, place in sorted(piece for key in group for piece in pieces[key]):
             places[which].setdefault(number, []).append(place)
-        each = zip(tables, before, places, strict=True)
-        found.append(tuple(_make_partition(shuffle.folder, *one) for one in each))
+        batches = (
+            tuple((files[n].file, starts[n], tuple(some)) for n, some in picked.items())
+            for files, starts, picked in zip(tables, before, places, strict=True)
+        )
+        found.append(tuple(Partition(shuffle.folder, some) for some in batches))
     return found
-
-
-def _make_partition(
-    folder: str, chunks: Sequence[ShuffledFile], before: Sequence[int], places: dict[int, list[int]]
-) -> Partition:
-    own = ((chunks[n].file, before[n], tuple(some)) for n, some in places.items())
-    return Partition(folder, tuple(own))

@@ -1,4 +1,4 @@
-"""Assembly: (record, feature) keys become a sorted 0/1 matrix, and records without any may go."""
+"""Assembly: pairs of record and feature become a sorted 0/1 matrix, the core of a cohort."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Pairs = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Assembly:
-    """What a table of records holds: the parts of a cohort, before their weights are known.
+    """The parts of a cohort, read from a table, before its weights are known.
 
     The matrix has the features of the vocabulary and then the conditions of scores.
     """
@@ -56,7 +56,7 @@ class Assembly:
 
 
 def make_encoder(raws: Iterable[Raw], vocabulary: Vocabulary) -> Encode:
-    """Return what finds some raw codes, of a part of the rows, in the vocabulary of all."""
+    """Return a function that finds some raw codes in the vocabulary of all."""
     number = {raw: place for place, raw in enumerate(raws)}
 
     def encode(some: dict[Raw, int]) -> Vocabulary:
@@ -68,9 +68,9 @@ def make_encoder(raws: Iterable[Raw], vocabulary: Vocabulary) -> Encode:
 def build_matrix(
     vocabulary: Vocabulary, records: int, mentions: int, pairs: Iterable[Pairs]
 ) -> tuple[csr_array[np.uint8], int]:
-    """Return the matrix of all levels, and how many distinct codes records have at the first.
+    """Return the matrix of all levels, and the number of distinct codes of records at the first.
 
-    ``pairs`` are blocks of (record, raw code), of at most so many mentions in all.
+    ``pairs`` are blocks of (record, raw code), with at most ``mentions`` in all.
     """
     levels = vocabulary.places.shape[1]
     keys = _Keys(vocabulary.width, mentions * levels)
@@ -87,14 +87,14 @@ def build_matrix(
 def matrix_from_grids(
     vocabulary: Vocabulary, grids: Sequence[Indices]
 ) -> tuple[csr_array[np.uint8], int]:
-    """Return what `build_matrix` does, of grids with a row a record: each row is sorted by itself.
+    """Return what `build_matrix` does, for grids with a row a record, each sorted by itself.
 
     A cell of a grid is the number of a raw code, or -1.
     """
     levels = vocabulary.places.shape[1]
     lookups = [np.append(places, np.int32(-1)) for places in vocabulary.places.T]
 
-    def placed(grid: Indices) -> tuple[Indices, NDArray[Any], int]:
+    def place_features(grid: Indices) -> tuple[Indices, NDArray[Any], int]:
         features = np.concatenate([lookup[grid] for lookup in lookups], axis=1)
         features.sort(axis=1)
         fresh = _mark_first(features)
@@ -102,7 +102,7 @@ def matrix_from_grids(
         return features[fresh], np.count_nonzero(fresh, axis=1), int(np.count_nonzero(first))
 
     with workers(-1) as executor:
-        indices, counts, once = zip(*map_tasks(placed, grids, executor), strict=True)
+        indices, counts, once = zip(*map_tasks(place_features, grids, executor), strict=True)
     indptr = np.cumsum(np.concatenate([[0], *counts]))
     return as_matrix(indptr, np.concatenate(indices), vocabulary.width), sum(once)
 
@@ -144,11 +144,9 @@ class _Keys:
         """Return the pairs as a matrix, each of them once; the keys are used up."""
         keys = self.values[: self.filled]
         keys.sort()
-        if len(keys):
-            first = np.empty(len(keys), dtype=bool)
-            first[0] = True
-            np.not_equal(keys[1:], keys[:-1], out=first[1:])
-            keys = keys[first]
+        first = np.ones(len(keys), dtype=bool)
+        np.not_equal(keys[1:], keys[:-1], out=first[1:])
+        keys = keys[first]
         self.values = keys[:0]
         indices = (keys & ((1 << self.bits) - 1)).astype(np.int32)
         keys >>= self.bits

@@ -1,9 +1,9 @@
-"""Columns: what those of a table hold, by their names, their values and their neighbours."""
+"""Columns: schema inference, the content of each column by its name, values and neighbours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -26,6 +26,7 @@ from comorb.records.layouts.names import (
     PROCEDURE_NAME,
     ROLE_NAMES,
     WEAK_CODE_NAME,
+    find_role,
     first_match,
     names_matching,
     normalise_name,
@@ -35,13 +36,10 @@ from comorb.records.values import is_missing, yes_no
 Cells = Mapping[str, Sequence[str | None]]
 
 _ID_VALUE = re.compile(r"(?!\d{4}-\d\d-\d\d|\d\d?/\d\d?/\d{2,4}|\d+\.\d)[\w./#:-]{1,64}")
-_PLACE_NAME = re.compile(
-    r"zip\w*|plz|post\w*|cp|cap|code_postal|codigo_postal|codi_postal|municip\w*"
-)
-_IS_DIAGNOSIS = re.compile(
-    r"(is_)?(dx|diag|diagnos(is|e|i|tic|tico))(_?(flag|ind\w*|yn|code|row))?"
-)
-_IS_PROCEDURE = re.compile(r"(is_)?(px|proc|procedure|prozedur)(_?(flag|ind\w*|yn|code|row))?")
+_PLACE_NAME = re.compile(r"zip\w*|plz|post\w*|cp|cap|(code|codigo|codi)_postal|municip\w*")
+_FLAG_ENDING = r"(_?(flag|ind\w*|yn|code|row))?"
+_IS_DIAGNOSIS = re.compile(rf"(is_)?(dx|diag|diagnos(is|e|i|tic|tico)){_FLAG_ENDING}")
+_IS_PROCEDURE = re.compile(rf"(is_)?(px|proc|procedure|prozedur){_FLAG_ENDING}")
 _UNIQUE_SHARE = 0.95
 _KIND_NAME = re.compile(
     r"((code|record|item|entry|row|event|icd|tipo|tipus|type)_?)?(de_)?"
@@ -55,58 +53,56 @@ _OTHER_KIND = re.compile(
 
 
 def find_version_column(cells: Cells, free: Sequence[str], codes: Sequence[str]) -> str | None:
-    """Return the column that says of each code which edition it is of.
+    """Return the column with the edition of each code.
 
-    It is called so, or holds two editions and nothing else, of which the codes beside it are.
+    It is named so, or holds two editions and nothing else, to which the codes of its rows belong.
     """
-    said = {name: [system_by_edition(text) for text in cells[name] if text] for name in free}
-    editions = [name for name, keys in said.items() if sum(map(bool, keys)) > 0.5 * len(keys)]
-    if called := first_match(editions, ROLE_NAMES["version"]):
-        return called
-    both = [name for name in editions if None not in said[name] and len(set(said[name])) == 2]
-    return next((name for name in both if _are_of_editions(cells, name, codes)), None)
-
-
-def _are_of_editions(cells: Cells, name: str, codes: Sequence[str]) -> bool:
-    pairs = [
-        (system_by_edition(text) or "", code)
-        for column in codes
-        for text, code in zip(cells[name], cells[column], strict=False)
-        if text and code
-    ]
-    fitting = sum(
-        any(coding_system(one).normalise(code).code for one in (key, PROCEDURES.get(key, key)))
-        for key, code in pairs
-    )
-    return fitting > 0.8 * len(pairs)
+    keys = {name: [system_by_edition(text) for text in cells[name] if text] for name in free}
+    editions = [name for name, some in keys.items() if sum(map(bool, some)) > 0.5 * len(some)]
+    if named := first_match(editions, ROLE_NAMES["version"]):
+        return named
+    for name in editions:
+        if None in keys[name] or len(set(keys[name])) != 2:
+            continue
+        pairs = [
+            (system_by_edition(text) or "", code)
+            for column in codes
+            for text, code in zip(cells[name], cells[column], strict=False)
+            if text and code
+        ]
+        fitting = sum(
+            any(coding_system(one).normalise(code).code for one in (key, PROCEDURES.get(key, key)))
+            for key, code in pairs
+        )
+        if fitting > 0.8 * len(pairs):
+            return name
+    return None
 
 
 def find_repeating_id(cells: Cells, free: Sequence[str]) -> str | None:
-    """Return the column whose values repeat as the ids of records do that have several rows.
+    """Return the column whose values repeat like the ids of records that have several rows.
 
-    The rows of a record stand together; where they don't, no more than a few share an id, which
-    isn't as short as a number of days. Of several such columns, the finest is taken.
+    The rows of a record stand together; where they don't, only a few share an id, which is longer
+    than a number of days. Of several such columns, that with the most ids is taken.
     """
-    finest: tuple[bool, int, str] | None = None
+    found: dict[str, tuple[bool, int]] = {}
     for name in _find_id_like(cells, free):
         values, rows = cells[name], len(cells[name])
         different = len(set(values))
-        if not 0.02 * rows < different < _UNIQUE_SHARE * rows:
-            continue
         together = 1 + sum(one != two for one, two in pairwise(values)) <= 1.02 * different
-        if not together and (different < 0.2 * rows or _is_short(values)):
-            continue
-        if finest is None or (together, different) > finest[:2]:
-            finest = (together, different, name)
-    return finest[2] if finest else None
+        fine = together or (different >= 0.2 * rows and not _is_short(values))
+        if fine and 0.02 * rows < different < _UNIQUE_SHARE * rows:
+            found[name] = (together, different)
+    return max(found, key=found.__getitem__, default=None)
 
 
 def find_unique_ids(cells: Cells, free: Sequence[str]) -> list[str]:
-    """Return the columns that look like ids and hardly repeat in these rows: others may do so."""
+    """Return the columns that look like ids and hardly repeat in these rows."""
+    columns = {name: cells[name] for name in _find_id_like(cells, free)}
     return [
         name
-        for name in _find_id_like(cells, free)
-        if len(set(cells[name])) >= _UNIQUE_SHARE * len(cells[name]) and not _is_short(cells[name])
+        for name, values in columns.items()
+        if len(set(values)) >= _UNIQUE_SHARE * len(values) and not _is_short(values)
     ]
 
 
@@ -124,35 +120,30 @@ def _is_short(values: Sequence[str | None]) -> bool:
 
 
 def find_kind_column(cells: Cells, free: Sequence[str]) -> tuple[str, Callable[[str], bool]] | None:
-    """Return the column that says of each code whether it is a diagnosis, and what tells that."""
+    """Return the column with the kind of each code, and a test of its values for diagnoses."""
     for name in free:
         values = [text for text in cells[name] if text]
-        called = normalise_name(name)
+        simple = normalise_name(name)
         if values and all(yes_no(text) is not None for text in values):
-            if _IS_DIAGNOSIS.fullmatch(called):
+            if _IS_DIAGNOSIS.fullmatch(simple):
                 return name, lambda text: yes_no(text) is True
-            if _IS_PROCEDURE.fullmatch(called):
+            if _IS_PROCEDURE.fullmatch(simple):
                 return name, lambda text: yes_no(text) is False
-        elif values and _KIND_NAME.fullmatch(called) and all(map(_is_kind, values)):
-            return name, lambda text: _DIAGNOSIS_KIND.fullmatch(normalise_name(text)) is not None
+        elif values and _KIND_NAME.fullmatch(simple):
+            kinds = set(map(normalise_name, values))
+            if all(_DIAGNOSIS_KIND.fullmatch(one) or _OTHER_KIND.fullmatch(one) for one in kinds):
+                return name, lambda text: bool(_DIAGNOSIS_KIND.fullmatch(normalise_name(text)))
     return None
 
 
-def _is_kind(text: str) -> bool:
-    return bool(
-        _DIAGNOSIS_KIND.fullmatch(normalise_name(text))
-        or _OTHER_KIND.fullmatch(normalise_name(text))
-    )
-
-
 def find_description_column(cells: Cells, free: Sequence[str], code: str) -> str | None:
-    """Return the column that says in words what the code beside it means.
+    """Return the column that describes the code of its row in words.
 
-    It is called a description, and a code has the same one almost everywhere.
+    It is named a description, and a code has the same one almost everywhere.
     """
-    called = names_matching(free, DESCRIPTION_NAME)
-    surest = names_matching(called, DIAGNOSIS_NAME)
-    for name in (*surest, *(one for one in called if one not in surest)):
+    named = names_matching(free, DESCRIPTION_NAME)
+    surest = names_matching(named, DIAGNOSIS_NAME)
+    for name in (*surest, *(one for one in named if one not in surest)):
         pairs = [pair for pair in zip(cells[code], cells[name], strict=False) if all(pair)]
         worded = sum(bool(re.search(r"[^\W\d_]{3}", text or "")) for _, text in pairs)
         codes = len({one for one, _ in pairs})
@@ -174,14 +165,14 @@ _DAY_VALUE = re.compile(
     r"\d{4}[-/.]\d\d[-/.]\d\d.*|\d\d?[-/.]\d\d?[-/.]\d{2,4}.*|(19|20)\d{6}(\.0)?|\d\d?-?[A-Za-z]{3}-?\d{4}.*"
 )
 _DECIMAL_COMMA = re.compile(r"[A-Za-z]?\d{2,3},\d{1,2}")
-MAX_VALUES = 8  # values of a text that is summed up, or of an item, at most
+MAX_VALUES = 8  # the most values of a text with a summary, or of an item
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that is still to be understood, and what the caller knows about it.
+    """The columns of a table, whose layout is known as far as it was given.
 
-    ``load`` returns the cells of some rows of each column, as text, None for null ones.
+    ``load`` returns the cells of some rows of each column as text, None for null.
     """
 
     label: str
@@ -190,16 +181,14 @@ class Columns:
     load: Callable[[], Cells]
 
     def check(self) -> None:
-        """Refuse a layout that names a column that isn't there, or says two things of one."""
+        """Refuse a layout with a column that isn't there, or that is ignored and has a role."""
         named_codes = self.given.code_columns(self.names)
         for name in (*named_codes, *self.given.named):
             if name in self.given.ignored and name in (*named_codes, *self.given.roles.values()):
                 raise RecordsError("layout.ignored_and_role", label=self.label, name=name)
             if name not in self.names:
-                near = get_close_matches(name, self.names, 3, 0.5) or self.names
-                raise RecordsError(
-                    "layout.no_column", label=self.label, name=name, near=list_names(near)
-                )
+                near = list_names(get_close_matches(name, self.names, 3, 0.5) or self.names)
+                raise RecordsError("layout.no_column", label=self.label, name=name, near=near)
 
     @cached_property
     def cells(self) -> Cells:
@@ -211,7 +200,7 @@ class Columns:
 
     @cached_property
     def sample(self) -> Sample:
-        """Some values of each column, missing ones left out."""
+        """Some values of each column, without missing ones."""
         return {name: [cell for cell in cells if cell] for name, cells in self.cells.items()}
 
     @cached_property
@@ -220,74 +209,65 @@ class Columns:
         self.check()
         if self.given.codes:
             return self.given.code_columns(self.names)
-        free = self._free
-        for candidates in (self._codes_by_name, self._codes_by_plain_name, self._codes_by_value):
-            held = [name for name in candidates(free) if _holds_codes(self.sample[name])]
-            if any(self.sample[name] for name in held):
-                return tuple(self._likeliest_codes(held))
+        for candidates in self._code_candidates():
+            names = [name for name in candidates if _holds_codes(self.sample[name])]
+            if any(self.sample[name] for name in names):
+                shares = {n: self._share_of(n, _DISEASE_VALUE) for n in names if self.sample[n]}
+                if any(share > 0.6 for share in shares.values()):
+                    names = [name for name in names if shares.get(name, 1.0) > 0.3]
+                return tuple(names)
         return ()
 
-    def _codes_by_name(self, free: Sequence[str]) -> list[str]:
-        weak = [
-            c for c in names_matching(free, WEAK_CODE_NAME) if self._share_of(c, _ICD10_VALUE) > 0.6
-        ]
-        called = {*names_matching(free, CODE_NAME), *weak} - set(
-            names_matching(free, NOT_CODE_NAME)
-        )
-        return [name for name in free if name in called]
-
-    def _codes_by_plain_name(self, free: Sequence[str]) -> list[str]:
-        return [name for name in free if PLAIN_CODE_NAME.fullmatch(normalise_name(name))]
-
-    def _codes_by_value(self, free: Sequence[str]) -> list[str]:
-        """Return the columns of ICD codes; without a letter, 38.93 may be any number.
-
-        An id such as A12345 may look like a code, too, but is called otherwise.
-        """
-        return [
+    def _code_candidates(self) -> Iterator[list[str]]:
+        """Yield the columns that may hold codes: by a name, by a plain name, by their values."""
+        free = self._free
+        weak = names_matching(free, WEAK_CODE_NAME)
+        named = {*names_matching(free, CODE_NAME)}
+        named |= {name for name in weak if self._share_of(name, _ICD10_VALUE) > 0.6}
+        named -= {*names_matching(free, NOT_CODE_NAME)}
+        yield [name for name in free if name in named]
+        yield [name for name in free if PLAIN_CODE_NAME.fullmatch(normalise_name(name))]
+        # Without a letter, 38.93 may be any number. An id such as A12345 has another name.
+        yield [
             name
             for name in free
             if self._share_of(name, _ICD_VALUE) > 0.9
             and self._share_of(name, _ICD10_VALUE) > 0.02
-            and not any(first_match([name], patterns) for patterns in ROLE_NAMES.values())
+            and not find_role(name)
         ]
-
-    def _likeliest_codes(self, names: list[str]) -> list[str]:
-        """Return the columns whose values look like codes of diseases, where some do, or all."""
-        shares = {name: self._share_of(name, _DISEASE_VALUE) for name in names if self.sample[name]}
-        if not any(share > 0.6 for share in shares.values()):
-            return names
-        return [name for name in names if shares.get(name, 1.0) > 0.3]
 
     def _share_of(self, name: str, pattern: re.Pattern[str]) -> float:
         return _matching_share(_split_codes(self.sample[name]), pattern)
 
     @cached_property
     def flags(self) -> tuple[str, ...]:
-        """The columns that say yes or no of an item each."""
+        """The columns that are yes or no of one item each."""
         self.check()
         if self.given.codes:
             return self.given.code_columns(self.names)
-        free = self._free
-        flags = [name for name in free if _are_flags(self.sample[name])]
-        one_two = [name for name in free if _are_one_and_two(self.sample[name])]
+        samples = {name: self.sample[name] for name in self._free}
+        flags = [name for name, values in samples.items() if _are_flags(values)]
+        bare = {name: {v.removesuffix(".0") for v in values} for name, values in samples.items()}
+        one_two = [name for name, values in bare.items() if values == {"1", "2"}]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
-        return tuple(
-            name for name in coded or flags if not NOT_ITEM_NAME.search(normalise_name(name))
-        )
+        no_items = {*names_matching(flags, NOT_ITEM_NAME)}
+        return tuple(name for name in coded or flags if name not in no_items)
 
     @cached_property
     def choices(self) -> tuple[str, ...]:
-        """The columns that hold one of few values each, when all do that may be items."""
+        """The columns that hold one of few values each, if all that may be items do."""
         taken = set(self.layout("binary", ()).roles.values())
         free = [name for name in self._free if name not in taken]
-        some = [name for name in free if _are_choices(self.sample[name])]
-        return tuple(some) if len(some) == len(free) else ()
+        for name in free:
+            n_values = len({value.strip() for value in self.sample[name]})
+            if not 2 <= n_values <= min(MAX_VALUES, len(self.sample[name]) / MAX_VALUES):
+                return ()
+        return tuple(free)
 
     @cached_property
     def _free(self) -> list[str]:
-        """The columns of which nothing is said."""
+        """The columns that the given layout leaves open."""
         return [name for name in self._remaining((), {}) if name not in self.given.features]
 
     @property
@@ -295,40 +275,32 @@ class Columns:
         """Whether one column holds several codes in a text."""
         if len(self.codes) != 1:
             return False
-        values = self.sample[self.codes[0]]
-        several = [
-            value
-            for value in values
-            if _SEPARATORS.search(value.strip()) and not _DECIMAL_COMMA.fullmatch(value.strip())
-        ]
+        values = [value.strip() for value in self.sample[self.codes[0]]]
+        several = [v for v in values if _SEPARATORS.search(v) and not _DECIMAL_COMMA.fullmatch(v)]
         return len(several) > 0.05 * len(values)
 
     @property
     def separator(self) -> str:
-        """What stands between the codes of a text."""
+        """The mark between the codes of a text."""
         values = self.sample[self.codes[0]]
         return next((mark for mark in ";|,/" if any(mark in value for value in values)), " ")
 
     def layout(self, kind: str, codes: tuple[str, ...]) -> Layout:
-        """Return the layout of this kind: what was given, and the other roles recognised."""
-        layout = replace(self.given, kind=kind, codes=codes)
-        roles: dict[str, Any] = dict(layout.roles)
+        """Return the layout of this kind: the given roles, and the others recognised."""
+        roles: dict[str, Any] = dict(self.given.roles)
         for role, patterns in ROLE_NAMES.items():
             if role not in roles:
                 free = self._remaining(codes, roles)
+                samples = {name: self.sample[name] for name in free}
                 if role in EVENT_ROLES:
-                    free = [
-                        name
-                        for name in free
-                        if read_answers(self.sample[name], role, name).is_clear
-                    ]
+                    free = [n for n in free if read_answers(samples[n], role, n).is_clear]
                 elif role in _ROLE_VALUES:
-                    free = [name for name in free if _ROLE_VALUES[role](self.sample[name])]
+                    free = [name for name in free if _ROLE_VALUES[role](samples[name])]
                 roles[role] = first_match(free, patterns)
         if self.given.version is None:
             roles["version"] = None
             roles["version"] = find_version_column(self.cells, self._remaining(codes, roles), codes)
-        return replace(layout, **roles)
+        return replace(self.given, kind=kind, codes=codes, **roles)
 
     def _remaining(self, codes: Sequence[str], roles: Mapping[str, str | None]) -> list[str]:
         """Return the columns that neither hold codes nor have a role."""
@@ -336,48 +308,43 @@ class Columns:
         return [name for name in self.names if name not in taken]
 
     def repeats(self, name: str | None) -> bool:
-        """Tell whether a column holds the same value in several rows."""
+        """Return whether a column holds the same value in several rows."""
         values = self.sample[name] if name else []
         return len(set(values)) < 0.95 * len(values)
 
     @cached_property
     def repeating_id(self) -> str | None:
-        """A column that is no known id, but repeats as the ids of records do."""
-        return find_repeating_id(self.cells, self._remaining_long)
+        """A column without the name of an id that repeats like the ids of records."""
+        return find_repeating_id(self.cells, self.free_in_long)
 
     @cached_property
-    def _remaining_long(self) -> list[str]:
+    def free_in_long(self) -> list[str]:
+        """The columns without a role in the long layout."""
         return self._remaining(self.codes, self.layout("long", self.codes).roles)
 
     @cached_property
-    def unique_ids(self) -> list[str]:
-        """The columns that look like ids, of which these rows can't tell whether they repeat."""
-        return find_unique_ids(self.cells, self._remaining_long)
-
-    @cached_property
     def kind_column(self) -> tuple[str, Callable[[str], bool]] | None:
-        """The column that says of each code whether it is a diagnosis, and what tells that."""
+        """The column with the kind of each code, and a test of its values for diagnoses."""
         return find_kind_column(self.cells, self._remaining(self.codes, self.given.roles))
 
     @cached_property
     def description(self) -> str | None:
-        """The column that names the codes, where no coding system does."""
-        code, beside = self.codes[0], self._remaining(self.codes, self.given.roles)
-        name = find_description_column(self.cells, beside, code)
-        return (
-            name if name and recognise(_split_codes(self.sample[code])).system == "opaque" else None
-        )
+        """The column that describes the codes, if they are of no known coding system."""
+        code, others = self.codes[0], self._remaining(self.codes, self.given.roles)
+        name = find_description_column(self.cells, others, code)
+        known = name and recognise(_split_codes(self.sample[code])).system != "opaque"
+        return None if known else name
 
     def procedures(self, layout: Layout) -> str | None:
         """Return the coding system of the codes if they are procedures, None if they are not.
 
-        The codes themselves tell, or the name of the table or of their columns where the codes may
-        be either. Procedures of a system that isn't known are taken as they are written.
+        The codes decide, or the name of the table or of its columns where the codes may be either.
+        Procedures of an unknown system are kept as written.
         """
         names = [self.label, *self.codes]
-        by_name = bool(names_matching(names, PROCEDURE_NAME)) and not names_matching(
-            names, DIAGNOSIS_NAME
-        )
+        by_name = names_matching(names, PROCEDURE_NAME)
+        if names_matching(names, DIAGNOSIS_NAME):
+            by_name = []
         if not by_name and layout.version is None:
             return None
         values = [part for name in self.codes for part in _split_codes(self.sample[name])]
@@ -393,19 +360,14 @@ class Columns:
         return best if layout.version or fit[best].written > 0.8 else "opaque"
 
     def unreadable_error(self) -> RecordsError:
-        """Return the error of a table that no reader understands."""
-        kind, count = self.given.kind, len(self.codes)
-        if count > 1 and kind in ("long", "delimited"):
-            return RecordsError(
-                "layout.several_code_columns",
-                label=self.label,
-                n=count,
-                codes=list_names(self.codes),
-                kind=kind,
-            )
+        """Return the error of a table that no reader can read."""
+        label, kind, codes = self.label, self.given.kind, list_names(self.codes)
+        if (n := len(self.codes)) > 1 and kind in ("long", "delimited"):
+            key = "layout.several_code_columns"
+            return RecordsError(key, label=label, n=n, codes=codes, kind=kind)
         if self.codes:
-            return RecordsError("layout.other_columns", label=self.label, kind=kind)
-        return RecordsError("source.no_codes", label=self.label, names=list_names(self.names))
+            return RecordsError("layout.other_columns", label=label, kind=kind)
+        return RecordsError("source.no_codes", label=label, names=list_names(self.names))
 
 
 def list_names(names: Sequence[str]) -> str:
@@ -423,57 +385,30 @@ def _split_codes(values: Sequence[str]) -> list[str]:
 
 
 def _are_flags(values: Sequence[str]) -> bool:
-    """Tell a column of yes and no; a cross stands alone, or it may be any letter."""
+    """Return whether values are yes and no; a cross among others may be any letter."""
     different = {value.strip().lower() for value in values}
     known = all(yes_no(value) is not None for value in different)
     return bool(different) and known and ("x" not in different or len(different) == 1)
 
 
-def _are_one_and_two(values: Sequence[str]) -> bool:
-    return {value.removesuffix(".0") for value in values} == {"1", "2"}
-
-
-def _are_choices(values: Sequence[str]) -> bool:
-    """Tell values of which there are few, each of them several times."""
-    different = {value.strip() for value in values}
-    return 2 <= len(different) <= MAX_VALUES and len(different) * MAX_VALUES <= len(values)
-
-
-def _are_numbers(values: Sequence[str]) -> bool:
-    return bool(values) and _matching_share(values, _NUMBER_VALUE) > 0.9
-
-
-def _do_repeat(values: Sequence[str]) -> bool:
-    return len(set(values)) < 0.5 * len(values)
-
-
-def _are_days(values: Sequence[str]) -> bool:
-    return bool(values) and _matching_share(values, _DAY_VALUE) > 0.9
-
-
-def _are_few(values: Sequence[str]) -> bool:
-    return 1 < len(set(values)) <= MAX_DISPOSITIONS
-
-
-# What a column has to hold, beside its name, to have one of these roles.
+# The values that a column needs, besides its name, for one of these roles.
 _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
-    "los": _are_numbers,
-    "cost": _are_numbers,
-    "site": _do_repeat,
-    "discharged": _are_days,
-    "disposition": _are_few,
+    "los": lambda values: _matching_share(values, _NUMBER_VALUE) > 0.9,
+    "cost": lambda values: _matching_share(values, _NUMBER_VALUE) > 0.9,
+    "site": lambda values: len(set(values)) < 0.5 * len(values),
+    "discharged": lambda values: _matching_share(values, _DAY_VALUE) > 0.9,
+    "disposition": lambda values: 1 < len(set(values)) <= MAX_DISPOSITIONS,
 }
 
 
 def _holds_codes(values: list[str]) -> bool:
     if _are_flags(values):
         return False
+    dates = _matching_share(values, _DATE_VALUE)
+    if not values or (_matching_share(values, _CODE_VALUE) > 0.5 and dates < 0.5):
+        return True
     parts = _split_codes(values)
-    whole = (
-        _matching_share(values, _CODE_VALUE) > 0.5 and _matching_share(values, _DATE_VALUE) < 0.5
-    )
-    with_digits = [part for part in parts if re.search(r"\d", part)]
-    return not values or whole or len(with_digits) > 0.8 * len(parts)
+    return sum(bool(re.search(r"\d", part)) for part in parts) > 0.8 * len(parts)
 
 
 def _matching_share(values: Sequence[str], pattern: re.Pattern[str]) -> float:

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from comorb.errors import RecordsError
-from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.records.layouts.layout import COVARIATE_ROLES, Layout
 from comorb.records.layouts.names import is_amount, is_coded
@@ -24,9 +23,8 @@ from comorb.records.sources.duck import (
     add_by_first,
     all_true,
     literal,
+    literals,
     quote,
-    take_either,
-    text_sql,
 )
 from comorb.records.values import (
     MARKS,
@@ -56,34 +54,29 @@ NUMBER_PATTERN = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
 DAY_PATTERN = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])(\.0)?$"
 _DAY_RANGE = (19000101, 20991231)
 _NUMBER_TYPES = re.compile(r"U?(TINY|SMALL|BIG)?INT(EGER)?|DOUBLE|FLOAT")
-_LABEL_TYPES = re.compile(r"ENUM")
-_LABEL_AND_NUMBER_TYPES = re.compile(r"ENUM|U?\w*INT|DOUBLE|FLOAT|DECIMAL")
-KEPT_WHEN_UNEQUAL = ("age", "sex", "date", "weight")
 
 
 def covariate_names(columns: Sequence[str], layout: Layout) -> dict[str, str]:
-    """Return the columns that are covariates, each with the name that it gets.
+    """Return the columns that are covariates, each with its name as a covariate.
 
-    Those with a role, such as age and los, are called by it; columns that number parts or editions
-    are no covariates, nor are those to be ignored.
+    Those with a role, such as age and los, are named by it. Ignored columns are no covariates, nor
+    are those that number parts or editions.
     """
-    roles = {column: role for role, column in layout.roles.items()}
-    aside = {layout.part, layout.version, *layout.ignored}
-    given = {column: role for column, role in roles.items() if role in COVARIATE_ROLES}
+    other = {layout.part, layout.version, *layout.ignored}
+    given = {column: role for role, column in layout.roles.items() if role in COVARIATE_ROLES}
     return {
         name: given.get(name) or (f"{name} (column)" if name in given.values() else name)
         for name in columns
-        if name not in aside
+        if name not in other
     }
 
 
 def column_sql(name: str, table: SourceTable, layout: Layout) -> str:
     """Return the SQL that reads a column: ids, and what is interpreted here, as text."""
-    kind = table.columns[name]
     role = next((role for role, column in layout.roles.items() if column == name), "")
-    labels = _LABEL_TYPES if role == "age" else _LABEL_AND_NUMBER_TYPES
-    interpreted = role in _ROLE_READERS and labels.match(kind)
-    return text_sql(name, kind) if interpreted or role in ("record", "patient") else quote(name)
+    labels = "ENUM" if role == "age" else r"ENUM|U?\w*INT|DOUBLE|FLOAT|DECIMAL"
+    interpreted = role in _ROLE_READERS and re.match(labels, table.columns[name])
+    return table.text_sql(name) if interpreted or role in ("record", "patient") else quote(name)
 
 
 def read_roles(
@@ -92,10 +85,10 @@ def read_roles(
     counts: Callable[[str], Mapping[str, int]],
     are_numbers: Callable[[str], bool],
 ) -> dict[str, Meanings]:
-    """Return what the values of those columns mean of which the layout says something.
+    """Return the meanings of the values of columns that have a role in the layout.
 
-    ``names`` are those of columns of text; ``are_numbers`` tells whether a column holds nothing
-    else, so that there is nothing to interpret.
+    ``names`` are columns of text; ``are_numbers`` is whether a column holds only numbers, which
+    need no interpretation.
     """
     own = {role: getattr(layout, role) or role for role in _ROLE_READERS if role in names}
     meanings = {role: _ROLE_READERS[role](counts(role), column) for role, column in own.items()}
@@ -121,16 +114,15 @@ def count_texts(source: OpenedSource, table: SourceTable, column: str) -> dict[s
 
 
 def are_numbers(source: OpenedSource, table: SourceTable, column: str) -> bool:
-    """Tell whether every text of a column that isn't missing is a number."""
-    text, marks = quote(column), ", ".join(map(literal, sorted(MARKS)))
-    is_number = f"regexp_matches({text}, '{NUMBER_PATTERN}')"
-    rule = f"{text} IS NULL OR upper({text}) IN ({marks}) OR {is_number}"
+    """Return whether every text of a column that isn't missing is a number."""
+    text, is_number = quote(column), f"regexp_matches({quote(column)}, '{NUMBER_PATTERN}')"
+    rule = f"{text} IS NULL OR upper({text}) IN ({literals(sorted(MARKS))}) OR {is_number}"
     ((numbers,),) = source.query_whole(table, f"SELECT bool_and({rule}) FROM {table.sql}", all_true)
     return numbers is not False
 
 
 def infer_meanings(source: OpenedSource, table: SourceTable, layout: Layout) -> dict[str, Meanings]:
-    """Decide over a whole table what the texts of its covariates mean, for readers of its parts."""
+    """Return the meanings of the texts of covariates in a whole table, for readers of its parts."""
     free = [name for name in table.columns if name not in {*(layout.codes or ()), *layout.ids}]
     names = covariate_names(free, layout)
     picks = ", ".join(f"{column_sql(n, table, layout)} AS {quote(new)}" for n, new in names.items())
@@ -138,13 +130,12 @@ def infer_meanings(source: OpenedSource, table: SourceTable, layout: Layout) -> 
         return {}
     view = source.view(table.label, f"SELECT {picks} FROM {table.sql}")
     texts = [name for name, kind in view.columns.items() if kind == "VARCHAR"]
-    numbers = [name for name, kind in view.columns.items() if _NUMBER_TYPES.fullmatch(kind)]
-    if not texts and not numbers:
+    typed = texts + [name for name, kind in view.columns.items() if _NUMBER_TYPES.fullmatch(kind)]
+    if not typed:
         return {}
     counts: dict[str, Counter[str]] = {name: Counter() for name in texts if name in _ROLE_READERS}
-    free = [name for name in (*texts, *numbers) if name not in _ROLE_READERS]
-    kinds: dict[str, set[type]] = {name: set() for name in free}
-    wanted = ", ".join(map(quote, (*texts, *numbers)))
+    kinds: dict[str, set[type]] = {name: set() for name in typed if name not in _ROLE_READERS}
+    wanted = ", ".join(map(quote, typed))
 
     def look() -> tuple[dict[str, Counter[str]], dict[str, set[type]]]:
         for batch in source.batches(view, f"SELECT {wanted} FROM {view.sql}"):
@@ -152,9 +143,8 @@ def infer_meanings(source: OpenedSource, table: SourceTable, layout: Layout) -> 
                 total.update(_count_distinct(pa.chunked_array([batch.column(name)])))
             for name, seen in kinds.items():
                 column = _drop_marks(pa.chunked_array([batch.column(name)]))
-                seen |= (
-                    {_narrowest_type(name, column)} if column.null_count < len(column) else set()
-                )
+                if column.null_count < len(column):
+                    seen.add(_narrowest_type(name, column))
         return counts, kinds
 
     counts, kinds = source.answer_whole(f"types of {wanted} in {view.sql}", look, _merge_seen)
@@ -171,23 +161,23 @@ def infer_meanings(source: OpenedSource, table: SourceTable, layout: Layout) -> 
 
 
 def _merge_seen(one: Any, two: Any) -> Any:
-    """Return the texts and the types of columns in two parts of a table."""
+    """Return the texts and the types of columns in two partitions of a table."""
     counts = {name: one[0][name] + two[0][name] for name in one[0]}
     return counts, {name: one[1][name] | two[1][name] for name in one[1]}
 
 
 def read_meanings(table: pa.Table, layout: Layout) -> dict[str, Meanings]:
-    """Return what the texts of a table that was read whole mean, where the layout says what."""
-    texts = [name for name in table.column_names if pa.types.is_string(table[name].type)]
-
-    def are_numbers(name: str) -> bool:
-        return _narrowest_type(name, _drop_marks(table[name])) in (int, float)
-
-    return read_roles(texts, layout, lambda name: _count_distinct(table[name]), are_numbers)
+    """Return the meanings of the texts of a table in memory, by the roles of its layout."""
+    return read_roles(
+        [name for name in table.column_names if pa.types.is_string(table[name].type)],
+        layout,
+        lambda name: _count_distinct(table[name]),
+        lambda name: _narrowest_type(name, _drop_marks(table[name])) in (int, float),
+    )
 
 
 def meaning_notes(meanings: Mapping[str, Meanings]) -> tuple[str, ...]:
-    """Return what the ledger says of the values of a table."""
+    """Return the notes of the ledger on the values of a table."""
     return tuple(note for one in meanings.values() for note in one.notes)
 
 
@@ -196,19 +186,19 @@ def cast_columns(
 ) -> pa.Table:
     """Give text columns the type that their values have; ids stay text.
 
-    A column whose meanings are not given is decided by its own values, age, sex and date only
-    when no meanings are given at all.
+    A column without given meanings is decided by its own values, age, sex and date only when no
+    meanings are given at all.
     """
     if meanings is None:
         meanings = read_meanings(table, layout)
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    said = dict.fromkeys(covariate_names(layout.category, layout).values(), pa.string())
-    said |= dict.fromkeys(covariate_names(layout.number, layout).values(), pa.float64())
+    given = dict.fromkeys(covariate_names(layout.category, layout).values(), pa.string())
+    given |= dict.fromkeys(covariate_names(layout.number, layout).values(), pa.float64())
     for name in columns.keys() - layout.ids:
-        by_name = "" if name in said else name
+        by_name = "" if name in given else name
         columns[name] = _cast_column(by_name, columns[name], meanings.get(name))
-        if name in said and not pa.types.is_string(columns[name].type):
-            columns[name] = columns[name].cast(said[name])
+        if name in given and not pa.types.is_string(columns[name].type):
+            columns[name] = columns[name].cast(given[name])
     return pa.table(columns)
 
 
@@ -217,49 +207,29 @@ def varying_columns(source: OpenedSource, table: SourceTable, key: str) -> tuple
 
     Of age, sex, date and weight the smallest value is kept, so they are never among them.
     """
-    free = [name for name in table.columns if name not in (key, *KEPT_WHEN_UNEQUAL)]
+    free = [name for name in table.columns if name not in (key, "age", "sex", "date", "weight")]
     if not free:
         return ()
-    # DuckDB can't write the texts that it holds for a group to the disk, but can write hashes.
-    kinds = [(place, quote(name), table.columns[name]) for place, name in enumerate(free)]
-    values = ", ".join(
-        f"CASE WHEN {name} IS NOT NULL THEN hash({name}) END AS value_{place}"
-        if kind == "VARCHAR"
-        else f"{name} AS value_{place}"
-        for place, name, kind in kinds
-    )
-    tests = ", ".join(f"bool_and(low_{place} = high_{place})" for place, *_ in kinds)
-    ends = ", ".join(
-        f"min(value_{place}) AS low_{place}, max(value_{place}) AS high_{place}"
-        for place, *_ in kinds
-    )
+    values, tests, ends = [], [], []
+    for place, name in enumerate(free):
+        value = quote(name)
+        if table.columns[name] == "VARCHAR":
+            # DuckDB can't spill the texts of a group to the disk, but can spill hashes.
+            value = f"CASE WHEN {value} IS NOT NULL THEN hash({value}) END"
+        values.append(f"{value} AS value_{place}")
+        tests.append(f"bool_and(low_{place} = high_{place})")
+        ends.append(f"min(value_{place}) AS low_{place}, max(value_{place}) AS high_{place}")
     (same,) = source.query_whole(
         table,
-        f"SELECT {tests} FROM (SELECT {ends} FROM (SELECT {quote(key)} AS key, {values} "
-        f"FROM {table.sql}) GROUP BY key)",
+        f"SELECT {', '.join(tests)} FROM (SELECT {', '.join(ends)} FROM (SELECT {quote(key)} "
+        f"AS key, {', '.join(values)} FROM {table.sql}) GROUP BY key)",
         all_true,
     )
     return tuple(name for name, flag in zip(free, same, strict=True) if flag is False)
 
 
-def group_covariates(
-    source: OpenedSource, table: SourceTable, key: str, layout: Layout, varying: Sequence[str]
-) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return one row for each value of a key, in its order, and notes on the varying columns.
-
-    These are left out; of any other column, the smallest value is kept.
-    """
-    names = [name for name in table.columns if name not in (key, *varying)]
-    picks = ", ".join([quote(key), *(f"min({quote(n)}) AS {quote(n)}" for n in names)])
-    grouped = f"SELECT {picks} FROM {table.sql} GROUP BY 1 ORDER BY 1"
-    whole = pa.Table.from_batches(list(source.batches(table, grouped)))
-    own = [layout.roles.get(name, name).strip() for name in varying]
-    notes = [Message("note.differs_within", name=name) for name in own]
-    return whole.drop_columns([key]), tuple(notes)
-
-
 def meanings_table(meanings: Meanings) -> pa.Table:
-    """Return what each text means as a table with the columns text and value."""
+    """Return the value of each text as a table with the columns text and value."""
     pairs = dict(meanings.of or {})
     values = pa.array(list(pairs.values()), _ARROW_TYPES[meanings.kind])
     return pa.table({"text": pa.array(list(pairs), pa.string()), "value": values})
@@ -302,15 +272,13 @@ def _drop_time(texts: pa.Array) -> pa.Array:
 
 def _count_distinct(column: pa.ChunkedArray) -> dict[str, int]:
     pairs = pc.value_counts(column.drop_null())
-    texts, counts = _drop_time(pairs.field("values")), pairs.field("counts")
-    table = (
-        pa.table({"text": texts, "count": counts}).group_by("text").aggregate([("count", "sum")])
-    )
-    return dict(zip(table["text"].to_pylist(), table["count_sum"].to_pylist(), strict=True))
+    table = pa.table({"text": _drop_time(pairs.field("values")), "count": pairs.field("counts")})
+    summed = table.group_by("text").aggregate([("count", "sum")])
+    return dict(zip(summed["text"].to_pylist(), summed["count_sum"].to_pylist(), strict=True))
 
 
 def _map_texts(column: pa.ChunkedArray, meanings: Meanings) -> pa.ChunkedArray:
-    """Replace each text by what it means, looking at the distinct ones only."""
+    """Replace each text by its value, looking at the distinct ones only."""
     of, kind = meanings.of or {}, _ARROW_TYPES[meanings.kind]
     encoded = column.dictionary_encode()
     if not encoded.num_chunks:
@@ -346,7 +314,11 @@ def _narrowest_type(name: str, column: pa.ChunkedArray) -> type:
     if is_coded(name):
         return str
     number = _is_number(column.type)
-    like_days = _between_days(column) if number else _all_match(column, DAY_PATTERN)
+    if number:
+        low, high = pc.min_max(column).as_py().values()
+        like_days = low is not None and _DAY_RANGE[0] <= low <= high <= _DAY_RANGE[1]
+    else:
+        like_days = _all_match(column, DAY_PATTERN)
     if like_days and not is_amount(name) and _parse_days(column).null_count == column.null_count:
         return date
     if number:
@@ -356,40 +328,18 @@ def _narrowest_type(name: str, column: pa.ChunkedArray) -> type:
     return float if _all_match(column, NUMBER_PATTERN) else str
 
 
-def _between_days(column: pa.ChunkedArray) -> bool:
-    ends = pc.min_max(column).as_py()
-    return ends["min"] is not None and _DAY_RANGE[0] <= ends["min"] <= ends["max"] <= _DAY_RANGE[1]
-
-
 def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
-    head = column.slice(0, 1000)
-    return all(
-        part.null_count < len(part)
-        and pc.all(pc.match_substring_regex(part.drop_null(), pattern)).as_py()
-        for part in (head, column)
-        if len(part) and (part is column or part.null_count < len(part))
-    )
-
-
-def order_by_day(rows: pa.Table, label: str, column: str | None) -> pa.Array:
-    """Return the order of rows by their days, which a column of the table ``label`` has."""
-    if not pa.types.is_temporal(rows["date"].type):
-        raise undated_error(label, column)
-    return pc.sort_indices(rows, [("date", "ascending")])
+    """Return whether all values match, of which there are some or no rows; few are tried first."""
+    if len(column) and column.null_count == len(column):
+        return False
+    parts = (part.drop_null() for part in (column.slice(0, 1000), column))
+    matches = (pc.match_substring_regex(part, pattern) for part in parts)
+    return all(pc.all(each, min_count=0).as_py() for each in matches)
 
 
 def has_unread_dates(meanings: Mapping[str, Meanings]) -> bool:
-    """Tell dates that can't be read; as texts, 05.02.2018 would come before 12.01.2017."""
+    """Return whether dates can't be read: as texts, 05.02.2018 would precede 12.01.2017."""
     return "date" in meanings and meanings["date"].of is None
-
-
-def has_several_days(source: OpenedSource, table: SourceTable, key: str) -> bool:
-    """Tell whether some record, by its key, has several values of the column 'date'."""
-    sql = (
-        f"SELECT 1 FROM {table.sql} WHERE {quote(key)} IS NOT NULL GROUP BY {quote(key)} "
-        "HAVING min(date) < max(date) LIMIT 1"
-    )
-    return bool(source.query_whole(table, sql, take_either))
 
 
 def undated_error(label: str, column: str | None) -> RecordsError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,62 +13,63 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.messages import Message
 from comorb.model.emissions.base import Kind
-from comorb.records.features import Asked
+from comorb.records.features import FeatureSpec
 from comorb.records.layouts.columns import MAX_VALUES, Cells, Columns
 from comorb.records.layouts.covariates import covariate_names
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.wide import Mentions, make_row_reader
 from comorb.records.sources.duck import (
+    Merge,
     OpenedSource,
     SourceTable,
     add_histograms,
     all_true,
-    literal,
+    literals,
     quote,
-    text_sql,
 )
 from comorb.records.values import is_missing, yes_no
 
 _ITEMS_PER_QUERY = 1000
-_MIN_LEVEL_ROWS = 10  # rows that hold a level beside yes and no, at least, in a large table
+_MIN_LEVEL_ROWS = 10  # the fewest rows of a level other than yes and no, in a large table
 
 
 def _recognise(columns: Columns) -> Layout | None:
-    """Return the layout of a table without code columns and with several of yes and no.
+    """Return the layout of a table without codes and with several columns of yes and no.
 
-    Without either it is one of items when every column has few values, or when features are named.
+    Without these, every column must have few values, or features must be named.
     """
-    asked = columns.given.kind == "binary"
-    if not asked and columns.codes:
+    given, features = columns.given.kind == "binary", columns.given.features
+    if not given and columns.codes:
         return None
-    if asked or len(columns.flags) > 1:
+    if given or len(columns.flags) > 1:
         items = columns.flags or columns.choices
-        return columns.layout("binary", items) if items or columns.given.features else None
-    if columns.given.features:
-        return columns.layout("binary", ())
-    return columns.layout("binary", columns.choices) if len(columns.choices) > 2 else None
+    else:
+        items = () if features or len(columns.choices) < 3 else columns.choices
+    return columns.layout("binary", items) if items or features else None
 
 
 def plan_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
     """Return the plan for a table in which each item is a yes or a no, or one of few values.
 
-    Where items are written 1 and 2, 2 is a yes unless the layout says otherwise; where no item is
-    written as no, an empty cell is one. Both are noted. An item with empty cells beside a no, or
-    with several levels, becomes a feature: what is empty is missing there.
+    Where items are written 1 and 2, 2 is a yes unless the layout names another; where no item is
+    written as no, an empty cell is one. Both are noted. An item with empty cells and a no, or with
+    several levels, becomes a feature, in which empty cells are missing.
     """
-    items = plan.layout.codes or ()
+    items, yes = plan.layout.codes or (), plan.layout.yes
     seen = {cell for name in items for cell in cells[name]}
     answers = {cell and yes_no(cell) for cell in seen}
     if not items:
         return plan
-    if plan.layout.yes is None and answers == {True, False} and _hold_only(source, plan, seen):
-        return _add_notes(plan, [])
-    texts = _count_item_texts(source, plan)
-    written = {
-        _normalise_answer(text) for held in texts.values() for text in held if not is_missing(text)
-    }
-    yes = plan.layout.yes
+    known = literals(sorted(filter(None, seen)))
+    if yes is None and answers == {True, False}:
+        flags = _query_items(source, plan, lambda text: f"bool_and({text} IN ({known}))", all_true)
+        if all(flag for _, flag in flags):
+            return _add_notes(plan, [])
+    counts = _query_items(source, plan, lambda text: f"histogram({text})", add_histograms)
+    texts = {name: dict(held or {}) for name, held in counts}
+    present = {text for held in texts.values() for text in held if not is_missing(text)}
+    written = set(map(_normalise_answer, present))
     notes: list[str] = []
     if yes is None and written == {"1", "2"}:
         yes = "2"
@@ -85,14 +87,20 @@ def plan_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
             for name, item in read.items()
             if item.blank and item.kind is None
         ]
-    plan = replace(plan, layout=replace(plan.layout, yes=yes))
-    plan = replace(plan, table=_replace_answers(source, plan, read))
-    return _add_notes(_move_features(plan, read), notes)
+    # Items that are more than yes and no become features.
+    made = [name for name, item in read.items() if item.kind]
+    labels = tuple(name for name in made if read[name].kind == "category")
+    codes = tuple(name for name in items if name not in made)
+    layout = replace(plan.layout, yes=yes, codes=codes, category=(*plan.layout.category, *labels))
+    shown = covariate_names(made, layout)
+    asked = tuple(FeatureSpec(shown[name], read[name].kind, required=False) for name in made)
+    table = _replace_answers(source, plan.table, read)
+    return _add_notes(replace(plan, table=table, layout=layout, asked=asked), notes)
 
 
 @dataclass(frozen=True)
 class _Item:
-    """What the texts of an item mean; ``kind`` is that of the feature that it becomes, if any."""
+    """The meanings of the texts of an item; ``kind`` is that of the feature it becomes, if any."""
 
     yes: tuple[str, ...] = ()
     no: tuple[str, ...] = ()
@@ -101,34 +109,21 @@ class _Item:
 
 
 def _read_item(held: Mapping[str, int], yes: str | None) -> _Item:
-    """Tell what an item is by its texts, each with its number of rows."""
+    """Return the meanings of the texts of an item, each with its number of rows."""
     blank = tuple(text for text in held if is_missing(text))
     meant = {text: _is_yes(text, yes) for text in held if text not in blank}
     one, zero = (tuple(text for text in meant if meant[text] is way) for way in (True, False))
     strange = [text for text in meant if meant[text] is None]
-    if strange:
-        least = min(_MIN_LEVEL_ROWS, sum(held.values()) // 100)
-        stray = bool(one and zero) and min(held[text] for text in strange) < least
-        if stray or len(meant) > MAX_VALUES:
-            return _Item(one, zero)
-        return _Item(blank=blank, kind="category")
-    return _Item(one, zero, blank, "binary" if blank and zero else None)
-
-
-def _move_features(plan: Plan, read: Mapping[str, _Item]) -> Plan:
-    """Return the plan in which items that are more than yes and no are features."""
-    made = [name for name, item in read.items() if item.kind]
-    codes = tuple(name for name in plan.layout.codes or () if name not in made)
-    layout = replace(plan.layout, codes=codes)
-    labels = tuple(name for name in made if read[name].kind == "category")
-    layout = replace(layout, category=(*layout.category, *labels))
-    shown = covariate_names(made, layout)
-    asked = tuple(Asked(shown[name], read[name].kind, told=False) for name in made)
-    return replace(plan, layout=layout, asked=asked)
+    if not strange:
+        return _Item(one, zero, blank, "binary" if blank and zero else None)
+    least = min(_MIN_LEVEL_ROWS, sum(held.values()) // 100)
+    stray = bool(one and zero) and min(held[text] for text in strange) < least
+    many = len(meant) > MAX_VALUES
+    return _Item(one, zero) if stray or many else _Item(blank=blank, kind="category")
 
 
 def _add_notes(plan: Plan, notes: list[str]) -> Plan:
-    """Return the plan with notes, and one that names the items where most columns are others."""
+    """Return the plan with notes, and one on which columns are items where most are not."""
     items = plan.layout.codes or ()
     others = len(plan.table.columns) - len(plan.layout.named) - len(plan.asked)
     if items and 2 * len(items) < others:
@@ -137,56 +132,35 @@ def _add_notes(plan: Plan, notes: list[str]) -> Plan:
     return replace(plan, notes=(*plan.notes, *notes))
 
 
-def _item_batches(plan: Plan) -> Iterator[tuple[Sequence[str], list[str]]]:
-    """Yield some items at a time, and how each is read as text, '' for null."""
+def _query_items(
+    source: OpenedSource, plan: Plan, aggregate: Callable[[str], str], merge: Merge
+) -> Iterator[tuple[str, Any]]:
+    """Yield each item with an aggregate of its texts, which are '' for null."""
     table, items = plan.table, plan.layout.codes or ()
     for start in range(0, len(items), _ITEMS_PER_QUERY):
         some = items[start : start + _ITEMS_PER_QUERY]
-        yield some, [f"coalesce({text_sql(name, table.columns[name])}, '')" for name in some]
+        picks = ", ".join(aggregate(f"coalesce({table.text_sql(name)}, '')") for name in some)
+        (values,) = source.query_whole(table, f"SELECT {picks} FROM {table.sql}", merge)
+        yield from zip(some, values, strict=True)
 
 
-def _hold_only(source: OpenedSource, plan: Plan, seen: Collection[str | None]) -> bool:
-    """Tell whether no item of any row holds another text than those seen."""
-    known = ", ".join(literal(text) for text in sorted(filter(None, seen)))
-    for _, texts in _item_batches(plan):
-        picks = ", ".join(f"bool_and({text} IN ({known}))" for text in texts)
-        (flags,) = source.query_whole(plan.table, f"SELECT {picks} FROM {plan.table.sql}", all_true)
-        if not all(flags):
-            return False
-    return True
-
-
-def _count_item_texts(source: OpenedSource, plan: Plan) -> dict[str, dict[str, int]]:
-    """Return the distinct texts of each item, '' for null, with the rows that hold them."""
-    found: dict[str, dict[str, int]] = {}
-    for some, texts in _item_batches(plan):
-        picks = ", ".join(f"histogram({text})" for text in texts)
-        (counts,) = source.query_whole(
-            plan.table, f"SELECT {picks} FROM {plan.table.sql}", add_histograms
-        )
-        found |= {name: dict(held or {}) for name, held in zip(some, counts, strict=True)}
-    return found
-
-
-def _replace_answers(source: OpenedSource, plan: Plan, read: Mapping[str, _Item]) -> SourceTable:
-    """Return the table with 1 and 0 for what is meant by a text, which else stays as it is."""
-    table = plan.table
+def _replace_answers(
+    source: OpenedSource, table: SourceTable, read: Mapping[str, _Item]
+) -> SourceTable:
+    """Return the table with 1 and 0 for the texts that mean yes and no; others stay."""
 
     def answer(name: str, item: _Item) -> str:
-        text = text_sql(name, table.columns[name])
+        text = table.text_sql(name)
         empty = "NULL" if item.kind else "'0'"
-        texts: dict[str, tuple[str, ...]] = {"'1'": item.yes, "'0'": item.no}
-        texts[empty] = (*texts.get(empty, ()), *item.blank)
         cases = "".join(
-            f" WHEN coalesce({text}, '') IN ({', '.join(map(literal, held))}) THEN {one}"
-            for one, held in texts.items()
-            if held
+            f" WHEN coalesce({text}, '') IN ({literals(texts)}) THEN {value}"
+            for value, texts in (("'1'", item.yes), ("'0'", item.no), (empty, item.blank))
+            if texts
         )
         return f"CASE{cases} ELSE {text} END" if cases else text
 
     picks = ", ".join(f"{answer(name, item)} AS {quote(name)}" for name, item in read.items())
-    sql = f"SELECT * REPLACE ({picks}) FROM {table.sql}"
-    return source.view(table.label, sql, table.text)
+    return source.derive(table, f"SELECT * REPLACE ({picks}) FROM {table.sql}")
 
 
 def _normalise_answer(text: str) -> str:
@@ -194,35 +168,28 @@ def _normalise_answer(text: str) -> str:
 
 
 def _is_yes(text: str, yes: str | None) -> bool | None:
-    """Tell a yes from a no; None for what is neither."""
+    """Return whether a text is a yes or a no, None for neither; ``yes`` is a yes if given."""
     if yes is None:
         return yes_no(text)
     simple = _normalise_answer(text)
-    return simple == _normalise_answer(yes) or (
-        False if simple in ("0", "1", "2") else yes_no(text)
-    )
+    if simple == _normalise_answer(yes):
+        return True
+    return False if simple in ("0", "1", "2") else yes_no(text)
 
 
 def _add_mentions(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     """Add the name of a column for each yes in it."""
     for name in plan.layout.codes or ():
         column = batch.column(name).fill_null("").dictionary_encode()
-        texts = column.dictionary.to_pylist()
-        values = [yes_no(text) for text in texts]
+        values = [yes_no(text) for text in column.dictionary.to_pylist()]
         if None in values:
-            raise _refusal(mentions, plan, name, column, values.index(None))
+            place = pc.index(column.indices, values.index(None)).as_py()
+            row = place + mentions.read + plan.table.first_row
+            raise RecordsError("layout.not_binary", table=plan.table.label, row=row, name=name)
         truth = np.array(values, dtype=bool)
         rows = np.flatnonzero(truth[column.indices.to_numpy()])
         number = mentions.lookup([name], plan)[0, 0]
         mentions.add(rows, np.full(len(rows), number), name)
-
-
-def _refusal(
-    mentions: Mentions, plan: Plan, name: str, column: pa.DictionaryArray, strange: int
-) -> RecordsError:
-    """Return the error of an item that is neither a yes nor a no."""
-    row = pc.index(column.indices, strange).as_py() + mentions.read + plan.table.first_row
-    return RecordsError("layout.not_binary", table=plan.table.label, row=row, name=name)
 
 
 READER = make_row_reader("binary", _recognise, _add_mentions, least_codes=0)

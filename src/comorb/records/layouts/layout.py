@@ -1,4 +1,4 @@
-"""Layout: which columns of a table hold codes, ids and covariates."""
+"""Layout: the columns of a table that hold codes, ids and covariates."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 COVARIATE_ROLES = ("age", "sex", "date", "los", "died", "readmitted", "cost", "site", "weight")
-VISIT_ROLES = (
-    "discharged",
-    "disposition",
-)  # what tells of a visit and keeps the name of its column
+VISIT_ROLES = ("discharged", "disposition")  # of a visit, under the name of their column
 EVENT_ROLES = ("died", "readmitted")  # covariates that are yes or no
 LIST_ROLES = ("category", "number", "ignored")
 _NUMBERED = re.compile(r"(.*?)([0-9]+)")
@@ -18,7 +15,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]+)")
 
 @dataclass(frozen=True)
 class Layout:
-    """How records are laid out in a table; whatever is None is recognised.
+    """How records are laid out in a table; what is None is recognised.
 
     Attributes
     ----------
@@ -32,11 +29,11 @@ class Layout:
     part : str
         In a wide table, the column that numbers the rows of one record.
     separator : str
-        What stands between two codes of a text.
+        The mark between two codes of a text.
     yes : str
-        In a binary table, what stands for yes.
+        In a binary table, the text that means yes.
     version : str
-        The column that says which edition of the ICD a code is from.
+        The column with the edition of the ICD of each code.
     age, sex, date, los, died, readmitted, cost, site, weight : str
         Covariates that get these names: los is the length of stay, site the hospital. The weight of
         a record is never recognised but has to be named.
@@ -48,7 +45,7 @@ class Layout:
     category, number : tuple of str
         Covariates whose values are labels, or numbers, whatever they look like.
     ignored : tuple of str
-        Columns that are left aside.
+        Columns that are not used.
     features : tuple of str
         Covariates that become features of the model: no column of theirs holds codes.
     """
@@ -81,13 +78,13 @@ class Layout:
 
     @property
     def roles(self) -> dict[str, str]:
-        """The columns that alone have a role, by role."""
+        """The column of each role that only one column has."""
         roles = ("record", "patient", "part", "version", *COVARIATE_ROLES, *VISIT_ROLES)
         return {role: column for role in roles if (column := getattr(self, role)) is not None}
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns that something is said of; the code columns aside."""
+        """The columns that the layout names, without those of codes."""
         return (*self.roles.values(), *self.category, *self.number, *self.ignored)
 
     @property
@@ -106,7 +103,7 @@ class Layout:
 
 
 def _span(code: str, names: Sequence[str]) -> Sequence[str]:
-    """Return the columns that are meant; none has to be called as the span is.
+    """Return the columns of a span, or the name itself.
 
     A span goes by the numbers at the ends of names that are the same before them, or else by the
     order of the columns.

@@ -1,32 +1,28 @@
-"""Long: a row is one code of a record; also tables of drugs, procedures and other codes."""
+"""Long: a row is one code of a record, of a diagnosis, a drug, a procedure or another kind."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from comorb.errors import RecordsError
 from comorb.messages import Message
-from comorb.model.arrays import Indices
+from comorb.model.arrays import Mask
 from comorb.records.codes.recognition import fits, recognise
 from comorb.records.codes.systems import SYSTEMS
 from comorb.records.codes.vocabulary import Raw, Vocabulary
-from comorb.records.layouts.assembly import Assembly, Encode, build_matrix
-from comorb.records.layouts.columns import Columns, list_names
+from comorb.records.layouts.assembly import Assembly, Encode, Pairs, build_matrix
+from comorb.records.layouts.columns import Columns, find_unique_ids, list_names
 from comorb.records.layouts.covariates import (
     are_numbers,
     cast_columns,
     column_sql,
     count_texts,
     covariate_names,
-    group_covariates,
-    has_several_days,
     has_unread_dates,
     meaning_notes,
     meanings_table,
@@ -35,18 +31,17 @@ from comorb.records.layouts.covariates import (
     varying_columns,
 )
 from comorb.records.layouts.layout import Layout
+from comorb.records.layouts.names import (
+    DESCRIPTION_NAME,
+    KIND_CODE_NAMES,
+    KIND_TEXT_NAMES,
+    NOT_CODE_OF_KIND_NAME,
+    names_matching,
+    normalise_name,
+)
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import PROBLEM_LIMIT, Ledger, Problem
-from comorb.records.sources.duck import (
-    OpenedSource,
-    SourceTable,
-    add_by_first,
-    add_by_two,
-    add_rows,
-    literal,
-    quote,
-    text_sql,
-)
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, literals, quote
 from comorb.records.values import TIME, Meanings
 
 _OWN_COLUMNS = (" record", " code", " version")
@@ -55,10 +50,10 @@ _CODE_SCHEMA = pa.schema([("version", pa.string()), ("code", pa.string()), ("num
 
 @dataclass(frozen=True)
 class _Codes:
-    """The distinct texts of codes, ``written`` beside each version, and the rows of each raw code.
+    """The distinct texts of codes and versions, and the number of rows of each raw code.
 
-    ``written`` has the number of the raw code too, as two spellings of a version are one edition;
-    ``rows`` are all that were read.
+    A text has the number of its raw code, as two spellings of a version are one edition. ``rows``
+    are all that were read.
     """
 
     written: pa.Table
@@ -66,80 +61,69 @@ class _Codes:
     lines: Ledger
     rows: int
 
-    @property
-    def numbers(self) -> Indices:
-        """The number of the raw code of each text."""
-        return np.asarray(self.written["number"].to_numpy(), dtype=np.int32)
+    def texts(self, marked: Mask) -> pa.Table:
+        """Return the texts of the raw codes that are marked."""
+        numbers = np.asarray(self.written["number"].to_numpy(), dtype=np.int32)
+        return self.written.filter(pa.array(marked[numbers]))
 
 
 def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
     """Return how to read a table with one code column and an id; cells may hold several codes."""
-    asked = columns.given.kind == READER.kind
+    given = columns.given.kind == READER.kind
     if len(columns.codes) != 1:
         return None
     layout, notes = replace(columns.layout(READER.kind, columns.codes), part=None), []
     if not layout.ids and (key := _repeating_id(source, table, columns)):
         layout = replace(layout, record=key)
         notes.append(Message("note.record_repeats", column=layout.record))
-    if columns.holds_lists and (asked or columns.repeats(layout.record or layout.patient)):
+    if columns.holds_lists and (given or columns.repeats(layout.record or layout.patient)):
         layout = replace(layout, separator=layout.separator or columns.separator)
-    if not asked and (not layout.ids or (columns.holds_lists and not layout.separator)):
+    if not given and (not layout.ids or (columns.holds_lists and not layout.separator)):
         return None
-    return _keep_diagnoses(source, Plan(READER, table, layout, notes=tuple(notes)), columns)
+    plan = _keep_diagnoses(source, Plan(READER, table, layout, notes=tuple(notes)), columns)
+    titles = read_code_titles(source, plan.table, columns.codes[0], columns.description)
+    plan = replace(plan, titles=titles)
+    if not layout.separator:
+        return plan
+    # A row for each code of a cell.
+    table, code, mark = plan.table, columns.codes[0], literal(layout.separator.strip() or " ")
+    codes = f"unnest(string_split(coalesce({table.text_sql(code)}, ''), {mark}))"
+    rows = source.count_rows(table)
+    split = source.derive(table, f"SELECT * REPLACE ({codes} AS {quote(code)}) FROM {table.sql}")
+    note = Message("note.several_in_cell", code=code, n=rows)
+    return replace(plan, table=split, notes=(*plan.notes, note))
 
 
 def _repeating_id(source: OpenedSource, table: SourceTable, columns: Columns) -> str | None:
-    """Return the column of no known name that repeats as the ids of records do.
+    """Return the column of no known name that repeats like the ids of records.
 
-    Where the rows of a record lie far apart, only the whole table tells.
+    Where the rows of a record lie far apart, the whole table is needed to see that.
     """
-    if columns.repeating_id or not columns.unique_ids:
+    ids = find_unique_ids(columns.cells, columns.free_in_long)
+    if columns.repeating_id or not ids:
         return columns.repeating_id
-    picks = ", ".join(f"count(DISTINCT {quote(name)})" for name in columns.unique_ids)
+    picks = ", ".join(f"count(DISTINCT {quote(name)})" for name in ids)
     sql = f"SELECT count(*), {picks} FROM {table.sql}"
     ((rows, *different),) = source.query_whole(table, sql, None)
-    pairs = zip(different, columns.unique_ids, strict=True)
+    pairs = zip(different, ids, strict=True)
     return max((pair for pair in pairs if pair[0] < 0.8 * rows), default=(0, None))[1]
 
 
 def _keep_diagnoses(source: OpenedSource, plan: Plan, columns: Columns) -> Plan:
-    """Return the plan for the diagnoses alone, one a row, with the names that the table has."""
-    table, (code, *_) = plan.table, plan.layout.codes or ("",)
-    if columns.kind_column:
-        name, is_diagnosis = columns.kind_column
-        text = text_sql(name, table.columns[name])
-        sql = f"SELECT {text}, count(*) FROM {table.sql} GROUP BY 1"
-        counts = dict(source.query_whole(table, sql, add_by_first))
-        kept = [value for value in counts if value is not None and is_diagnosis(value)]
-        if 0 < len(kept) < len(counts):
-            rule = f"{text} IN ({', '.join(map(literal, kept))})"
-            sql = f"SELECT * EXCLUDE ({quote(name)}) FROM {table.sql} WHERE {rule}"
-            table = source.view(table.label, sql, table.text)
-            others = sum(counts.values()) - sum(counts[value] for value in kept)
-            note = Message("note.which_diagnoses", name=name)
-            plan = replace(
-                plan,
-                table=table,
-                removed={Message("ledger.no_diagnosis"): others},
-                notes=(*plan.notes, note),
-            )
-    plan = replace(plan, titles=read_code_titles(source, table, code, columns.description))
-    return _split_cells(source, plan, code) if plan.layout.separator else plan
-
-
-def _split_cells(source: OpenedSource, plan: Plan, code: str) -> Plan:
-    """Return the plan for a table with a row for each code of the cells."""
-    table, mark = plan.table, literal((plan.layout.separator or "").strip() or " ")
-    picks = ", ".join(
-        f"unnest(string_split(coalesce({text_sql(name, kind)}, ''), {mark})) AS {quote(name)}"
-        if name == code
-        else quote(name)
-        for name, kind in table.columns.items()
-    )
-    ((rows,),) = source.query_whole(table, f"SELECT count(*) FROM {table.sql}", add_rows)
-    split = source.view(table.label, f"SELECT {picks} FROM {table.sql}", table.text)
-    note = Message("note.several_in_cell", code=code, n=rows)
-    return replace(plan, table=split, notes=(*plan.notes, note))
+    """Return the plan for the rows that are diagnoses, where a column has the kind of each."""
+    if not columns.kind_column:
+        return plan
+    table, (name, is_diagnosis) = plan.table, columns.kind_column
+    text = table.text_sql(name)
+    counts: dict[str | None, int] = dict(source.count_values(table, text))
+    kept = [value for value in counts if value is not None and is_diagnosis(value)]
+    if not 0 < len(kept) < len(counts):
+        return plan
+    rows = f"{table.sql} WHERE {text} IN ({literals(kept)})"
+    view = source.derive(table, f"SELECT * EXCLUDE ({quote(name)}) FROM {rows}")
+    others = sum(counts.values()) - sum(counts[value] for value in kept)
+    notes = (*plan.notes, Message("note.which_diagnoses", name=name))
+    return replace(plan, table=view, removed={Message("ledger.no_diagnosis"): others}, notes=notes)
 
 
 def read_code_titles(
@@ -148,13 +132,8 @@ def read_code_titles(
     """Return the most common description of each code that has one."""
     if description is None:
         return {}
-    picks = [f"trim({text_sql(name, table.columns[name])})" for name in (code, description)]
-    found = source.query_whole(
-        table,
-        f"SELECT {picks[0]} AS code, {picks[1]} AS title, count(*) FROM {table.sql} "
-        "WHERE code <> '' AND title <> '' GROUP BY ALL",
-        add_by_two,
-    )
+    picks = [f"trim({table.text_sql(name)})" for name in (code, description)]
+    found = source.count_values(table, *picks, where=f"{picks[0]} <> '' AND {picks[1]} <> ''")
     found.sort(key=lambda row: row[1], reverse=True)
     return {code: title for code, title, _ in sorted(found, key=lambda row: row[2])}
 
@@ -168,7 +147,13 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
     if not codes.lines.left("rows"):
         raise plan.missing_ids_error()
     vocabulary = encode(codes.raws)
-    ids = _read_ids(source, base)
+    source.rows(
+        base,
+        'CREATE OR REPLACE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
+        f"FROM {base.sql} WHERE id IS NOT NULL ORDER BY id",
+    )
+    listed = source.batches(base, "SELECT CAST(id AS VARCHAR) AS id FROM ids ORDER BY rowid")
+    ids = pa.chunked_array([batch.column(0) for batch in listed], pa.string()).combine_chunks()
     counts = np.fromiter(codes.raws.values(), np.int64, len(codes.raws))
     lost = vocabulary.lost(counts)
     malformed = lost.pop("malformed")
@@ -191,7 +176,7 @@ def read_long(source: OpenedSource, plan: Plan, encode: Encode) -> Assembly:
 
 
 def make_layout(kind: str, view: SourceTable) -> Layout:
-    """Return the layout of a view with visit, patient, code, date and perhaps age and sex."""
+    """Return the layout of a view with visit, patient, code, date and maybe age and sex."""
     age, sex = ("age", "sex") if "sex" in view.columns else (None, None)
     return Layout(kind, ("code",), "visit", patient="patient", age=age, sex=sex, date="date")
 
@@ -202,10 +187,9 @@ def count_long(source: OpenedSource, plan: Plan) -> dict[Raw, int]:
 
 
 def find_varying(source: OpenedSource, plan: Plan) -> Plan:
-    """Return a plan that says which columns differ within records, for readers of its parts."""
-    table = plan.table
+    """Return a plan with the columns that differ within records, for readers of its parts."""
     sql = f'SELECT * FROM ({_renamed_sql(plan)}) WHERE " record" IS NOT NULL'
-    base = source.view(table.label, sql, table.text)
+    base = source.derive(plan.table, sql)
     if not _covariate_names(base):
         return replace(plan, varying=())
     meanings = _read_meanings(source, base, plan)
@@ -219,7 +203,7 @@ def _name_columns(source: OpenedSource, plan: Plan) -> SourceTable:
     if table.text:
         source.rows(table, f"CREATE OR REPLACE TEMP TABLE base AS {sql}")
         sql = "SELECT * FROM base"
-    return source.view(table.label, sql, table.text)
+    return source.derive(table, sql)
 
 
 def _renamed_sql(plan: Plan) -> str:
@@ -241,11 +225,9 @@ def _renamed_sql(plan: Plan) -> str:
 
 
 def _count_codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
-    rows = source.rows(
-        base,
-        'SELECT " version", " code", count(*), count(" record") '
-        f"FROM {base.sql} GROUP BY ALL ORDER BY ALL",
-    )
+    counts = 'count(*), count(" record")'
+    sql = f'SELECT " version", " code", {counts} FROM {base.sql} GROUP BY ALL ORDER BY ALL'
+    rows = source.rows(base, sql)
     total, known = sum(row[2] for row in rows), sum(row[3] for row in rows)
     lines = Ledger().open("rows", Message("ledger.read"), total + sum(plan.removed.values()))
     for rule, count in plan.removed.items():
@@ -263,23 +245,12 @@ def _count_codes(source: OpenedSource, base: SourceTable, plan: Plan) -> _Codes:
     return _Codes(pa.Table.from_pylist(written, _CODE_SCHEMA), raws, lines, total)
 
 
-def _read_ids(source: OpenedSource, base: SourceTable) -> pa.Array:
-    source.rows(
-        base,
-        'CREATE OR REPLACE TEMP TABLE ids AS SELECT DISTINCT " record" AS id '
-        f"FROM {base.sql} WHERE id IS NOT NULL ORDER BY id",
-    )
-    batches = source.batches(base, "SELECT CAST(id AS VARCHAR) AS id FROM ids ORDER BY rowid")
-    parts = [batch.column(0) for batch in batches]
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
-
-
 def _read_pairs(
     source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary
-) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+) -> Iterator[Pairs]:
     """Yield blocks of (record, raw code), of the codes that are usable."""
-    usable = (vocabulary.places[codes.numbers] >= 0).any(axis=1)
-    source.connection.register("known", codes.written.filter(pa.array(usable)))
+    usable: Mask = np.any(vocabulary.places >= 0, axis=1)
+    source.connection.register("known", codes.texts(usable))
     for batch in source.batches(
         base,
         "SELECT CAST(ids.rowid AS INTEGER) AS record, known.number AS number "
@@ -299,10 +270,14 @@ def _read_covariates(
     meanings = _read_meanings(source, base, plan)
     ids = ' JOIN ids ON base." record" = ids.id'
     view = _map_values(source, base, "ids.rowid", meanings, ids)
-    varying = plan.varying
-    if varying is None:
-        varying = varying_columns(source, view, " record")
-    covariates, notes = group_covariates(source, view, " record", plan.layout, varying)
+    varying = varying_columns(source, view, " record") if plan.varying is None else plan.varying
+    # Of a column that differs within no record, or that is kept though it does, the smallest value.
+    names = [quote(name) for name in view.columns if name not in (" record", *varying)]
+    picks = ", ".join(['" record"', *(f"min({name}) AS {name}" for name in names)])
+    grouped = source.batches(view, f"SELECT {picks} FROM {view.sql} GROUP BY 1 ORDER BY 1")
+    covariates = pa.Table.from_batches(list(grouped)).drop_columns([" record"])
+    own = [plan.layout.roles.get(name, name).strip() for name in varying]
+    notes = [Message("note.differs_within", name=name) for name in own]
     plain = {name: one for name, one in meanings.items() if one.of is None}
     return cast_columns(covariates, plan.layout, plain), (*notes, *meaning_notes(meanings))
 
@@ -312,7 +287,7 @@ def _covariate_names(base: SourceTable) -> list[str]:
 
 
 def _read_meanings(source: OpenedSource, base: SourceTable, plan: Plan) -> Mapping[str, Meanings]:
-    """Return what the texts of covariates mean; refuse days that don't tell the first visit."""
+    """Return the meanings of texts; refuse unread days that leave the first visit unknown."""
     meanings = plan.meanings
     if meanings is None:
         meanings = read_roles(
@@ -322,8 +297,10 @@ def _read_meanings(source: OpenedSource, base: SourceTable, plan: Plan) -> Mappi
             lambda name: are_numbers(source, base, name),
         )
     of_patients = plan.reader is READER and plan.unit == "patient" and plan.varying is None
-    if of_patients and has_unread_dates(meanings) and has_several_days(source, base, " record"):
-        raise undated_error(base.label, plan.layout.date)
+    if of_patients and has_unread_dates(meanings):
+        days = '" record" IS NOT NULL GROUP BY " record" HAVING min(date) < max(date) LIMIT 1'
+        if source.has_rows(base, f"{base.sql} WHERE {days}"):
+            raise undated_error(base.label, plan.layout.date)
     return meanings
 
 
@@ -334,7 +311,7 @@ def _map_values(
     meanings: Mapping[str, Meanings],
     joins: str = "",
 ) -> SourceTable:
-    """Return the covariates of each row, texts replaced by what they mean, and its record."""
+    """Return the covariates of each row, texts replaced by their values, and its record."""
     picks = {name: f"base.{quote(name)}" for name in _covariate_names(base)}
     for place, name in enumerate(picks):
         if name in meanings and meanings[name].of is not None and base.columns[name] == "VARCHAR":
@@ -353,9 +330,8 @@ def _map_values(
 def _find_problems(
     source: OpenedSource, base: SourceTable, codes: _Codes, vocabulary: Vocabulary, layout: Layout
 ) -> tuple[Problem, ...]:
-    """Return where the first malformed codes stand."""
-    malformed = vocabulary.malformed[codes.numbers]
-    source.connection.register("malformed", codes.written.filter(pa.array(malformed)))
+    """Return the rows of the first malformed codes."""
+    source.connection.register("malformed", codes.texts(vocabulary.malformed))
     rows = source.rows(
         base,
         f'SELECT place FROM (SELECT row_number() OVER () AS place, " code" FROM {base.sql}) '
@@ -369,76 +345,45 @@ def _find_problems(
 READER = Reader("long", _plan, read_long, count_long, by_code=True)
 
 
-# How columns with codes are called, the surest first, in small letters with _ between words.
-_CODE_NAMES = {
-    "drug": (
-        r"(^|_)atc",
-        r"(^|_)(rxcui|rxnorm|rx_?norm)",
-        r"(^|_)(ndc|din|pzn|cip(7|13)?|cis|gtin|dmd|dm_d|vmp|amp|zindex)(_|\d|$)",
-        r"(^|_)(drug|med|medication|medicine|substance|product|wirkstoff|arzneimittel|medikament"
-        r"|medicament\w*|farmac\w*|geneesmiddel|prescription)s?_?(source_)?(code|cd|value|concept_id)",
-    ),
-    "procedure": (
-        r"(^|_)(icd(_?(9|10))?(cm)?_?)?(proc|procs|prcdr|procedure|procedures|px|pcs|cpt4?|hcpcs"
-        r"|ops|opcs4?|ccam|prozedur\w*|procedimient\w*|procediment\w*|procedur\w*|intervent\w*"
-        r"|operation\w*|operacion\w*|verrichting\w*|actes?)(_|\d|$)",
-        r"(^|_)(icd(_?(9|10))?(cm)?|i9|i10)(_|\d|$)",
-    ),
-}
-_ANY_CODE_NAME = (
-    r"(^|_)(loinc|snomed|sct)(_|\d|$)",
-    r"^(codes?|codigos?|codis?|codice|kode)(_?\d+)?$",
-)
-# Names where there are no codes: they are then the codes.
-_TEXT_NAMES = {
-    "drug": r"^(drug|medication|medicine|med|wirkstoff|arzneimittel|medikament|medicament\w*"
-    r"|farmac\w*|geneesmiddel|generic|substance)s?(_name|_generic|_generic_name|name)?$",
-    "procedure": r"^(procedure|prozedur|procedimient\w*|intervent\w*)s?(_name|name)?$",
-}
-_NOT_CODE_NAME = re.compile(
-    r"(^|_)(date|dt|time|datetime|desc\w*|names?|title|text|label|display|seq|num|number|type"
-    r"|version|vers|vrsn|system|status|count|cost|flag|start|stop|end|offset|priority|order|rank"
-    r"|unit|dose|strength|route|form|reason\w*|diag\w*|dx|indication\w*|provider|location|adm"
-    r"|orderdate|startdate|enddate|chartdate|chapter|group|modifier)(_|\d|$)|(_|^)id$"
-)
-_TITLE_NAME = re.compile(
-    r"(^|_)(desc\w*|names?|title|text|string|label|display|term|libelle|bezeichnung|omschrijving)(_|$)"
-)
 _CONCEPT_NAME = re.compile(r"[a-z]+_concept_id", re.IGNORECASE)  # a table of OMOP, read as one
 _DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}.*")
 
 
 def find_code_columns(columns: Columns, kind: str) -> Columns:
-    """Return the columns of a table of some kind with those named that hold its codes."""
-    if columns.given.codes or any(_CONCEPT_NAME.fullmatch(name) for name in columns.names):
+    """Return the columns of a table of some kind, with those of its codes in the given layout."""
+    given, sample = columns.given, columns.sample
+    if given.codes or any(_CONCEPT_NAME.fullmatch(name) for name in columns.names):
         return columns
-    for pattern in (
-        *_CODE_NAMES.get(kind, (rf"^{re.escape(kind)}s?(_?code|_?cd)?(_?\d+)?$",)),
-        *_ANY_CODE_NAME,
-    ):
-        if codes := _numbered_alike(
-            [c for c in _candidate_columns(columns) if re.search(pattern, _normalise_name(c))]
-        ):
-            return replace(columns, given=replace(columns.given, codes=codes))
-    known = {key for key, system in SYSTEMS.items() if system.kind == kind}
-    fitting = [
-        c for c in _candidate_columns(columns) if recognise(columns.sample[c]).system in known
+    taken = {*given.roles.values(), *names_matching(columns.names, NOT_CODE_OF_KIND_NAME)}
+    # No ids, dates and descriptions.
+    free = [
+        name
+        for name in columns.names
+        if name not in taken and sample[name] and not all(map(_DATE.fullmatch, sample[name]))
     ]
-    if codes := _numbered_alike(fitting):
-        return replace(columns, given=replace(columns.given, codes=codes))
-    texts = [c for c in columns.names if re.search(_TEXT_NAMES.get(kind, "^$"), _normalise_name(c))]
-    if texts and columns.sample[texts[0]]:
-        given = replace(columns.given, codes=(texts[0],), kind=columns.given.kind or "long")
+    own_name = rf"^{re.escape(kind)}s?(_?code|_?cd)?(_?\d+)?$"
+    patterns = (*KIND_CODE_NAMES.get(kind, (own_name,)), *KIND_CODE_NAMES["any"])
+    known = {key for key, system in SYSTEMS.items() if system.kind == kind}
+    found = [names_matching(free, re.compile(pattern)) for pattern in patterns]
+    if not any(found):
+        found = [[name for name in free if recognise(sample[name]).system in known]]
+    if names := next(filter(None, found), None):
+        # The first column, and those that differ from it in their number alone.
+        stems = [re.sub(r"\d+", "", normalise_name(name)) for name in names]
+        codes = tuple(n for n, stem in zip(names, stems, strict=True) if stem == stems[0])
+        return replace(columns, given=replace(given, codes=codes))
+    texts = names_matching(columns.names, re.compile(KIND_TEXT_NAMES.get(kind, "^$")))
+    if texts and sample[texts[0]]:
+        given = replace(given, codes=(texts[0],), kind=given.kind or "long")
         return replace(columns, given=given)
-    if len(columns.flags) > 1 or (kind not in _CODE_NAMES and columns.codes):
+    if len(columns.flags) > 1 or (kind not in KIND_CODE_NAMES and columns.codes):
         return columns
-    raise RecordsError(
-        "join.no_codes", table=columns.label, kind=kind, shown=list_names(columns.names)
-    )
+    shown = list_names(columns.names)
+    raise RecordsError("join.no_codes", table=columns.label, kind=kind, shown=shown)
 
 
 def find_system(kind: str, codes: Mapping[str, int]) -> str | None:
-    """Return the coding system of codes of a kind, None where the codes alone have to tell it.
+    """Return the coding system of codes of a kind, None where the codes alone decide it.
 
     Drugs and procedures are of a system of their kind that lists them, or are kept as written.
     """
@@ -451,20 +396,15 @@ def find_system(kind: str, codes: Mapping[str, int]) -> str | None:
 
 
 def read_code_names(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:
-    """Return what a table calls each code: the most common text of the columns that name codes.
+    """Return the name of each code: the most common text of the columns that name codes.
 
     The column in which a code has the fewest names comes first, and the others where it has none.
     """
     texts = [c for c in table.columns if c != code and table.columns[c] == "VARCHAR"]
-    pattern = "|".join(_TEXT_NAMES.values())
-    naming = [
-        c
-        for c in texts
-        if _TITLE_NAME.search(_normalise_name(c)) or re.search(pattern, _normalise_name(c))
-    ]
-    key = f"trim({text_sql(code, table.columns[code])})"
+    pattern = re.compile("|".join((DESCRIPTION_NAME.pattern, *KIND_TEXT_NAMES.values())))
+    key = f"trim({table.text_sql(code)})"
     ranked = []
-    for column in naming:
+    for column in names_matching(texts, pattern):
         name = f"trim({quote(column)})"
         ((pairs, codes, worded),) = source.rows(
             table,
@@ -478,27 +418,3 @@ def read_code_names(source: OpenedSource, table: SourceTable, code: str) -> dict
     for _, _, column in sorted(ranked, reverse=True):
         titles |= read_code_titles(source, table, code, column)
     return titles
-
-
-def _candidate_columns(columns: Columns) -> list[str]:
-    """Return the columns that may hold codes: no ids, dates and descriptions of them."""
-    taken = set(columns.given.roles.values())
-    return [
-        name
-        for name in columns.names
-        if name not in taken
-        and not _NOT_CODE_NAME.search(_normalise_name(name))
-        and columns.sample[name]
-        and not all(map(_DATE.fullmatch, columns.sample[name]))
-    ]
-
-
-def _numbered_alike(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the first name and those that differ from it in their number alone."""
-    stems = [re.sub(r"\d+", "", _normalise_name(name)) for name in names]
-    return tuple(name for name, stem in zip(names, stems, strict=True) if stem == stems[0])
-
-
-def _normalise_name(name: str) -> str:
-    spaced = re.sub(r"([a-z])([A-Z])", r"\1_\2", name)
-    return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")

@@ -1,4 +1,4 @@
-"""OMOP: conditions, drugs or procedures of a common data model, persons and concepts joined."""
+"""OMOP: conditions, drugs or procedures of the common data model, persons and concepts joined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from comorb.records.sources.duck import (
 )
 
 _DOMAINS = ("condition", "drug", "procedure", "measurement", "observation", "device")
-# The columns that are read of the tables beside, the key first.
+# The columns that are read of other tables, the key first.
 _JOINED_COLUMNS = {
     "person": ("person_id", "year_of_birth", "gender_concept_id"),
     "concept": ("concept_id", "concept_name"),
@@ -63,19 +63,26 @@ def _plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | 
         f"FROM {table.sql} c{join}",
         table.text,
     )
+    # The names that the table itself has, as exports without a vocabulary do.
+    usual = (code.lower().replace("_id", "_name"), "standard_concept_name", "concept_name")
+    own = next((have[name] for name in usual if name in have), None)
+    titles = _read_titles(source, view) or read_code_titles(source, table, have[code.lower()], own)
+    notes = _note_persons(source, table)  # refuses a table of persons without its columns
+    joined = {}
+    for name, wanted in _JOINED_COLUMNS.items():
+        if name in source.opened:
+            spelled = {column.lower(): column for column in source.opened[name].columns}
+            joined[name] = tuple(spelled[column] for column in wanted)
     return Plan(
         READER,
         view,
         make_layout(READER.kind, view),
-        titles=_read_titles(source, view) or _read_own_titles(source, table, code),
+        titles=titles,
         system="opaque" if of_concepts else None,
-        notes=_note_persons(source, table),
+        notes=notes,
         holds="" if domain == "condition" else f"{domain}s",
         keys=(have["person_id"], have.get("visit_occurrence_id")),
-        beside={
-            name: _find_columns(source.opened[name], names)
-            for name, names in _joined_tables(source)
-        },
+        joined=joined,
     )
 
 
@@ -87,57 +94,31 @@ def _read_titles(source: OpenedSource, view: SourceTable) -> dict[str, str]:
     sql = f"SELECT DISTINCT code FROM {view.sql} WHERE code IS NOT NULL"
     codes = sorted(code for (code,) in source.query_whole(view, sql, unite_rows))
     source.register("occurring", pa.table({"code": pa.array(codes, pa.string())}))
-    return dict(
-        source.query_whole(
-            concept,
-            f"SELECT {integer_sql('concept_id')} AS code, min(concept_name) AS name "
-            f"FROM {concept.sql} WHERE code IN (SELECT code FROM occurring) "
-            "AND concept_name IS NOT NULL GROUP BY 1",
-            unite_rows,
-        )
+    sql = (
+        f"SELECT {integer_sql('concept_id')} AS code, min(concept_name) AS name "
+        f"FROM {concept.sql} WHERE code IN (SELECT code FROM occurring) "
+        "AND concept_name IS NOT NULL GROUP BY 1"
     )
+    return dict(source.query_whole(concept, sql, unite_rows))
 
 
 def _note_persons(source: OpenedSource, table: SourceTable) -> tuple[str, ...]:
-    """Return what is to be noted of persons that are unknown, or that are there twice."""
+    """Return notes on persons that are unknown, or that are there twice."""
     if "person" not in source.opened:
         return ()
     person, id_ = source.opened["person"], integer_sql("person_id")
-    ((unknown,),) = source.query_whole(
+    unknown = source.count_rows(
         table,
-        f"SELECT count(*) FROM {table.sql} c ANTI JOIN {person.sql} p "
-        f"ON {integer_sql('p.person_id')} = {integer_sql('c.person_id')} "
-        "WHERE c.person_id IS NOT NULL",
-        add_rows,
+        f"{table.sql} c ANTI JOIN {person.sql} p ON {integer_sql('p.person_id')} = "
+        f"{integer_sql('c.person_id')} WHERE c.person_id IS NOT NULL",
     )
-    ((again,),) = source.query_whole(
-        person,
-        f"SELECT count(*) - count(DISTINCT {id_}) FROM {person.sql} WHERE person_id IS NOT NULL",
-        add_rows,
-    )
+    repeated = f"SELECT count(*) - count(DISTINCT {id_}) FROM {person.sql}"
+    ((again,),) = source.query_whole(person, f"{repeated} WHERE person_id IS NOT NULL", add_rows)
     notes = {
         Message("note.unknown_persons", n=unknown, table=table.label, person=person.label): unknown,
         Message("note.repeated_persons", n=again, person=person.label): again,
     }
     return tuple(note for note, rows in notes.items() if rows)
-
-
-def _joined_tables(source: OpenedSource) -> list[tuple[str, tuple[str, ...]]]:
-    return [(name, columns) for name, columns in _JOINED_COLUMNS.items() if name in source.opened]
-
-
-def _find_columns(table: SourceTable, wanted: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns of a table by their names in small letters, as they are written."""
-    written = {name.lower(): name for name in table.columns}
-    return tuple(written[name] for name in wanted)
-
-
-def _read_own_titles(source: OpenedSource, table: SourceTable, code: str) -> dict[str, str]:
-    """Return the names that the table itself has, as exports without a vocabulary do."""
-    columns = {name.lower(): name for name in table.columns}
-    usual = (code.lower().replace("_id", "_name"), "standard_concept_name", "concept_name")
-    name = next((columns[one] for one in usual if one in columns), None)
-    return read_code_titles(source, table, columns[code.lower()], name)
 
 
 READER = Reader("omop", _plan, read_long, count_long, unit="patient", by_code=True)

@@ -1,8 +1,8 @@
-"""Plan: what each column of a table is, why one isn't used, and how the table is read."""
+"""Plan: how a table is read, and the role of each column or why it isn't used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TypeVar
@@ -15,7 +15,7 @@ from comorb.records.codes.recognition import PROBABLE_MARK
 from comorb.records.codes.systems import PROCEDURES, system_by_edition
 from comorb.records.codes.vocabulary import Coding, Raw, Vocabulary, build_vocabulary
 from comorb.records.cohort import Cohort
-from comorb.records.features import Asked
+from comorb.records.features import FeatureSpec
 from comorb.records.layouts.assembly import Assembly, Encode
 from comorb.records.layouts.columns import MAX_VALUES, Columns
 from comorb.records.layouts.covariates import (
@@ -28,7 +28,14 @@ from comorb.records.layouts.covariates import (
 )
 from comorb.records.layouts.layout import COVARIATE_ROLES, LIST_ROLES, VISIT_ROLES, Layout
 from comorb.records.layouts.names import WEIGHT_NAME, find_role, normalise_name
-from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quote, text_sql
+from comorb.records.sources.duck import (
+    OpenedSource,
+    SourceTable,
+    is_number_type,
+    literal,
+    literals,
+    quote,
+)
 from comorb.records.values import MARKS, TIME, Meanings, read_dates
 
 C = TypeVar("C", bound=Cohort)
@@ -38,15 +45,14 @@ C = TypeVar("C", bound=Cohort)
 class Plan:
     """How a table, already joined and filtered, is read.
 
-    ``removed`` are the rows that were left out of it, by the reason; ``titles`` and ``system`` are
-    what the source says of its codes; ``meanings`` are given where what the texts of covariates
-    mean was decided before reading, and ``varying`` where it was which columns differ within
-    records; ``notes`` are for the ledger; ``holds`` says what the codes are of when they aren't
-    diagnoses. Records without a usable code are left out unless
-    ``keep_empty``. ``stored`` is the table with the columns and rows of its source; ``asked`` are
-    items that become features. ``keys`` are the columns of the source with the ids of patient and
-    record, where the table has others; ``beside`` are the columns that other tables are read by,
-    their keys first.
+    ``removed`` counts the rows that were left out of it, by the reason; ``titles`` and ``system``
+    are those that the source has for its codes. ``meanings`` of the texts of covariates, and the
+    columns ``varying`` within records, are set where they were found before reading. ``holds`` is
+    'drugs', 'procedures' and so on where the codes aren't diagnoses. Records without a usable code
+    are left out unless ``keep_empty``. ``stored`` is the table with the columns and rows of its
+    source; ``asked`` are items that become features. ``keys`` are the columns of the source with
+    the ids of patient and record, where the table has others; ``joined`` are the columns that are
+    read of other tables, their keys first.
     """
 
     reader: Reader
@@ -62,13 +68,13 @@ class Plan:
     holds: str = ""
     keep_empty: bool = False
     stored: SourceTable | None = None
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[FeatureSpec, ...] = ()
     keys: tuple[str | None, str | None] | None = None
-    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def id_column(self) -> str | None:
-        """The column that identifies a record of the unit; a row a code needs one."""
+        """The column that identifies a record of the unit; a table of codes needs one."""
         patient = self.layout.patient
         if self.unit == "patient" and patient is None:
             raise RecordsError("layout.no_patient_id", table=self.table.label)
@@ -78,12 +84,12 @@ class Plan:
         return column
 
     def missing_ids_error(self) -> RecordsError:
-        """Return the error of a table in which no row says of which record it is."""
+        """Return the error of a table in which no row has the id of its record."""
         key = "layout.no_visit_ids" if self.unit == "visit" else "layout.no_patient_ids"
-        return RecordsError(Message(key, table=self.table.label))
+        return RecordsError(key, table=self.table.label)
 
     def storage_notes(self, source: OpenedSource) -> tuple[str, ...]:
-        """Return what is doubtful about the codes because of how their source stores them."""
+        """Return the note on codes that their source stores as numbers."""
         columns = source.stored_as_numbers(self.table, self.layout.codes or ())
         if self.reader.kind == "binary" or not columns:
             return ()
@@ -93,11 +99,9 @@ class Plan:
     def vocabulary(self, raws: dict[Raw, int], system: str | None, coding: Coding) -> Vocabulary:
         """Return the features that the codes of the source become."""
         vocabulary = build_vocabulary(raws, system or self.system, coding, self.titles)
-        notes = []
+        notes, label = [], self.table.label
         if self.holds_procedures and not system:
-            notes.append(
-                Message("note.procedures", table=self.table.label, system=vocabulary.system)
-            )
+            notes.append(Message("note.procedures", table=label, system=vocabulary.system))
         in_a_cell = self.reader.by_code and self.layout.separator is not None
         if in_a_cell and "+" in vocabulary.system and "common" not in coding.levels:
             notes.append(Message("note.two_systems_cell"))
@@ -109,20 +113,22 @@ class Plan:
         return self.system in PROCEDURES.values()
 
     def edition(self, text: str | None) -> str | None:
-        """Return the coding system that a text of the version column means, if it says one."""
+        """Return the coding system of a text of the version column, if it is one."""
         if text and text.endswith(PROBABLE_MARK):
             return text
         key = system_by_edition(text) if text else None
         return PROCEDURES.get(key, key) if key and self.holds_procedures else key
 
     def cohort(self, assembly: Assembly, coding: Coding, kind: type[C]) -> C:
-        """Return what was read as a cohort, or a kind of it."""
-        vocabulary = assembly.vocabulary
+        """Return an assembly as a cohort of some kind."""
+        vocabulary, layout = assembly.vocabulary, self.layout
         matrix, covariates = vocabulary.split(assembly.matrix, assembly.covariates)
         weights = None
-        if self.layout.weight is not None:
-            weights = read_weights(self.table.label, self.layout.weight, covariates["weight"])
+        if layout.weight is not None:
+            weights = read_weights(self.table.label, layout.weight, covariates["weight"])
             covariates = covariates.drop_columns(["weight"])
+        # The covariate with the ids of patients, where records are visits.
+        patient = covariate_names(layout.ids, layout).get(layout.patient or "")
         return kind(
             matrix,
             assembly.ids,
@@ -134,34 +140,26 @@ class Plan:
             assembly.ledger.noted(*vocabulary.notes),
             weights,
             least_codes=self.reader.least_codes,
-            asked=self.asked,
-            patient=self._patient(covariates.column_names),
+            items=self.asked,
+            patient=patient if patient in covariates.column_names else None,
         )
-
-    def _patient(self, covariates: Sequence[str]) -> str | None:
-        """Return the covariate with the ids of patients, where records are visits."""
-        names = covariate_names([self.layout.patient], self.layout) if self.layout.patient else {}
-        return next((name for name in names.values() if name in covariates), None)
 
     def check_usable(self, assembly: Assembly) -> None:
         """Refuse a source without a usable code."""
-        without = not assembly.vocabulary.codes and not (self.asked or self.layout.features)
+        vocabulary, label = assembly.vocabulary, self.table.label
+        without = not vocabulary.codes and not (self.asked or self.layout.features)
         if not len(assembly.ids) or without:
             columns = ", ".join(map(repr, (self.layout.codes or ())[:12]))
-            raise RecordsError(
-                "layout.no_usable_code",
-                table=self.table.label,
-                columns=columns,
-                system=assembly.vocabulary.system,
-            )
+            key, system = "layout.no_usable_code", vocabulary.system
+            raise RecordsError(key, table=label, columns=columns, system=system)
 
 
 @dataclass(frozen=True)
 class Reader:
     """Reads the tables of one layout.
 
-    ``plan`` returns the plan for a table, or None when it isn't laid out so; ``count`` how
-    often each raw code is mentioned. ``unit`` is what a record is when nothing is said; with
+    ``plan`` returns the plan for a table, or None when it has another layout; ``count`` returns
+    the number of mentions of each raw code. ``unit`` is what a record is by default; with
     ``by_code``, a row is one code and not a record; ``of_json`` is for objects, not for columns.
     ``least_codes`` is how many codes a record needs to be of use.
     """
@@ -176,8 +174,7 @@ class Reader:
     least_codes: int = 3
 
 
-# The day on which ICD-10-CM took the place of ICD-9-CM in the United States.
-_ICD10_START = date(2015, 10, 1)
+_ICD10_START = date(2015, 10, 1)  # when ICD-10-CM replaced ICD-9-CM in the United States
 _EDITION, _TEXT, _ROW = " edition", " day", " row"
 
 
@@ -186,29 +183,27 @@ def plan_by_date(source: OpenedSource, plan: Plan) -> Plan | None:
     table, day = plan.table, plan.layout.date
     if day is None or plan.system or plan.layout.version or plan.reader.of_json:
         return None
-    text = f"{text_sql(day, table.columns[day])} AS {quote(_TEXT)}"
+    text = f"{table.text_sql(day)} AS {quote(_TEXT)}"
     rows = f"row_number() OVER () AS {quote(_ROW)}"
-    numbered = source.view(table.label, f"SELECT *, {text}, {rows} FROM {table.sql}", table.text)
+    numbered = source.derive(table, f"SELECT *, {text}, {rows} FROM {table.sql}")
     days = read_dates(count_texts(source, numbered, _TEXT), day).of or {}
-    known = {
-        one: "icd9cm" if when < _ICD10_START else "icd10cm" for one, when in days.items() if when
-    }
+    known = {one: when for one, when in days.items() if when}
     if not known:
         return None
-    editions = {"text": list(known), "edition": [f"{key}{PROBABLE_MARK}" for key in known.values()]}
+    keys = ["icd9cm" if when < _ICD10_START else "icd10cm" for when in known.values()]
+    editions = {"text": list(known), "edition": [f"{key}{PROBABLE_MARK}" for key in keys]}
     source.register("edition_days", pa.table(editions))
-    view = source.view(
-        table.label,
+    view = source.derive(
+        table,
         f"SELECT numbered.* EXCLUDE ({quote(_TEXT)}, {quote(_ROW)}), "
         f"edition_days.edition AS {quote(_EDITION)} FROM {numbered.sql} AS numbered "
         f"LEFT JOIN edition_days ON edition_days.text = "
         f"regexp_replace({quote(_TEXT)}, {literal(TIME)}, '') ORDER BY {quote(_ROW)}",
-        table.text,
     )
     return replace(plan, table=view, layout=replace(plan.layout, version=_EDITION))
 
 
-MIN_CELL = 11  # patients or records that have a value which is shown, at least
+MIN_CELL = 11  # the fewest patients or records with a value that is shown
 _N_SHOWN_VALUES = 5
 _MAX_LABELS = 100
 _MAX_LENGTH = 40
@@ -217,14 +212,13 @@ _MAX_SAMPLE_ROWS = 100_000
 _DATE_PATTERN = rf"{DAY_PATTERN}|" + (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,2}([./-])[0-9]{1,2}[./-][0-9]{4}).*$"
 )
-_NUMBER_TYPES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "FLOAT")
 _SHOWN_ROLES = ("codes", "age", "date", "los", "part", "version")
 _COVARIATE_ROLES = {*COVARIATE_ROLES, *VISIT_ROLES, "category", "number"} - {"weight"}
 
 
 @dataclass(frozen=True)
 class ColumnRole:
-    """What a column is.
+    """The role of a column.
 
     Attributes
     ----------
@@ -235,12 +229,12 @@ class ColumnRole:
         'readmitted', 'cost', 'site', 'weight', 'discharged', 'disposition', 'category', 'number'
         or 'ignored'.
     values : tuple of str
-        Some of its common values; none of an id, of a text of many values, and none that fewer than
-        eleven patients or records have.
+        Some of its common values; none of an id or of a text of many values, and none that fewer
+        than eleven patients or records have.
     missing : float
-        The share of its cells that hold nothing, in whole percent.
+        The share of its missing cells, in whole percent.
     reason : str
-        Why it isn't used, or what to know about it.
+        Why it isn't used, or a remark on it.
     """
 
     name: str
@@ -260,20 +254,19 @@ class _ColumnFigures:
     numbers: int
     wholes: int
     dates: int
-    distinct: int = 0
-    length: float = 0.0
-    most: tuple[str, ...] = ()
+    distinct: int
+    length: float
+    most: tuple[str, ...]
 
     @property
     def are_labels(self) -> bool:
-        """Whether values are too few for their rows to be ids of patients that aren't known."""
-        return self.distinct <= max(
-            MAX_VALUES, min(_MAX_LABELS, min(self.rows, _MAX_SAMPLE_ROWS) // 100)
-        )
+        """Whether there are too few values for the rows to be unknown ids of patients."""
+        limit = min(_MAX_LABELS, min(self.rows, _MAX_SAMPLE_ROWS) // 100)
+        return self.distinct <= max(MAX_VALUES, limit)
 
     @property
     def missing(self) -> float:
-        """The share of missing cells; neither none nor all when it is nearly so."""
+        """The share of missing cells; 0 and 1 only if it is exactly none or all."""
         share = 1 - self.present / self.rows
         return min(max(round(share, 2), 0.01), 0.99) if 0 < share < 1 else share
 
@@ -285,10 +278,10 @@ def column_roles(
     covariates: Collection[str] | None = None,
     least: int = MIN_CELL,
 ) -> tuple[ColumnRole, ...]:
-    """Return what each column of a table is, in the order of the table.
+    """Return the role of each column of a table, in the order of the table.
 
-    ``covariates`` are those of the records, where the table was read: a column that isn't among
-    them differs within a record. Values of fewer than ``least`` patients are never shown.
+    ``covariates`` are those of the records, if the table was read: a column that isn't among them
+    differs within a record. Values of fewer than ``least`` patients are never shown.
     """
     known = {name: "id" if role == "record" else role for role, name in layout.roles.items()}
     known |= dict.fromkeys(layout.codes or (), "codes")
@@ -308,7 +301,7 @@ def column_roles(
 def _decide_role(
     name: str, known: str | None, figures: _ColumnFigures, layout: Layout
 ) -> tuple[str, str]:
-    """Return the role of a column, and what to know about it."""
+    """Return the role of a column, and a remark on it."""
     if known is not None:
         return known, Message("column.as_said") if known == "ignored" else ""
     if not figures.present:
@@ -337,13 +330,12 @@ def _decide_role(
 def _measure_columns(
     source: OpenedSource, table: SourceTable, layout: Layout, least: int
 ) -> Iterator[tuple[str, _ColumnFigures]]:
-    """Yield each column in figures, for which the table is read twice."""
-    names = list(table.columns)
-    marks = ", ".join(map(literal, sorted(MARKS)))
-    texts = (f"trim({text_sql(name, table.columns[name])})" for name in names)
-    cells = [f"CASE WHEN upper({text}) NOT IN ({marks}) THEN {text} END" for text in texts]
-    listed = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
-    view = source.view(table.label, f"SELECT {listed} FROM {table.sql}")
+    """Yield each column in figures; the table is read twice."""
+    names, marks = list(table.columns), literals(sorted(MARKS))
+    texts = (f"trim({table.text_sql(name)})" for name in names)
+    cells = (f"CASE WHEN upper({text}) NOT IN ({marks}) THEN {text} END" for text in texts)
+    picks = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
+    view = source.view(table.label, f"SELECT {picks} FROM {table.sql}")
     first = f"SELECT * FROM {view.sql} LIMIT {_MAX_SAMPLE_ROWS}"
     source.rows(view, f"CREATE OR REPLACE TEMP TABLE first_rows AS {first}")
     key = layout.patient or layout.record
@@ -351,9 +343,15 @@ def _measure_columns(
     for place, name in enumerate(names):
         cell = f"c{place}"
         if place % _COLUMNS_PER_QUERY == 0:
-            whole = _count_cells(
-                source, view, range(place, min(place + _COLUMNS_PER_QUERY, len(names)))
+            picks = ", ".join(
+                f"count(c{i}), coalesce(min(c{i}) = max(c{i}), false), "
+                f"count(*) FILTER (regexp_matches(c{i}, '{NUMBER_PATTERN}')), "
+                f"count(*) FILTER (regexp_matches(c{i}, '{INTEGER_PATTERN}')), "
+                f"count(*) FILTER (regexp_matches(c{i}, '{_DATE_PATTERN}'))"
+                for i in range(place, min(place + _COLUMNS_PER_QUERY, len(names)))
             )
+            ((rows, *counts),) = source.rows(view, f"SELECT count(*), {picks} FROM {view.sql}")
+        own, counts = counts[:5], counts[5:]
         ((distinct, length),) = source.rows(
             view, f"SELECT count(DISTINCT {cell}), coalesce(avg(length({cell})), 0) FROM first_rows"
         )
@@ -363,23 +361,7 @@ def _measure_columns(
             f"HAVING n >= {least} ORDER BY n DESC, 1 LIMIT {_N_SHOWN_VALUES}",
         )
         values = tuple(value for value, _ in most)
-        found = replace(whole[place], distinct=distinct, length=length, most=values)
-        yield name, found if table.columns[name] not in _NUMBER_TYPES else replace(found, dates=0)
-
-
-def _count_cells(
-    source: OpenedSource, view: SourceTable, places: Sequence[int]
-) -> dict[int, _ColumnFigures]:
-    """Return the cells of some columns in figures, from one look through the table."""
-    picks = ", ".join(
-        f"count(c{i}), coalesce(min(c{i}) = max(c{i}), false), "
-        f"count(*) FILTER (regexp_matches(c{i}, '{NUMBER_PATTERN}')), "
-        f"count(*) FILTER (regexp_matches(c{i}, '{INTEGER_PATTERN}')), "
-        f"count(*) FILTER (regexp_matches(c{i}, '{_DATE_PATTERN}'))"
-        for i in places
-    )
-    ((rows, *found),) = source.rows(view, f"SELECT count(*), {picks} FROM {view.sql}")
-    return {
-        place: _ColumnFigures(rows, *found[5 * number : 5 * number + 5])
-        for number, place in enumerate(places)
-    }
+        if is_number_type(table.columns[name]):
+            own[-1] = 0  # dates
+        figures = [rows, *own, distinct, length, values]
+        yield name, _ColumnFigures(*figures)

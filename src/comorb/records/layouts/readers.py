@@ -1,4 +1,4 @@
-"""The layouts that are known: to add one, write its module and name it in `READERS`."""
+"""Readers: the layouts that are known; to add one, write its module and name it in `READERS`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from comorb.records.layouts.names import CODE_NAME, NOT_CODE_NAME, names_matchin
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.layouts.visits import add_visit_history
 from comorb.records.sources.databases import is_query
-from comorb.records.sources.duck import OpenedSource, SourceTable, quote, take_first, text_sql
+from comorb.records.sources.duck import OpenedSource, SourceTable, quote, take_first
 from comorb.records.sources.text_files import flatten_json
 
 _STRUCTURE = re.compile(r"(STRUCT|MAP|UNION|VARIANT)\b|.*\]\[")
@@ -29,7 +29,7 @@ _LIST = re.compile(r".*\[\d*\]")
 def flatten_columns(source: OpenedSource, table: SourceTable, given: Layout) -> SourceTable:
     """Return a table with one value in each cell: a list becomes 'a;b', and a time span a text.
 
-    Structures are left out with a note, unless they are named or have the name of codes.
+    Structures are left out with a note; they are refused if they have a role or a name of codes.
     """
     picks, gone = {}, []
     for name, kind in table.columns.items():
@@ -41,22 +41,19 @@ def flatten_columns(source: OpenedSource, table: SourceTable, given: Layout) -> 
             picks[name] = f"CAST({quote(name)} AS VARCHAR)"
     if not picks and not gone:
         return table
-    called = {*names_matching(gone, CODE_NAME)} - {*names_matching(gone, NOT_CODE_NAME)}
+    named = {*names_matching(gone, CODE_NAME)} - {*names_matching(gone, NOT_CODE_NAME)}
     for name in gone:
-        if name in called or name in (given.codes or ()) or name in given.roles.values():
+        if name in named or name in (given.codes or ()) or name in given.roles.values():
             raise RecordsError("source.structures", table=table.label, name=name)
         source.note(Message("note.structures", name=name, table=table.label))
-    flat = [
-        f"{picks.get(name, quote(name))} AS {quote(name)}"
-        for name in table.columns
-        if name not in gone
-    ]
-    if not flat:
+    kept = [name for name in table.columns if name not in gone]
+    if not kept:
         raise RecordsError("source.only_structures", table=table.label)
-    return source.view(table.label, f"SELECT {', '.join(flat)} FROM {table.sql}", table.text)
+    flat = ", ".join(f"{picks.get(name, quote(name))} AS {quote(name)}" for name in kept)
+    return source.derive(table, f"SELECT {flat} FROM {table.sql}")
 
 
-# The more special ones come last, and are asked first whether a table is theirs.
+# The more special ones come last, and are tried first.
 READERS: dict[str, Reader] = {
     reader.kind: reader
     for reader in (wide.WIDE, long.READER, wide.DELIMITED, items.READER, omop.READER, fhir.READER)
@@ -74,11 +71,11 @@ def plan_reading(
     keep_empty: bool = False,
     kind: str = "diagnosis",
 ) -> Plan:
-    """Find out how to read a source; what is said about it stands.
+    """Return how to read a source; the given layout stands.
 
     A table that will be read ``whole`` decides the types of its covariates as it is read; one
-    that will be read in parts is looked through for that first. With ``keep_empty``, records
-    without a code are read, too; ``kind`` is what the codes are of, such as 'drug'.
+    that will be read in parts is scanned for them first. With ``keep_empty``, records without a
+    code are read, too; ``kind`` is that of the codes, such as 'drug'.
     """
     if unit not in (None, "visit", "patient"):
         raise RecordsError("layout.unit", unit=unit)
@@ -113,7 +110,7 @@ def plan_reading(
 def open_columns(
     source: OpenedSource, table: SourceTable | str | None, layout: Layout
 ) -> tuple[SourceTable, Columns]:
-    """Return a table of rows and columns, or what was asked for as one, and its columns."""
+    """Return a table, or the one of this name, as rows and columns, and its columns."""
     chosen = table if isinstance(table, SourceTable) else choose_table(source, table)
     if list(chosen.columns) == ["json"]:
         chosen = flatten_json(source, chosen)
@@ -141,25 +138,27 @@ def _first_plan(
     return next((plan for plan in plans if plan is not None), None)
 
 
-def choose_table(source: OpenedSource, asked: str | None) -> SourceTable:
-    """Return the table that was asked for, or the one that must be meant."""
+def choose_table(source: OpenedSource, wanted: str | None) -> SourceTable:
+    """Return the table of a name or a query, or the one that is read without either."""
     names = list(source.openers)
-    if asked is not None:
-        if is_query(asked):
+    if wanted is not None:
+        if is_query(wanted):
             if source.ask is None:
                 raise RecordsError("source.no_database", source=source.label)
-            return source.ask(asked)
-        if (name := source.name_of(asked)) is not None:
-            return source.table(name)
-        near = get_close_matches(asked, names, 3, 0.5) or names
-        raise RecordsError("source.no_table", source=source.label, table=asked, near=near)
+            return source.ask(wanted)
+        if (own := source.name_of(wanted)) is not None:
+            return source.table(own)
+        near = get_close_matches(wanted, names, 3, 0.5) or names
+        raise RecordsError("source.no_table", source=source.label, table=wanted, near=near)
     for standard in ("condition_occurrence", "condition_era", "condition"):
         if standard in names:
             if standard == "condition_era" and len(names) > 1:
                 source.note(Message("note.condition_era"))
             return source.table(standard)
-    if (usual := source.open_default()) is not None:
-        return usual
+    if source.default is not None:
+        name, note = source.default
+        source.note(note)
+        return source.table(name)
     if len(names) == 1:
         return source.table(names[0])
     if not names:
@@ -171,7 +170,7 @@ def _load_columns(source: OpenedSource, table: SourceTable, given: Layout) -> Co
     def load() -> Cells:
         names = list(table.columns)
         rows = min(_SAMPLE_ROWS, 50 + 500_000 // len(names))
-        picks = ", ".join(f"{text_sql(n, table.columns[n])} AS {quote(n)}" for n in names)
+        picks = ", ".join(f"{table.text_sql(name)} AS {quote(name)}" for name in names)
         sql = f"SELECT {picks} FROM {table.sql} LIMIT {rows}"
         batches = source.answer_whole(sql, lambda: list(source.batches(table, sql)), take_first)
         if not batches:

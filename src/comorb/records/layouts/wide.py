@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from comorb.errors import RecordsError
 from comorb.messages import Message
 from comorb.model.arrays import Indices, Ints, Mask
-from comorb.records.codes.vocabulary import Raw, Vocabulary
+from comorb.records.codes.vocabulary import Raw
 from comorb.records.layouts.assembly import (
     Assembly,
     Encode,
@@ -28,20 +28,20 @@ from comorb.records.layouts.covariates import (
     column_sql,
     covariate_names,
     meaning_notes,
-    order_by_day,
     read_meanings,
+    undated_error,
 )
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan, Reader
 from comorb.records.ledger import NO_UNIQUE_ID, PROBLEM_LIMIT, Ledger, Problem
-from comorb.records.sources.duck import OpenedSource, SourceTable, quote, text_sql
+from comorb.records.sources.duck import OpenedSource, SourceTable, quote
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The number of each row's record (-1: none), the ids of the records, and from which column.
+    """The number of each row's record (-1: none), the ids of the records, and their column.
 
-    Records keep the order of the rows; where rows are united, they are in the order of their ids.
+    Records are in the order of the rows, or, where rows are united, of their ids.
     """
 
     place: Ints
@@ -58,7 +58,7 @@ class Identity:
 def identify(
     plan: Plan, others: pa.Table, mentions: Callable[[], tuple[Ints, Indices]], n: int
 ) -> Identity:
-    """Tell the records of a table's n rows apart.
+    """Return the record of each of a table's n rows.
 
     A repeated visit id is one record when a column numbers its parts, a duplicate when the rows
     are the same, and an error when they are not.
@@ -67,7 +67,9 @@ def identify(
     ledger = Ledger().open("rows", Message("ledger.read"), n)
     if column is not None:
         values = others[column].combine_chunks()
-        if _is_ascending(values):
+        # In a sorted export each id is above the one before: then all differ.
+        ordered = pc.less(values.slice(0, n - 1), values.slice(1))
+        if not values.null_count and pc.all(ordered, min_count=0).as_py():
             return Identity(np.arange(n), values, column, ledger)
         codes = pc.dictionary_encode(values)
         distinct = len(codes.dictionary)
@@ -81,24 +83,12 @@ def identify(
             if distinct == n:
                 return known
             if plan.unit == "patient" or layout.part is not None:
-                return _merge_rows(known)
+                order = pc.sort_indices(known.ids)
+                rank = np.append(np.argsort(order.to_numpy()), -1)
+                return replace(known, place=rank[numbers], ids=known.ids.take(order))
             return _drop_repeated(plan, others, mentions(), known)
     ids = pa.array(np.arange(1, n + 1)).cast(pa.string())
     return Identity(np.arange(n), ids, None, ledger.noted(NO_UNIQUE_ID))
-
-
-def _is_ascending(values: pa.Array) -> bool:
-    """Tell whether each id is above the one before, as in a sorted export: then all differ."""
-    ordered = pc.less(values.slice(0, len(values) - 1), values.slice(1))
-    return not values.null_count and bool(pc.all(ordered, min_count=0).as_py())
-
-
-def _merge_rows(known: Identity) -> Identity:
-    order = pc.sort_indices(known.ids).to_numpy()
-    rank = np.empty(len(order) + 1, dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    rank[-1] = -1
-    return replace(known, place=rank[known.place], ids=known.ids.take(pa.array(order)))
 
 
 def _drop_repeated(
@@ -119,14 +109,9 @@ def _drop_repeated(
 
     for one, two in zip(earlier.tolist(), later.tolist(), strict=True):
         if codes(one) != codes(two) or not others.slice(one, 1).equals(others.slice(two, 1)):
-            first = plan.table.first_row
-            raise RecordsError(
-                "source.id_twice",
-                table=plan.table.label,
-                column=known.column,
-                one=one + first,
-                two=two + first,
-            )
+            label, first = plan.table.label, plan.table.first_row
+            where = {"column": known.column, "one": one + first, "two": two + first}
+            raise RecordsError("source.id_twice", table=label, **where)
     place = known.place.copy()
     place[later] = -1
     ledger = known.ledger.less("rows", Message("ledger.same_row"), len(later))
@@ -137,8 +122,8 @@ def _drop_repeated(
 class Mentions:
     """The codes that rows mention.
 
-    A batch of a wide table is a grid, the number of a raw code in each cell or -1; the mentions of
-    other layouts, and of grids once they are flattened, are in blocks of one column each.
+    A batch of a wide table is a grid with the number of a raw code in each cell, or -1. Other
+    layouts, and grids once they are flattened, have blocks of one column each.
     """
 
     numbers: dict[Raw, int] = field(default_factory=dict)
@@ -219,16 +204,16 @@ def make_row_reader(
 ) -> Reader:
     """Return the reader of a layout in which a row is a record, or, by patient, a part of one.
 
-    ``recognise`` returns the layout of a table by its columns, or None when it isn't laid out so;
+    ``recognise`` returns the layout of a table by its columns, or None when it has another;
     ``mention`` adds the codes that the rows of a batch mention.
     """
 
-    def understand(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
+    def plan(source: OpenedSource, table: SourceTable, columns: Columns) -> Plan | None:
         layout = recognise(columns)
         return None if layout is None else Plan(reader, table, layout)
 
     read, count = partial(_read_rows, mention), partial(_count_codes, mention)
-    reader = Reader(kind, understand, read, count, least_codes=least_codes)
+    reader = Reader(kind, plan, read, count, least_codes=least_codes)
     return reader
 
 
@@ -247,7 +232,15 @@ def _read_rows(mention: AddMentions, source: OpenedSource, plan: Plan, encode: E
         blocks = ((known.place[rows], raws) for rows, raws, _ in mentions.blocks)
         matrix, once = build_matrix(vocabulary, len(known.ids), int(counts.sum()), blocks)
     held = plan.keep_empty | have_feature(matrix, vocabulary)
-    ledger = _account_for_codes(known, held, vocabulary, counts, once)
+    used = int((held if known.by_row else held[known.place[known.place >= 0]]).sum())
+    left = known.ledger.left("rows") or 0
+    ledger = known.ledger.less("rows", Message("ledger.no_usable_code"), left - used)
+    written = int(counts[~vocabulary.missing].sum())
+    ledger = ledger.open("codes", Message("ledger.found"), written)
+    for reason, count in vocabulary.lost(counts).items():
+        ledger = ledger.less("codes", reason, count)
+        written -= count
+    ledger = ledger.less("codes", Message("ledger.again"), written - once)
     if vocabulary.malformed.any():
         reason = Message("ledger.not_of_system", system=vocabulary.system)
         mentions.flatten(names)
@@ -262,13 +255,13 @@ def _read_rows(mention: AddMentions, source: OpenedSource, plan: Plan, encode: E
 
 def _count_codes(mention: AddMentions, source: OpenedSource, plan: Plan) -> dict[Raw, int]:
     """Count the raw codes batch by batch, in memory that doesn't grow with the rows."""
-    mentions, layout = Mentions(), plan.layout
+    mentions, layout, table = Mentions(), plan.layout, plan.table
     total: Ints = np.zeros(0, dtype=np.int64)
     names = [*(layout.codes or ()), *([layout.version] if layout.version else [])]
     if not names:
         return {}
-    sql = f"SELECT {_texts_sql(plan, names)} FROM {plan.table.sql}"
-    for batch in source.batches(plan.table, sql):
+    texts = ", ".join(f"{table.text_sql(name)} AS {quote(name)}" for name in names)
+    for batch in source.batches(table, f"SELECT {texts} FROM {table.sql}"):
         mention(mentions, batch, plan)
         counts = mentions.counts()
         counts[: len(total)] += total
@@ -281,11 +274,10 @@ def _scan_rows(mention: AddMentions, source: OpenedSource, plan: Plan) -> tuple[
     """Return the mentions of codes, and the other columns."""
     table, layout = plan.table, plan.layout
     codes = layout.codes or ()
-    aside = {*codes, *layout.ignored}
-    others = [name for name in table.columns if name not in aside]
-    picks = [f"{column_sql(name, table, layout)} AS {quote(name)}" for name in others]
-    texts = [_texts_sql(plan, codes)] if codes else []
-    sql = f"SELECT {', '.join([*texts, *picks])} FROM {table.sql}"
+    others = [name for name in table.columns if name not in {*codes, *layout.ignored}]
+    picks = [f"{table.text_sql(name)} AS {quote(name)}" for name in codes]
+    picks += [f"{column_sql(name, table, layout)} AS {quote(name)}" for name in others]
+    sql = f"SELECT {', '.join(picks)} FROM {table.sql}"
     mentions, batches = Mentions(), []
     for batch in source.batches(table, sql):
         mention(mentions, batch, plan)
@@ -296,34 +288,12 @@ def _scan_rows(mention: AddMentions, source: OpenedSource, plan: Plan) -> tuple[
     return mentions, pa.Table.from_batches(batches)
 
 
-def read_versions(batch: pa.RecordBatch, layout: Layout) -> pa.DictionaryArray | None:
-    """Return what the version column of a batch says, if there is one; nothing is a text, too."""
+def _read_versions(batch: pa.RecordBatch, layout: Layout) -> pa.DictionaryArray | None:
+    """Return the version column of a batch, if there is one; null is a text, too."""
     if layout.version is None:
         return None
-    said = batch.column(layout.version).cast(pa.string())
-    return said.dictionary_encode(null_encoding="encode")
-
-
-def _texts_sql(plan: Plan, names: tuple[str, ...] | list[str]) -> str:
-    columns = plan.table.columns
-    return ", ".join(f"{text_sql(name, columns[name])} AS {quote(name)}" for name in names)
-
-
-def _account_for_codes(
-    known: Identity, held: Mask, vocabulary: Vocabulary, counts: Ints, once: int
-) -> Ledger:
-    """Continue the rows and account for the codes."""
-    ledger = known.ledger
-    used = int((held if known.by_row else held[known.place[known.place >= 0]]).sum())
-    ledger = ledger.less(
-        "rows", Message("ledger.no_usable_code"), (ledger.left("rows") or 0) - used
-    )
-    written = int(counts[~vocabulary.missing].sum())
-    lost = vocabulary.lost(counts)
-    ledger = ledger.open("codes", Message("ledger.found"), written)
-    for reason, count in lost.items():
-        ledger = ledger.less("codes", reason, count)
-    return ledger.less("codes", Message("ledger.again"), written - sum(lost.values()) - once)
+    texts = batch.column(layout.version).cast(pa.string())
+    return texts.dictionary_encode(null_encoding="encode")
 
 
 def _read_covariates(
@@ -334,15 +304,15 @@ def _read_covariates(
         others = others.drop_columns([known.column])
     names = covariate_names(others.column_names, plan.layout)
     others = others.select(list(names)).rename_columns(list(names.values()))
-    meanings = plan.meanings
-    if meanings is None:
-        meanings = read_meanings(others, plan.layout)
+    meanings = read_meanings(others, plan.layout) if plan.meanings is None else plan.meanings
     others = cast_columns(others, plan.layout, meanings)
     if others.num_columns and len(known.ids) != others.num_rows:
         rows = np.flatnonzero(known.place >= 0)
         dates = others["date"].type if "date" in others.column_names else None
-        if dates and (plan.unit == "patient" or pa.types.is_temporal(dates)):
-            order = order_by_day(others, plan.table.label, plan.layout.date).to_numpy()
+        if dates and not pa.types.is_temporal(dates) and plan.unit == "patient":
+            raise undated_error(plan.table.label, plan.layout.date)
+        if dates and pa.types.is_temporal(dates):
+            order = pc.sort_indices(others, [("date", "ascending")]).to_numpy()
             rows = order[known.place[order] >= 0]
         first = np.empty(len(known.ids), dtype=np.int64)
         first[known.place[rows[::-1]]] = rows[::-1]
@@ -367,15 +337,13 @@ def _add_delimited_codes(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) 
     text = batch.column(name)
     lists = pc.utf8_split_whitespace(text) if mark == " " else pc.split_pattern(text, mark)
     parents = pc.list_parent_indices(lists)
-    versions = read_versions(batch, plan.layout)
+    versions = _read_versions(batch, plan.layout)
     versions = None if versions is None else versions.take(parents)
     flat = pc.list_flatten(lists).dictionary_encode()
     lookup = mentions.lookup(flat.dictionary.to_pylist(), plan, versions)
     held = np.flatnonzero(flat.indices.is_valid().to_numpy(zero_copy_only=False))
-    said: Any = -1
-    if versions is not None:
-        said = versions.indices.to_numpy()[held]
-    raws = lookup[said, flat.indices.drop_null().to_numpy()]
+    version: Any = -1 if versions is None else versions.indices.to_numpy()[held]
+    raws = lookup[version, flat.indices.drop_null().to_numpy()]
     mentions.add(parents.to_numpy()[held].astype(np.int64), raws, name)
 
 
@@ -396,12 +364,12 @@ def _add_wide_codes(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> No
     names = plan.layout.codes or ()
     texts = pa.chunked_array([batch.column(name) for name in names], pa.string())
     encoded = texts.dictionary_encode(null_encoding="encode")
-    versions = read_versions(batch, plan.layout)
-    said = -1 if versions is None else versions.indices.to_numpy()
+    versions = _read_versions(batch, plan.layout)
+    version = -1 if versions is None else versions.indices.to_numpy()
     lookup = mentions.lookup(encoded.chunk(0).dictionary.to_pylist(), plan, versions)
     grid = np.empty((batch.num_rows, len(names)), dtype=np.int32)
     for j, column in enumerate(encoded.chunks):
-        grid[:, j] = lookup[said, column.indices.to_numpy()]
+        grid[:, j] = lookup[version, column.indices.to_numpy()]
     mentions.grids.append(grid)
 
 

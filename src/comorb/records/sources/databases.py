@@ -1,7 +1,4 @@
-"""Databases that DuckDB doesn't open here: SQLite and PostgreSQL, streamed as Arrow text.
-
-Both are opened for reading only, and every column is read as text.
-"""
+"""SQLite and PostgreSQL: opened for reading only, every column streamed as Arrow text."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _PG_TABLES = (
 
 @dataclass(frozen=True)
 class Database:
-    """A database: what to call it, its tables, and how to stream a table or a query."""
+    """A database: its label, its tables, and a function that streams a table or a query."""
 
     label: str
     tables: tuple[str, ...]
@@ -38,7 +35,7 @@ class Database:
 
 
 def is_query(text: str) -> bool:
-    """Tell a query from the name of a table."""
+    """Return whether a text is a query and not the name of a table."""
     return _QUERY.match(text) is not None
 
 
@@ -49,43 +46,37 @@ def open_sqlite(file: Path) -> Iterator[Database]:
     # DuckDB pulls the rows from a thread of its own, one at a time.
     opened = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, check_same_thread=False)
     with closing(opened) as connection:
-        # SQLite reads what is left of a file that was cut off, and says nothing.
-        ((state, page),) = _run_sqlite(
-            label,
-            lambda: connection.execute(
-                "SELECT quick_check, page_size FROM pragma_quick_check(1), pragma_page_size"
-            ).fetchall(),
-        )
+
+        def query(sql: str) -> list[tuple[Any, ...]]:
+            rows: list[tuple[Any, ...]]
+            rows = _run_sqlite(label, lambda: connection.execute(sql).fetchall())
+            return rows
+
+        # SQLite reads what is left of a file that was cut off, without an error.
+        checks = "SELECT quick_check, page_size FROM pragma_quick_check(1), pragma_page_size"
+        ((state, page),) = query(checks)
         if state != "ok" or file.stat().st_size % page:
             raise RecordsError("source.damaged", label=label)
-        names = _run_sqlite(
-            label,
-            lambda: connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
-                "AND name NOT LIKE 'sqlite_%' ORDER BY name"
-            ).fetchall(),
-        )
 
         @contextmanager
         def stream(table: str) -> Iterator[pa.RecordBatchReader]:
             sql = table if is_query(table) else f'SELECT * FROM "{table.replace(chr(34), "")}"'
             cursor = _run_sqlite(label, lambda: connection.execute(sql))
-            columns = [column[0] for column in cursor.description]
-            schema = pa.schema([(column, pa.string()) for column in columns])
-            yield pa.RecordBatchReader.from_batches(schema, _sqlite_batches(label, cursor, schema))
+            schema = pa.schema([(column[0], pa.string()) for column in cursor.description])
 
+            def batches() -> Iterator[pa.RecordBatch]:
+                while rows := _run_sqlite(label, lambda: cursor.fetchmany(_BATCH_ROWS)):
+                    columns = zip(*rows, strict=True)
+                    texts = [[None if v is None else str(v) for v in column] for column in columns]
+                    yield pa.record_batch([pa.array(one, pa.string()) for one in texts], schema)
+
+            yield pa.RecordBatchReader.from_batches(schema, batches())
+
+        names = query(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+            "AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        )
         yield Database(label, tuple(name for (name,) in names), stream)
-
-
-def _sqlite_batches(
-    label: str, cursor: sqlite3.Cursor, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    while rows := _run_sqlite(label, lambda: cursor.fetchmany(_BATCH_ROWS)):
-        columns = [
-            pa.array([value if value is None else str(value) for value in column], pa.string())
-            for column in zip(*rows, strict=True)
-        ]
-        yield pa.record_batch(columns, schema=schema)
 
 
 def _run_sqlite(label: str, action: Callable[[], Any]) -> Any:
@@ -139,23 +130,20 @@ def _run_postgresql(label: str, action: Callable[[], Any]) -> Any:
     try:
         return action()
     except Error as error:
-        state = getattr(error, "sqlstate", None) or ""
-        text = str(error)
-    raise RecordsError("source.database", label=label, reason=_postgresql_reason(state, text))
-
-
-def _postgresql_reason(state: str, text: str) -> str:
+        state, text = getattr(error, "sqlstate", None) or "", str(error)
     if "assword" in text or "authentication" in text or state.startswith("28"):
-        return Message("database.refused")
-    if state == "25006" or "data-modifying" in text:
-        return Message("database.writes")
-    if state == "3D000" or ("database" in text and "does not exist" in text):
-        return Message("database.unknown")
-    if state.startswith("42"):
-        reason = re.search(r"ERROR:\s*(.*)", text)
-        return Message("database.query", reason=reason[1] if reason else Message("database.check"))
-    if "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
-        return Message("database.silent")
-    if state and not state.startswith(("08", "57")):
-        return Message("database.state", state=state)
-    return Message("database.broke_off")
+        reason = Message("database.refused")
+    elif state == "25006" or "data-modifying" in text:
+        reason = Message("database.writes")
+    elif state == "3D000" or ("database" in text and "does not exist" in text):
+        reason = Message("database.unknown")
+    elif state.startswith("42"):
+        found = re.search(r"ERROR:\s*(.*)", text)
+        reason = Message("database.query", reason=found[1] if found else Message("database.check"))
+    elif "onnection refused" in text or "could not translate" in text or "timeout" in text.lower():
+        reason = Message("database.silent")
+    elif state and not state.startswith(("08", "57")):
+        reason = Message("database.state", state=state)
+    else:
+        reason = Message("database.broke_off")
+    raise RecordsError("source.database", label=label, reason=reason)

@@ -1,10 +1,11 @@
-"""Merging: how what two parts of a table answer to a query becomes the answer of both."""
+"""DuckDB: the tables of an opened source, queries on them, and answers of partitions merged."""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +20,7 @@ from comorb.messages import Message
 from comorb.records.sources.files import check_columns, check_rows, current_limits, table_name
 
 T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
 Merge = Callable[[Any, Any], Any]
 
 _DUCKDB_CONFIG = {
@@ -28,7 +30,7 @@ _DUCKDB_CONFIG = {
 }
 _BATCH_CELLS = 1 << 24
 _BATCH_ROWS = 1 << 20
-_NUMBER_TYPES = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*)$")
+_NUMBER_TYPES = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|DECIMAL.*")
 _CSV_LINE = re.compile(r"CSV Error on Line: (\d+)")
 _CSV_WIDTH = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
@@ -36,10 +38,10 @@ _JSON_LINE = re.compile(r"(?:line|record/value) (\d+)")
 
 @dataclass(frozen=True)
 class SourceTable:
-    """One table: what to call it, what to write after FROM, and its columns with their types.
+    """A table: its label, what stands after FROM, and the types of its columns by name.
 
-    Text is slow to read twice, and the first row of a text file is its header; ``counted`` says
-    that its rows were held against the limit when it was looked through.
+    ``text`` is for text, which is slow to read twice and whose first row is a header; ``counted``
+    is for rows that were checked against the limit already.
     """
 
     label: str
@@ -53,23 +55,27 @@ class SourceTable:
         """The number of the first row of data, as a spreadsheet counts."""
         return 2 if self.text else 1
 
+    def text_sql(self, name: str) -> str:
+        """Return the SQL that reads a column as text."""
+        return text_sql(name, self.columns[name])
+
 
 @dataclass
 class OpenedSource:
-    """The tables of one source; each is opened when it is first asked for.
+    """The tables of one source, each opened at its first use.
 
     Attributes
     ----------
     openers : dict
-        What opens a table, by its name.
+        The function that opens a table, by its name.
     ask : callable, optional
-        What answers a query.
+        The function that answers a query.
     folder : path, optional
-        Where copies of what DuckDB can't read as it is may be written.
-    usual : str, optional
-        The table that is read when none is named, with what to note then.
+        Where files that DuckDB can't read as they are may be copied to.
+    default : tuple of str, optional
+        The table that is read when none is named, and the note on that.
     notes : list of str
-        What was doubtful when its tables were opened, for the ledger.
+        Doubts about its tables, for the ledger.
     numbers : set of str
         The columns that were stored as numbers and are read as text.
     """
@@ -84,59 +90,49 @@ class OpenedSource:
     notes: list[str] = field(default_factory=list)
     numbers: set[str] = field(default_factory=set)
 
-    def name_of(self, asked: str) -> str | None:
-        """Return the name of the table that is meant, in whatever case and with any ending."""
-        if asked in self.openers:
-            return asked
-        wanted = (asked.lower(), table_name(asked).lower())
-        same = [name for name in self.openers if name.lower() in wanted]
+    def name_of(self, wanted: str) -> str | None:
+        """Return the name of a table that is written in any case and with any ending."""
+        if wanted in self.openers:
+            return wanted
+        spellings = (wanted.lower(), table_name(wanted).lower())
+        same = [name for name in self.openers if name.lower() in spellings]
         return same[0] if len(same) == 1 else None
 
-    def open_default(self) -> SourceTable | None:
-        """Return the table that is read when none is named, if the source has one."""
-        if self.default is None:
-            return None
-        name, note = self.default
-        self.note(note)
-        return self.table(name)
-
     def note(self, *notes: str) -> None:
-        """Keep what is doubtful, once."""
+        """Keep notes for the ledger, each once."""
         self.notes.extend(note for note in notes if note and note not in self.notes)
 
     def stored_as_numbers(self, table: SourceTable, columns: Sequence[str]) -> list[str]:
-        """Return those columns of a table that the source holds as numbers."""
-        return [
-            name
-            for name in columns
-            if name in self.numbers or _NUMBER_TYPES.match(table.columns.get(name, ""))
-        ]
+        """Return those columns of a table that the source stores as numbers."""
+        types = {name: table.columns.get(name, "") for name in columns}
+        return [name for name in columns if name in self.numbers or is_number_type(types[name])]
 
-    def copies(self) -> Path:
-        """Return a folder in which DuckDB may read what is written."""
+    def new_copy(self, kind: str) -> Path:
+        """Return the path of a new file that DuckDB may read."""
         if self.folder is None:
             raise RecordsError("source.no_copy", label=self.label)
         self.folder.mkdir(exist_ok=True)
-        return self.folder
+        return self.folder / f"{kind}_{len(list(self.folder.iterdir()))}"
 
     def table(self, name: str) -> SourceTable:
-        """Return a table by its name."""
+        """Return a table by its name, within the limits."""
         if name not in self.opened:
             table = self.openers[name]()
             check_columns(table.label, len(table.columns))
-            self._check_rows(table)
+            limit = current_limits().rows
+            if limit and not table.counted:
+                some = f"SELECT 1 FROM {table.sql} LIMIT {limit + 1}"
+                ((rows,),) = self.rows(table, f"SELECT count(*) FROM ({some})")
+                check_rows(table.label, rows)
             self.opened[name] = table
         return self.opened[name]
 
-    def _check_rows(self, table: SourceTable) -> None:
-        most = current_limits().rows
-        if most and not table.counted:
-            some = f"SELECT 1 FROM {table.sql} LIMIT {most + 1}"
-            ((rows,),) = self.rows(table, f"SELECT count(*) FROM ({some})")
-            check_rows(table.label, rows)
+    def derive(self, table: SourceTable, sql: str) -> SourceTable:
+        """Return a query on a table as a view under the label of that table."""
+        return self.view(table.label, sql, table.text)
 
     def view(self, label: str, sql: str, text: bool = False) -> SourceTable:
-        """Name a query, so that it can be read as a table."""
+        """Return a query as a view, which can be read as a table."""
         count = "SELECT count(*) FROM duckdb_views() WHERE temporary"
         name = f"view_{self.connection.sql(count).fetchall()[0][0]}"
         run_safely(label, lambda: self.connection.execute(f"CREATE TEMP VIEW {name} AS {sql}"))
@@ -144,29 +140,42 @@ class OpenedSource:
         columns = dict(zip(view.columns, map(str, view.types), strict=True))
         return SourceTable(label, name, columns, text)
 
-    def rows(self, table: SourceTable, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement on a table and return the rows that it gives."""
+    def rows(self, table: SourceTable, sql: str) -> Rows:
+        """Run a statement on a table and return its rows."""
         return run_safely(table.label, lambda: self.connection.execute(sql).fetchall())
 
     def answer_whole(self, question: str, find: Callable[[], T], merge: Merge | None) -> T:
-        """Return what ``find`` finds in all rows; ``merge`` makes one answer of those of two parts.
+        """Return what ``find`` finds in all rows; ``merge`` unites the answers of two partitions.
 
-        Where this is a part of a source, the answer is that of all parts. Without a ``merge`` the
-        parts can't tell, and the question is refused there.
+        A source that is one partition returns the answer of all. It refuses a question without a
+        ``merge``.
         """
         return find()
 
-    def query_whole(
-        self, table: SourceTable, sql: str, merge: Merge | None
-    ) -> list[tuple[Any, ...]]:
-        """Return the rows that a query gives of a table that is whole."""
+    def query_whole(self, table: SourceTable, sql: str, merge: Merge | None) -> Rows:
+        """Return the rows of a query on a whole table."""
         return self.answer_whole(sql, lambda: self.rows(table, sql), merge)
 
-    def register(self, name: str, table: pa.Table) -> None:
-        """Let queries read an Arrow table by a name; it is made of what the whole source told.
+    def count_rows(self, table: SourceTable, rows: str = "") -> int:
+        """Return the number of rows of a whole table, or of those after another FROM."""
+        sql = f"SELECT count(*) FROM {rows or table.sql}"
+        ((count,),) = self.query_whole(table, sql, add_rows)
+        return int(count)
 
-        What is made of the rows of a part is registered with its connection: a question about the
-        whole source is the same for all parts.
+    def count_values(self, table: SourceTable, *values: str, where: str = "true") -> Rows:
+        """Return the values, as SQL, that occur in a whole table, with their number of rows."""
+        sql = f"SELECT {', '.join(values)}, count(*) FROM {table.sql} WHERE {where} GROUP BY ALL"
+        return self.query_whole(table, sql, partial(add_rows, keys=len(values)))
+
+    def has_rows(self, table: SourceTable, rows: str) -> bool:
+        """Return whether there are rows after a FROM, in a whole table."""
+        return bool(self.query_whole(table, f"SELECT 1 FROM {rows}", take_either))
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Let queries read an Arrow table, which is made of answers of the whole source.
+
+        A table made of the rows of one partition is registered with its connection: a question
+        about the whole source is the same for all partitions.
         """
         self.connection.register(name, table)
 
@@ -177,7 +186,7 @@ class OpenedSource:
     def batches(
         self, table: SourceTable, sql: str, most: int = _BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a query on a table in batches, in order; the next is on its way."""
+        """Yield the rows of a query in batches, in order; the next is read meanwhile."""
         rows = max(1024, min(most, _BATCH_CELLS // max(1, len(table.columns))))
         reader = run_safely(table.label, lambda: self.connection.sql(sql).to_arrow_reader(rows))
 
@@ -204,7 +213,7 @@ def text_sql(name: str, kind: str) -> str:
 
 
 def integer_sql(name: str) -> str:
-    """Return the SQL of a whole number as text, without the '.0' that it may have beside blanks."""
+    """Return the SQL of an integer as text, without the '.0' that blank cells may add to it."""
     text = f"CAST({name} AS VARCHAR)"
     return f"CASE WHEN ends_with({text}, '.0') THEN left({text}, -2) ELSE {text} END"
 
@@ -212,6 +221,16 @@ def integer_sql(name: str) -> str:
 def literal(text: str) -> str:
     """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def literals(texts: Iterable[str]) -> str:
+    """Return texts as SQL literals between commas, for IN."""
+    return ", ".join(map(literal, texts))
+
+
+def is_number_type(kind: str) -> bool:
+    """Return whether a type of DuckDB is one of numbers."""
+    return _NUMBER_TYPES.fullmatch(kind) is not None
 
 
 def connect(
@@ -235,8 +254,7 @@ def restrict_access(
     connection: duckdb.DuckDBPyConnection, paths: list[Path], folder: Path | None = None
 ) -> None:
     """Let a connection read these files, and copies in a folder, and nothing else from now on."""
-    allowed = ", ".join(literal(str(path)) for path in paths)
-    connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute(f"SET allowed_paths = [{literals(map(str, paths))}]")
     if folder is not None:
         connection.execute(f"SET allowed_directories = [{literal(f'{folder}/')}]")
     connection.execute("SET streaming_buffer_size = '64MB'")
@@ -275,10 +293,6 @@ def _explain(label: str, error: Exception) -> str:
         line = _JSON_LINE.search(text)
         where = Message("text.row", label=label, row=int(line[1])) if line else label
         return Message("text.no_json", where=where)
-    return _explain_by_kind(label, error, text)
-
-
-def _explain_by_kind(label: str, error: Exception, text: str) -> str:
     if "read-only transaction" in text:
         return Message("source.query_writes", label=label)
     if lacks_memory(error):
@@ -293,37 +307,19 @@ def _explain_by_kind(label: str, error: Exception, text: str) -> str:
     return Message("source.not_to_end", label=label, type=type(error).__name__)
 
 
-Rows = list[tuple[Any, ...]]
-
-
 def take_first(one: Any, _two: Any) -> Any:
-    """Return the answer of the first part."""
+    """Return the answer of the first partition."""
     return one
 
 
 def take_either(one: Rows, two: Rows) -> Rows:
-    """Return what any part has found."""
+    """Return the rows that either partition has found."""
     return one or two
 
 
 def unite_rows(one: Rows, two: Rows) -> Rows:
     """Return the rows of both, each once."""
     return list(dict.fromkeys((*one, *two)))
-
-
-def all_true(one: Rows, two: Rows) -> Rows:
-    """Return whether both say yes, column by column; nothing is no answer."""
-    return _merge_columns(one, two, lambda a, b: a and b)
-
-
-def take_largest(one: Rows, two: Rows) -> Rows:
-    """Return the larger value of each column."""
-    return _merge_columns(one, two, max)
-
-
-def add_histograms(one: Rows, two: Rows) -> Rows:
-    """Return the counts of the values of each column."""
-    return _merge_columns(one, two, lambda a, b: dict(Counter(a) + Counter(b)))
 
 
 def add_rows(one: Rows, two: Rows, keys: int = 0) -> Rows:
@@ -336,10 +332,18 @@ def add_rows(one: Rows, two: Rows, keys: int = 0) -> Rows:
     return [(*key, *counts) for key, counts in sums.items()]
 
 
-add_by_first = partial(add_rows, keys=1)
-add_by_two = partial(add_rows, keys=2)
-
-
-def _merge_columns(one: Rows, two: Rows, join: Any) -> Rows:
+def _merge_columns(join: Callable[[Any, Any], Any], one: Rows, two: Rows) -> Rows:
+    """Return one row, each value joined with that of the other partition unless one is None."""
     pairs = zip(one[0], two[0], strict=True)
     return [tuple(b if a is None else a if b is None else join(a, b) for a, b in pairs)]
+
+
+def _add_counts(one: dict[str, int], two: dict[str, int]) -> dict[str, int]:
+    return dict(Counter(one) + Counter(two))
+
+
+# They are pickled with the answers of partitions, so that none is a lambda.
+add_by_first = partial(add_rows, keys=1)
+all_true = partial(_merge_columns, operator.and_)
+take_largest = partial(_merge_columns, max)
+add_histograms = partial(_merge_columns, _add_counts)

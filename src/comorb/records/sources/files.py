@@ -38,16 +38,16 @@ def table_name(file: str) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that is read; 0 is without a limit.
+    """The most that is read; 0 is no limit.
 
     Attributes
     ----------
     expanded : int
-        Bytes of a source once it is unpacked.
+        Bytes of an unpacked source.
     rows, columns : int
-        Of a table.
+        Size of a table.
     memory : int
-        Bytes of memory of a reader that runs apart.
+        Bytes of memory of a reader in its own process.
     """
 
     expanded: int = 0
@@ -60,7 +60,7 @@ _limits = Limits()
 
 
 def set_limits(limits: Limits) -> None:
-    """Put limits into force for whatever this process opens from now on."""
+    """Set the limits for all that this process opens from now on."""
     global _limits
     _limits = limits
 
@@ -73,7 +73,7 @@ def current_limits() -> Limits:
 def check_expanded(name: str, size: int) -> None:
     """Refuse a source that unpacks to more bytes than are read."""
     if 0 < _limits.expanded < size:
-        raise RecordsError("limit.unpacked", name=name, gb=_limits.expanded / 1000000000.0)
+        raise RecordsError("limit.unpacked", name=name, gb=_limits.expanded / 1e9)
 
 
 def check_rows(name: str, rows: int) -> None:
@@ -93,14 +93,20 @@ _PREFIX, _LOCK = "comorb-", ".lock"
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Yield a folder for temporary files, which hold records, that is removed in the end.
+    """Yield a folder for temporary files, which hold records; it is removed in the end.
 
-    A file beside it is locked meanwhile, and is the first to come and the last to go: a lock that
-    is free was left by a process that was killed, with its folder.
+    A file next to it is locked meanwhile. A lock that is free was left, with its folder, by a
+    process that was killed: both are removed.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*{_LOCK}"):
         with suppress(OSError):
-            _remove_if_left(left)
+            opened = os.open(left, os.O_RDWR)
+            try:
+                if _take_lock(opened):
+                    shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+                    left.unlink(missing_ok=True)
+            finally:
+                os.close(opened)
     opened, lock = _new_lock()
     folder = lock.with_suffix("")
     try:
@@ -111,11 +117,11 @@ def temporary_folder() -> Iterator[str]:
         if os.name == "posix":
             lock.unlink(missing_ok=True)
         os.close(opened)
-        lock.unlink(missing_ok=True)  # elsewhere, what is open can't be removed
+        lock.unlink(missing_ok=True)  # on Windows, an open file can't be removed
 
 
 def _new_lock() -> tuple[int, Path]:
-    """Return a lock of our own; one that was taken for a left one meanwhile is made again."""
+    """Return a new lock; one that another process removed meanwhile is made again."""
     while True:
         opened, name = tempfile.mkstemp(_LOCK, _PREFIX)
         _take_lock(opened)
@@ -124,18 +130,8 @@ def _new_lock() -> tuple[int, Path]:
         os.close(opened)
 
 
-def _remove_if_left(lock: Path) -> None:
-    opened = os.open(lock, os.O_RDWR)
-    try:
-        if _take_lock(opened):
-            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-            lock.unlink(missing_ok=True)
-    finally:
-        os.close(opened)
-
-
 def _take_lock(lock: int) -> bool:
-    """Take a lock, or tell that another process has it; where there are no locks, that it does."""
+    """Take a lock and return True; False where another process has it or there are no locks."""
     try:
         import fcntl
 
@@ -159,14 +155,10 @@ def read_signature(file: Path) -> FileSignature | None:
 
 @contextmanager
 def refuse_changes(label: str, files: Sequence[Path]) -> Iterator[None]:
-    """Refuse what was read in this context when one of its files is no longer the same."""
+    """Raise an error when one of the files changed during this context."""
     before = [read_signature(file) for file in files]
     yield
-    changed = sum(read_signature(file) != stamp for file, stamp in zip(files, before, strict=True))
-    if changed:
-        what = (
-            label
-            if len(files) == 1
-            else Message("source.changed_files", n=changed, files=len(files), label=label)
-        )
-        raise RecordsError("source.changed", what=what)
+    after = [read_signature(file) for file in files]
+    if changed := sum(one != two for one, two in zip(before, after, strict=True)):
+        what = Message("source.changed_files", n=changed, files=len(files), label=label)
+        raise RecordsError("source.changed", what=label if len(files) == 1 else what)

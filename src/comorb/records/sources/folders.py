@@ -6,7 +6,7 @@ import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,13 +19,13 @@ from comorb.records.sources.kinds import detect_kind
 from comorb.records.sources.parquet import is_partition, read_schema
 from comorb.remote import Place, Remote, matching, place_of
 
-# Tables of the usual models, which go by these names in whatever case and number of files.
+# Tables of OMOP and FHIR, which have these names in any case and number of files.
 STANDARD_TABLES = (
     *("condition_occurrence", "condition_era", "concept", "person", "visit_occurrence", "death"),
     *("drug_exposure", "drug_era", "procedure_occurrence", "observation_period"),
     *("condition", "patient", "encounter", "medicationrequest", "procedure", "medication"),
 )
-# What numbers the parts of one table: 'part-0001-3f2a…', 'visits_2019', 'visits (2)'.
+# The numbers of the files of one table: 'part-0001-3f2a…', 'visits_2019', 'visits (2)'.
 _NUMBERING = re.compile(
     r"[-_. (]*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}.*|[-_. (]*\d[\d_.\-() ]*"
 )
@@ -42,7 +42,7 @@ class TableFiles:
 
 
 def find_files(path: Path) -> list[Path]:
-    """Return the data files of a path, a folder or a glob, as absolute paths."""
+    """Return the data files of a path, a folder or a pattern, as absolute paths."""
     try:
         if path.is_file():
             return [_check_name(path.resolve())]
@@ -62,30 +62,29 @@ def find_files(path: Path) -> list[Path]:
 
 
 def are_paths(source: Any) -> bool:
-    """Tell a list of files from other lists."""
+    """Return whether an object is a list of paths."""
     several = isinstance(source, list | tuple) and bool(source)
     return several and all(isinstance(one, str | Place) for one in source)
 
 
 def combine_files(paths: Sequence[str | Path]) -> TableFiles:
-    """Return the one table that several files are, all Parquet or all text."""
+    """Return several files as one table, all Parquet or all text."""
     files = [file for one in paths for file in find_files(Path(one))]
     kinds = sorted({detect_kind(file) for file in files})
     if kinds not in (["parquet"], ["text"]):
         raise RecordsError("source.mixed_kinds", kinds=kinds)
     name = Path(paths[0]).name
-    return TableFiles(
-        Message("text.others", parts=name) if len(paths) > 1 else name, kinds[0], tuple(files)
-    )
+    label = Message("text.others", parts=name) if len(paths) > 1 else name
+    return TableFiles(label, kinds[0], tuple(files))
 
 
 def is_glob(path: Path) -> bool:
-    """Tell a pattern, such as 'claims/**/*.parquet', from the path of a file."""
+    """Return whether a path is a pattern, such as 'claims/**/*.parquet'."""
     return any(mark in str(path) for mark in "*?[")
 
 
 def expand_glob(path: Path) -> list[Path]:
-    """Return the files that a pattern stands for; ** is any number of folders."""
+    """Return the files that a pattern matches; ** is any number of folders."""
     root, rest = Path(path.anchor), path.parts[len(Path(path.anchor).parts) :]
     wild = next((at for at, part in enumerate(rest) if is_glob(Path(part))), len(rest) - 1)
     found = root.joinpath(*rest[:wild]).glob("/".join(rest[wild:]))
@@ -102,12 +101,20 @@ def _check_name(file: Path) -> Path:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """Return the data files below a folder, those of a lake's log left out."""
-    refuse_lakes(folder)
+    """Return the data files below a folder, without those of a log.
+
+    A table of Iceberg or Hudi is refused: its log isn't read, and its folder has removed files.
+    """
+    metadata = folder / "metadata"
+    names = [file.name for file in metadata.iterdir()] if metadata.is_dir() else []
+    iceberg = any(name.endswith(".metadata.json") or name == "version-hint.text" for name in names)
+    if iceberg or (folder / ".hoodie").is_dir():
+        what = "an Iceberg" if iceberg else "a Hudi"
+        raise RecordsError("source.lakehouse", folder=folder.name, what=what)
     files = []
     for entry in sorted(folder.iterdir()):
         if entry.is_dir() and not entry.name.startswith((".", "_")):
-            files += _files_below(entry) if not is_delta(entry) else _parquet_below(entry)
+            files += _parquet_below(entry) if _is_delta(entry) else _files_below(entry)
         elif entry.is_file() and entry.name[0] not in "._" and ending_of(entry.name):
             files.append(_check_name(entry))
     return files
@@ -117,25 +124,14 @@ def _parquet_below(folder: Path) -> list[Path]:
     return [_check_name(file) for file in sorted(folder.rglob("*.parquet"))]
 
 
-def is_delta(folder: Path) -> bool:
-    """Tell a folder that is a Delta table."""
+def _is_delta(folder: Path) -> bool:
     return (folder / LOG).is_dir()
 
 
-def refuse_lakes(folder: Path) -> None:
-    """Refuse tables whose log isn't read here, because their folder holds removed files too."""
-    metadata = folder / "metadata"
-    names = [file.name for file in metadata.iterdir()] if metadata.is_dir() else []
-    iceberg = any(name.endswith(".metadata.json") or name == "version-hint.text" for name in names)
-    if iceberg or (folder / ".hoodie").is_dir():
-        what = "an Iceberg" if iceberg else "a Hudi"
-        raise RecordsError("source.lakehouse", folder=folder.name, what=what)
-
-
 def find_tables(path: Path, files: list[Path]) -> list[TableFiles]:
-    """Return the tables that the files of a path are."""
+    """Return the tables that the files of a path make up."""
     root = path.resolve() if path.is_dir() else None
-    if root is not None and is_delta(root):
+    if root is not None and _is_delta(root):
         return [TableFiles(root.name, "delta", tuple(_parquet_below(root)), root)]
     if not files:
         raise RecordsError("source.empty_folder", file=path.name)
@@ -155,33 +151,36 @@ def find_tables(path: Path, files: list[Path]) -> list[TableFiles]:
 
 
 def _are_one_table(root: Path, below: dict[Path, list[Path]]) -> bool:
-    """Whether folders hold the parts of one table: partitions, or the same columns in each."""
-    if any(is_delta(folder) for folder in below):
+    """Whether folders hold one table: they are partitions, or have the same columns."""
+    if any(map(_is_delta, below)):
         return False
     files = [file for some in below.values() for file in some]
     if any(detect_kind(file) != "parquet" for file in files):
         return False
     partitioned = all(is_partition(folder.name) for folder in below)
     named = any(table_name(folder.name).lower() in STANDARD_TABLES for folder in below)
-    return partitioned or (not named and len({frozenset(read_schema(f).names) for f in files}) == 1)
+    return partitioned or (not named and _have_same_columns(files))
+
+
+def _have_same_columns(files: Iterable[Path]) -> bool:
+    return len({frozenset(read_schema(file).names) for file in files}) == 1
 
 
 def _group_files(name: str, kinds: dict[Path, str], root: Path | None) -> list[TableFiles]:
-    """Return the tables of files side by side."""
-    parted = {file: part for file in kinds if (part := standard_name(file.name))}
-    kind = {*kinds.values()}
-    if kind == {"parquet"} and not parted and _are_alike(list(kinds), root):
-        return [TableFiles(standard_case(name), "parquet", tuple(kinds), root)]
-    if (
-        kind == {"text"}
-        and not parted
-        and standard_case(name) in STANDARD_TABLES
-        and are_numbered([*kinds])
-    ):
-        return [TableFiles(standard_case(name), "text", tuple(kinds))]
-    names = {file: parted.get(file) or table_name(file.name) for file in kinds}
-    numbered = {file for file in kinds if kinds[file] == "parquet" and file not in parted}
-    names |= {file: _base_name(file) for file in numbered}
+    """Return the tables of files of one folder, each of which has its kind."""
+    standard = {file: part for file in kinds if (part := standard_name(file.name))}
+    names = {
+        file: standard.get(file)
+        or (_base_name(file) if kind == "parquet" else table_name(file.name))
+        for file, kind in kinds.items()
+    }
+    kind, whole = {*kinds.values()}, standard_case(name)
+    if kind == {"parquet"} and not standard:
+        # Parts of one table: partitions, one name but for numbers, or the same columns.
+        if root is not None or len({*names.values()}) == 1 or _have_same_columns(kinds):
+            return [TableFiles(whole, "parquet", tuple(kinds), root)]
+    elif kind == {"text"} and not standard and whole in STANDARD_TABLES and are_numbered([*kinds]):
+        return [TableFiles(whole, "text", tuple(kinds))]
     tables = []
     for each in dict.fromkeys(names.values()):
         same = tuple(file for file in kinds if names[file] == each)
@@ -194,15 +193,8 @@ def _group_files(name: str, kinds: dict[Path, str], root: Path | None) -> list[T
 
 
 def several_files_error(label: str, table: str) -> RecordsError:
-    """Return the error of a table that isn't read from more than one file."""
+    """Return the error of a table that is in several files and can't be read from them."""
     return RecordsError("source.table_in_files", label=label, table=table)
-
-
-def _are_alike(files: list[Path], root: Path | None) -> bool:
-    """Whether Parquet files are parts of one table: the same columns, or a name but for numbers."""
-    if root is not None or len({_base_name(file) for file in files}) == 1:
-        return True
-    return len({frozenset(read_schema(file).names) for file in files}) == 1
 
 
 def _base_name(file: Path) -> str:
@@ -210,19 +202,19 @@ def _base_name(file: Path) -> str:
 
 
 def are_numbered(files: Sequence[Path]) -> bool:
-    """Tell whether text files are parts of one table: one ending, and one name but for numbers."""
+    """Return whether text files are one table: one ending, and one name but for numbers."""
     names = {table_name(file.name) for file in files}
     bases = {_NUMBERING.sub("", name) for name in names}
     return len(bases) == len({ending_of(file.name) for file in files}) == 1 and not bases & names
 
 
 def standard_case(name: str) -> str:
-    """Return the name of a table of the usual models in small letters, another as it is."""
+    """Return the name of a standard table in small letters, another as it is."""
     return name.lower() if name.lower() in STANDARD_TABLES else name
 
 
 def standard_name(name: str) -> str | None:
-    """Return the table of the usual models that a file is called after.
+    """Return the standard table that a file is named after.
 
     >>> standard_name("PERSON-0001.csv.gz"), standard_name("visits.csv")
     ('person', None)
@@ -234,36 +226,38 @@ def standard_name(name: str) -> str | None:
 def find_data_files(place: Place) -> dict[str, Remote]:
     """Return the data files of a file, a folder or a pattern in a store, by their relative names.
 
-    The log of a Delta table is among them, as it tells which of the others count.
+    The log of a Delta table is among them, as it names the others that count.
     """
-    assert isinstance(place, Remote)  # noqa: S101 - nobody asks of paths
+    assert isinstance(place, Remote)  # noqa: S101 - callers pass no paths
     root, found = matching(place)
-    names = {one.uri[len(root.uri) + 1 :]: one for one in found}
-    kept = {name: one for name, one in names.items() if _is_data_file(name.split("/"))}
+    kept = {}
+    for one in found:
+        name = one.uri[len(root.uri) + 1 :]
+        steps = name.split("/")
+        hidden = any(step.startswith((".", "_")) for step in steps)
+        if LOG in steps or (not hidden and ending_of(steps[-1])):
+            kept[name] = one
     if not kept:
         raise RecordsError("source.no_records_at", place=place)
     return kept
 
 
 def find_listed_data(places: Sequence[str | Place]) -> dict[str, Remote]:
-    """Return the data files of a list of places in a store, each in a folder of its own number."""
+    """Return the data files of a list of places in a store, each in a numbered folder."""
     files = [file for one in places for file in find_data_files(place_of(one)).values()]
     return {f"{number}/{file.name}": file for number, file in enumerate(files)}
 
 
 def fetch_list(places: Sequence[str | Place], folder: Path) -> list[Path]:
-    """Copy those of several places that are in a store to a folder, and return where all are."""
-    found = []
-    for number, one in enumerate(places):
-        place = place_of(one)
-        if isinstance(place, Remote):
-            place = fetch_records(place, folder / str(number))
-        found.append(place)
-    return found
+    """Return several places as paths; those in a store are copied to a folder."""
+    return [
+        fetch_records(place, folder / str(number)) if isinstance(place, Remote) else place
+        for number, place in enumerate(map(place_of, places))
+    ]
 
 
 def fetch_records(place: Place, folder: Path) -> Path:
-    """Copy records from a store to a folder, and return where they are, under the same name."""
+    """Copy records from a store to a folder, and return the path of the copy."""
     files = find_data_files(place)
     root = folder / place.name.replace("*", "all")
     if list(files) == [place.name]:
@@ -274,41 +268,33 @@ def fetch_records(place: Place, folder: Path) -> Path:
     return root
 
 
-def _is_data_file(steps: list[str]) -> bool:
-    if LOG in steps:
-        return True
-    return not any(step.startswith((".", "_")) for step in steps) and bool(ending_of(steps[-1]))
-
-
 _COPY_BYTES = 1 << 22
 _SPARE_BYTES = 1 << 28
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError)
 
 
 def unpack(file: Path, folder: Path) -> list[Path]:
-    """Unpack the files of an archive below a folder and return them."""
+    """Unpack the data files of an archive to places below a folder, whatever their names are."""
     try:
         with zipfile.ZipFile(file) as archive:
-            members = [each for each in archive.infolist() if _is_data(each)]
-            _check_members(file.name, members, folder)
-            return [_unpack_member(archive, each, folder) for each in members]
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        OSError,
-        NotImplementedError,
-        ValueError,
-    ) as e:
-        if isinstance(e, RecordsError):
-            raise
+            members = {}
+            for each in archive.infolist():
+                steps = PurePosixPath(each.filename).parts
+                parts = [part for part in steps if part not in ("/", "..")]
+                hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
+                if not each.is_dir() and not hidden and each.file_size > 0:
+                    members[each] = folder.joinpath(*parts)
+            _check_members(file.name, list(members), folder)
+            for member, path in members.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(member) as packed, path.open("xb") as out:
+                    shutil.copyfileobj(packed, out, _COPY_BYTES)
+            return list(members.values())
+    except RecordsError:
+        raise
+    except _ZIP_ERRORS:
         message = Message("zip.damaged", file=file.name)
     raise RecordsError(message)
-
-
-def _is_data(member: zipfile.ZipInfo) -> bool:
-    parts = [part for part in PurePosixPath(member.filename).parts if part != ".."]
-    hidden = any(part.startswith((".", "__MACOSX")) for part in parts)
-    return not member.is_dir() and not hidden and member.file_size > 0
 
 
 def _check_members(name: str, members: list[zipfile.ZipInfo], folder: Path) -> None:
@@ -319,16 +305,4 @@ def _check_members(name: str, members: list[zipfile.ZipInfo], folder: Path) -> N
     needed, free = sum(each.file_size for each in members), shutil.disk_usage(folder).free
     check_expanded(name, needed)
     if needed + _SPARE_BYTES > free:
-        raise RecordsError(
-            "zip.no_room", name=name, needed=needed / 1000000000.0, free=free / 1000000000.0
-        )
-
-
-def _unpack_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> Path:
-    """Unpack one file, to a place below the folder whatever its name says."""
-    parts = [part for part in PurePosixPath(member.filename).parts if part not in ("/", "..")]
-    path = folder.joinpath(*parts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with archive.open(member) as packed, path.open("xb") as out:
-        shutil.copyfileobj(packed, out, _COPY_BYTES)
-    return path
+        raise RecordsError("zip.no_room", name=name, needed=needed / 1e9, free=free / 1e9)

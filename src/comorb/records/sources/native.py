@@ -1,4 +1,4 @@
-"""Readers in native code, run in their own process: a damaged file can't crash this one."""
+"""Isolated readers: native code runs in its own process, which a damaged file may crash."""
 
 from __future__ import annotations
 
@@ -33,29 +33,20 @@ from comorb.records.sources.files import Limits, set_limits
 set_limits(Limits(*json.loads(limits)))
 print(json.dumps(pack(getattr(importlib.import_module(module), name)(*arguments))))
 """
-# What a reader may use for a file of no size, and for each byte of it.
+# The memory and the time that a reader has, and what each byte of its file adds.
 _BASE_MEMORY, _MEMORY_PER_BYTE = 4 << 30, 200
 _BASE_SECONDS, _SECONDS_PER_BYTE = 60, 1e-5
 
 
 def run_isolated(task: Callable[..., Answer], damaged: str, file: str, *arguments: str) -> Answer:
-    """Run a function of a module on a file and texts, elsewhere, and return its answer.
+    """Run a function of a module on a file in another process, and return its answer.
 
-    A refusal in the answer is raised here; when there is no answer, the file is ``damaged``.
+    A refusal in the answer is raised here, and the message ``damaged`` when there is no answer.
     """
     size, limits = Path(file).stat().st_size, current_limits()
     room = min(_BASE_MEMORY + _MEMORY_PER_BYTE * size, limits.memory or sys.maxsize)
-    command = [
-        sys.executable,
-        "-c",
-        _SCRIPT,
-        str(room),
-        json.dumps(astuple(limits)),
-        task.__module__,
-        task.__name__,
-        file,
-        *arguments,
-    ]
+    command = [sys.executable, "-c", _SCRIPT, str(room), json.dumps(astuple(limits))]
+    command += [task.__module__, task.__name__, file, *arguments]
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
     try:
@@ -72,7 +63,7 @@ def run_isolated(task: Callable[..., Answer], damaged: str, file: str, *argument
         raise RecordsError(damaged) from None
     except ValueError:
         if b"MemoryError" in done.stderr:
-            damaged = Message("file.too_much_memory", file=Path(file).name, gb=room / 1000000000.0)
+            damaged = Message("file.too_much_memory", file=Path(file).name, gb=room / 1e9)
         raise RecordsError(damaged) from None
     if "refusal" in answer:
         raise RecordsError(answer["refusal"])
@@ -80,7 +71,7 @@ def run_isolated(task: Callable[..., Answer], damaged: str, file: str, *argument
 
 
 def read_text_columns(file: Path) -> pa.Table:
-    """Return the columns that were written apart; they stay on the disk until they are read."""
+    """Return the text columns of an Arrow file, mapped into memory."""
     with pa.memory_map(str(file)) as mapped:
         return pa.ipc.open_stream(mapped).read_all()
 
@@ -99,7 +90,7 @@ def write_text_columns(file: str, names: list[str], parts: Any, label: str) -> N
 
 
 def format_number(value: float, digits: int = 15) -> str | None:
-    """Return a number without a needless '.0'; digits beyond those that were stored aren't told.
+    """Return a number with the digits that were stored, and without a needless '.0'.
 
     Examples
     --------
@@ -108,7 +99,7 @@ def format_number(value: float, digits: int = 15) -> str | None:
     """
     if math.isnan(value):
         return None
-    if value == int(value) and abs(value) < 1e15 if math.isfinite(value) else False:
+    if abs(value) < 1e15 and value == int(value):
         return str(int(value))
     return f"{value:.{digits}g}"
 

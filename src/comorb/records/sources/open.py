@@ -1,13 +1,13 @@
-"""Sources: a path, a URL or a frame becomes tables of DuckDB.
+"""Open a source: a path, a URL or a frame becomes tables of DuckDB.
 
-A file is known by its content, whatever it is called. Text is read with every column as VARCHAR,
+The kind of a file is found by its content, not its name. Every column of text is read as VARCHAR,
 so that ids and codes never become numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ from comorb.remote import is_remote, place_of
 
 @contextmanager
 def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource]:
-    """Open a file, a folder, a glob or a list of Parquet files, a URL or a frame.
+    """Open a file, a folder, a pattern or a list of Parquet files, a URL or a frame.
 
     A frame is a table in memory, a polars LazyFrame, an Arrow dataset or a reader of batches. The
     tables are gone when the context ends; ``memory`` is the most that DuckDB may hold, such as
@@ -61,18 +61,20 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource
     with ExitStack() as stack:
         spill = stack.enter_context(temporary_folder())
         connection = stack.enter_context(connect(spill, memory))
-        folder = Path(spill).resolve() / "copies"
+        folder, fetched = (Path(spill).resolve() / name for name in ("copies", "fetched"))
         if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
-            database = stack.enter_context(open_postgresql(source))
-            yield _from_database(database, connection)
+            yield _from_database(stack.enter_context(open_postgresql(source)), connection)
         elif is_remote(source):
-            copy = fetch_records(place_of(source), Path(spill).resolve() / "fetched")
+            copy = fetch_records(place_of(source), fetched)
             yield _from_path(copy, connection, folder, stack)
         elif isinstance(source, str | Path):
             yield _from_path(Path(source), connection, folder, stack)
         elif are_paths(source):
-            copies = fetch_list(source, Path(spill).resolve() / "fetched")
-            yield _from_list(copies, connection, folder, stack)
+            table = combine_files(fetch_list(source, fetched))
+            if table.kind != "parquet":
+                raise RecordsError("source.several_texts")
+            stack.enter_context(refuse_changes(table.name, table.files))
+            yield _from_files(table.name, [table], connection, folder)
         else:
             restrict_access(connection, [], folder)
             opened = OpenedSource(f"the {type(source).__name__}", connection, folder=folder)
@@ -83,7 +85,7 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource
 def _from_path(
     path: Path, connection: duckdb.DuckDBPyConnection, folder: Path, stack: ExitStack
 ) -> OpenedSource:
-    """Open a file, a folder or a glob; an archive is unpacked and opened as a folder."""
+    """Open a file, a folder or a pattern; an archive is unpacked and opened as a folder."""
     label, files = path.name, find_files(path)
     stack.enter_context(refuse_changes(label, files))
     tables = find_tables(path, files)
@@ -102,44 +104,33 @@ def _from_path(
         return _from_duckdb(files[0], connection)
     if kinds & {"sqlite", "duckdb"}:
         raise RecordsError("source.database_beside", label=label)
-    restrict_access(connection, [file for table in tables for file in table.files], folder)
-    source = OpenedSource(label, connection, folder=folder)
-    _add_tables(source, tables)
+    source = _from_files(label, tables, connection, folder)
     source.ask = partial(_answer_query, source)
     return source
 
 
-def _from_list(
-    paths: Sequence[Path], connection: duckdb.DuckDBPyConnection, folder: Path, stack: ExitStack
+def _from_files(
+    label: str, tables: list[TableFiles], connection: duckdb.DuckDBPyConnection, folder: Path
 ) -> OpenedSource:
-    """Open several Parquet files as one table."""
-    table = combine_files(paths)
-    if table.kind != "parquet":
-        raise RecordsError("source.several_texts")
-    stack.enter_context(refuse_changes(table.name, table.files))
-    restrict_access(connection, list(table.files), folder)
-    source = OpenedSource(table.name, connection, folder=folder)
-    _add_tables(source, [table])
-    return source
-
-
-def _add_tables(source: OpenedSource, tables: list[TableFiles]) -> None:
-    """Let each table be opened by its name."""
-    jumbled: list[Path] = []
+    """Return a source that opens each table by its name."""
+    restrict_access(connection, [file for table in tables for file in table.files], folder)
+    source = OpenedSource(label, connection, folder=folder)
+    mixed: list[Path] = []
     for table in tables:
         if table.kind == "workbook":
             add_sheets(source, table.files[0], table.name if len(tables) > 1 else None)
         elif table.kind == "json" and (types := _fhir_types(table)) and types != {table.name}:
-            jumbled += table.files
+            mixed += table.files
         else:
             if table.name in source.openers:
-                raise RecordsError("source.table_twice", source=source.label, table=table.name)
+                raise RecordsError("source.table_twice", source=label, table=table.name)
             source.openers[table.name] = partial(_open_table, source, table)
-    if jumbled:
+    if mixed:
         bulk = [t for t in tables if t.kind == "json" and _fhir_types(t) == {t.name}]
         for table in bulk:
             del source.openers[table.name]
-        add_resources(source, source.label, [*jumbled, *(f for t in bulk for f in t.files)])
+        add_resources(source, label, [*mixed, *(f for t in bulk for f in t.files)])
+    return source
 
 
 def _fhir_types(table: TableFiles) -> set[str]:
@@ -166,7 +157,7 @@ def _open_table(source: OpenedSource, table: TableFiles) -> SourceTable:
 
 
 def _answer_query(source: OpenedSource, query: str) -> SourceTable:
-    """Answer a query on files: the tables that it mentions are opened under their names."""
+    """Answer a query on files; the tables in it are opened under their names."""
     for name in source.openers:
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE):
             table = source.table(name)
@@ -175,9 +166,8 @@ def _answer_query(source: OpenedSource, query: str) -> SourceTable:
 
 
 def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
-    run_safely(
-        file.name, lambda: connection.execute(f"ATTACH {literal(str(file))} AS records (READ_ONLY)")
-    )
+    attach = f"ATTACH {literal(str(file))} AS records (READ_ONLY)"
+    run_safely(file.name, lambda: connection.execute(attach))
     connection.execute("USE records")
     restrict_access(connection, [file])
     source = OpenedSource(file.name, connection)
@@ -186,15 +176,13 @@ def _from_duckdb(file: Path, connection: duckdb.DuckDBPyConnection) -> OpenedSou
         "SELECT table_schema, table_name FROM information_schema.tables "
         "WHERE table_catalog = 'records' ORDER BY ALL"
     ).fetchall():
-        sql = f"SELECT * FROM records.{quote(schema)}.{quote(name)}"
-        source.openers[standard_case(name)] = partial(
-            source.view, f"{file.name}, table {name}", sql
-        )
+        sql, label = f"SELECT * FROM records.{quote(schema)}.{quote(name)}", f"table {name}"
+        source.openers[standard_case(name)] = partial(source.view, f"{file.name}, {label}", sql)
     return source
 
 
 def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) -> OpenedSource:
-    """Copy what is asked for into DuckDB, which groups faster than the database."""
+    """Open a database, whose tables are copied into DuckDB, which groups faster."""
     restrict_access(connection, [])
     source = OpenedSource(database.label, connection)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.messages import Message
-from comorb.records.sources.duck import OpenedSource, SourceTable, literal, run_safely
+from comorb.records.sources.duck import OpenedSource, SourceTable, literal, literals, run_safely
 from comorb.records.sources.files import check_expanded, check_rows
 from comorb.records.sources.text_files import check_unique_columns
 
@@ -27,28 +25,29 @@ _FOOTER = (
     "total_uncompressed_size",
 )
 _MAX_TEXT_BYTES, _MAX_DEPTH = 1 << 24, 4
+_TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
 
 Fields = dict[int, Any]
 
 
 def check_checksums(source: OpenedSource, label: str, files: Sequence[Path]) -> None:
-    """Refuse files that aren't as they were written; note those in which that can't be seen."""
+    """Refuse damaged files; note that there are files without checksums."""
     source.note(checksum_note(label, count_unsummed(source, label, files), len(files)))
 
 
 def count_unsummed(source: OpenedSource, label: str, files: Sequence[Path]) -> int:
-    """Refuse files that aren't as they were written; return in how many that can't be seen."""
+    """Refuse damaged files; return the number of those without checksums."""
     bare = rows = size = 0
     for file in files:
-        walked = run_safely(file.name, partial(_walk_pages, source, file))
-        bare, rows, size = bare + (not walked.summed), rows + walked.rows, size + walked.size
+        summed, more_rows, more_bytes = run_safely(file.name, partial(_walk_pages, source, file))
+        bare, rows, size = bare + (not summed), rows + more_rows, size + more_bytes
         check_rows(label, rows)
         check_expanded(label, size)
     return bare
 
 
 def checksum_note(label: str, bare: int, files: int) -> str:
-    """Return what is said of files that have no checksums, nothing if they all have."""
+    """Return the note on files without checksums; it is empty if all have them."""
     if not bare:
         return ""
     if files == 1:
@@ -56,19 +55,10 @@ def checksum_note(label: str, bare: int, files: int) -> str:
     return Message("note.no_checksums_some", label=label, limit=bare, files=files)
 
 
-@dataclass(frozen=True)
-class _PageFigures:
-    """What the pages of a file are: whether they carry checksums, its rows, its unpacked bytes."""
+def _walk_pages(source: OpenedSource, file: Path) -> tuple[bool, int, int]:
+    """Walk all pages of a file; return whether it has checksums, its rows and unpacked bytes.
 
-    summed: bool
-    rows: int
-    size: int
-
-
-def _walk_pages(source: OpenedSource, file: Path) -> _PageFigures:
-    """Walk all pages of a file.
-
-    The footer is DuckDB's to read, as Arrow's reader of it may end the process.
+    DuckDB reads the footer, as Arrow's reader of it may end the process.
     """
     metadata = pq.read_metadata(file)
     size = 0
@@ -80,24 +70,21 @@ def _walk_pages(source: OpenedSource, file: Path) -> _PageFigures:
             chunk = dict(zip(_FOOTER, row, strict=True))
             column = metadata.schema.column(chunk["column_id"])
             groups[chunk["row_group_id"]] = chunk["row_group_num_rows"]
-            _expect(_normalise_path(chunk["path_in_schema"]) == _normalise_path(column.path))
+            paths = (chunk["path_in_schema"], column.path)
+            _expect(len({path.replace(", ", ".") for path in paths}) == 1)
             _expect(chunk["type"] == column.physical_type)
             if not column.max_repetition_level:
                 _expect(chunk["num_values"] == chunk["row_group_num_rows"])
             size += chunk["total_uncompressed_size"]
             _walk_column(stream, chunk, carried)
     _expect(sum(groups.values()) == metadata.num_rows)
-    return _PageFigures(any(carried.values()), metadata.num_rows, size)
-
-
-def _normalise_path(written: str) -> str:
-    return written.replace(", ", ".")
+    return any(carried.values()), metadata.num_rows, size
 
 
 def _walk_column(stream: BinaryIO, chunk: dict[str, Any], carried: dict[int, bool]) -> None:
-    """Walk the pages of a column chunk; ``carried`` says which kinds of page carry checksums.
+    """Walk the pages of a column chunk; ``carried`` is which kinds of page have checksums.
 
-    Writers may sum some kinds of page and not others, but not one page and not the next.
+    A writer may leave out the checksums of some kinds of page, but not of some pages of a kind.
     """
     begin, dictionary = chunk["data_page_offset"], chunk["dictionary_page_offset"] or 0
     stream.seek(dictionary if 0 < dictionary < begin else begin)
@@ -143,21 +130,19 @@ def _read_struct(stream: BinaryIO, depth: int = 0) -> Fields:
     number = 0
     while head := _read_bytes(stream, 1)[0]:
         number = number + (head >> 4) if head >> 4 else _read_integer(stream)
-        fields[number] = _read_value(stream, head & 15, depth)
+        kind = head & 15
+        if kind in (1, 2):
+            fields[number] = kind == 1
+        elif kind in (4, 5, 6):
+            fields[number] = _read_integer(stream)
+        elif kind == 8:
+            size = _read_unsigned(stream)
+            _expect(size <= _MAX_TEXT_BYTES)
+            fields[number] = _read_bytes(stream, size)
+        else:
+            _expect(kind == 12)
+            fields[number] = _read_struct(stream, depth + 1)
     return fields
-
-
-def _read_value(stream: BinaryIO, kind: int, depth: int) -> Any:
-    if kind in (1, 2):
-        return kind == 1
-    if kind in (4, 5, 6):
-        return _read_integer(stream)
-    if kind == 8:
-        size = _read_unsigned(stream)
-        _expect(size <= _MAX_TEXT_BYTES)
-        return _read_bytes(stream, size)
-    _expect(kind == 12)
-    return _read_struct(stream, depth + 1)
 
 
 def _read_integer(stream: BinaryIO) -> int:
@@ -176,9 +161,6 @@ def _read_unsigned(stream: BinaryIO) -> int:
     raise pa.ArrowInvalid("Parquet file with a page header that doesn't end")
 
 
-_PARTITION = re.compile(r"[^=]+=.*")
-
-
 def read_schema(file: Path) -> pa.Schema:
     """Return the columns of a Parquet file and their types."""
 
@@ -190,8 +172,8 @@ def read_schema(file: Path) -> pa.Schema:
 
 
 def is_partition(folder: str) -> bool:
-    """Tell a folder that names a column and its value, such as 'year=2020'."""
-    return _PARTITION.fullmatch(folder) is not None
+    """Return whether a folder is named after a column and its value, such as 'year=2020'."""
+    return folder.find("=") > 0
 
 
 def open_parquet(
@@ -201,55 +183,40 @@ def open_parquet(
     root: Path | None = None,
     span: tuple[int, int] | None = None,
 ) -> SourceTable:
-    """Open Parquet files as one table; folders below the root that name a column give it.
+    """Open Parquet files as one table; folders of partitions below the root give columns.
 
-    Files that differ are united by the names of their columns, with a note. ``span`` are the
+    Files that differ are united by the names of their columns, with a note. ``span`` is the
     first row, and the one after the last, of a file that isn't opened whole.
     """
     schemas = [read_schema(file) for file in files]
     for file, schema in zip(files, schemas, strict=True):
         check_unique_columns(file.name, schema.names)
-    names = ", ".join(literal(str(file)) for file in files)
     options = "hive_partitioning = false"
     if root is not None and any(map(is_partition, files[0].relative_to(root).parts[:-1])):
         options = "hive_partitioning = true, hive_types_autocast = false"
     if any(schema != schemas[0] for schema in schemas):
         options += ", union_by_name = true"
         source.note(*_describe_differences(label, schemas))
+    read = f"read_parquet([{literals(map(str, files))}], {options}"
     if span is None:
-        return source.view(label, f"SELECT * FROM read_parquet([{names}], {options})")
-    sql = f"FROM read_parquet([{names}], {options}, file_row_number = true) WHERE file_row_number"
-    start, stop = span
-    return source.view(
-        label, f"SELECT * EXCLUDE (file_row_number) {sql} BETWEEN {start} AND {stop - 1}"
-    )
+        return source.view(label, f"SELECT * FROM {read})")
+    rows = f"file_row_number BETWEEN {span[0]} AND {span[1] - 1}"
+    sql = f"SELECT * EXCLUDE (file_row_number) FROM {read}, file_row_number = true) WHERE {rows}"
+    return source.view(label, sql)
 
 
-def _describe_differences(label: str, schemas: list[pa.Schema]) -> list[str]:
-    """Say which columns aren't in every file, and which are of several types."""
-    types: dict[str, list[pa.DataType]] = {}
+def _describe_differences(label: str, schemas: list[pa.Schema]) -> list[Message]:
+    """Return notes on columns that aren't in every file, and that are text only in some."""
+    text_or_not: dict[str, list[bool | None]] = {}
     for schema in schemas:
         for column in schema:
-            types.setdefault(column.name, []).append(column.type)
-    some = [name for name, each in types.items() if len(each) < len(schemas)]
-    types = {name: [t for t in each if not pa.types.is_null(t)] for name, each in types.items()}
-    several = [name for name, each in types.items() if len({_is_text(kind) for kind in each}) > 1]
-    notes: list[str] = []
-    if some:
-        notes.append(
-            Message(
-                "note.columns_missing",
-                label=label,
-                limit=len(some),
-                files=len(schemas),
-                some=some[:12],
-            )
-        )
-    if several:
+            text = any(is_text(column.type) for is_text in _TEXT_TYPES)
+            null = pa.types.is_null(column.type)
+            text_or_not.setdefault(column.name, []).append(None if null else text)
+    n, notes = len(schemas), []
+    if some := [name for name, each in text_or_not.items() if len(each) < n]:
+        key, limit = "note.columns_missing", len(some)
+        notes.append(Message(key, label=label, limit=limit, files=n, some=some[:12]))
+    if several := [name for name, each in text_or_not.items() if {True, False} <= {*each}]:
         notes.append(Message("note.columns_differ", label=label, several=several[:12]))
     return notes
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
-    return any(test(kind) for test in tests)

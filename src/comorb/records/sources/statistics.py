@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,24 +34,13 @@ KINDS = {
 _BATCH_CELLS = 1 << 21
 # A transport file is made of records of this size and doesn't say how many.
 _XPORT_RECORD = 80
-# More labels than this are a list of codes and not the names of a few categories.
+# More labels than this are a list of codes, not names of categories.
 _MAX_LABELS = 50
 _PADDED = re.compile(r"(?:N|Z|%0)(\d+)(?:\.0?f?)?")
 _PERIOD = re.compile(r"%t[wmqh]")
-_NO_WORDS = {
-    "no",
-    "not",
-    "absent",
-    "never",
-    "false",
-    "none",
-    "nein",
-    "non",
-    "não",
-    "nao",
-    "nee",
-    "keine",
-}
+_NO_WORD = re.compile(
+    r"\s*(no|not|absent|never|false|none|nein|non|não|nao|nee|keine)\b", re.IGNORECASE
+)
 
 
 def open_statistics(source: OpenedSource, file: Path, kind: str) -> SourceTable:
@@ -60,7 +48,7 @@ def open_statistics(source: OpenedSource, file: Path, kind: str) -> SourceTable:
     program, _ = KINDS[kind]
     if find_spec("pyreadstat") is None:
         raise RecordsError("install.statistics", file=file.name, program=program)
-    copy = source.copies() / f"statistics_{len(list(source.copies().iterdir()))}"
+    copy = source.new_copy("statistics")
     damaged = _refusal(file.name, program, Message("statistics.cut_off"))
     if kind == "xport" and file.stat().st_size % _XPORT_RECORD:
         raise RecordsError(damaged)
@@ -71,7 +59,7 @@ def open_statistics(source: OpenedSource, file: Path, kind: str) -> SourceTable:
 
 
 def read_statistics(file: str, kind: str, out: str) -> Answer:
-    """Write the values of a file as text; return what to note and the columns of numbers."""
+    """Write the values of a file as text; return notes and the columns of numbers."""
     import pyreadstat
 
     program, reader = KINDS[kind]
@@ -96,16 +84,14 @@ def _refusal(name: str, program: str, what: str) -> str:
     return Message("statistics.damaged", name=name, program=program, what=what)
 
 
-def _write_values(
-    file: str, read: Callable[..., tuple[Mapping[str, Any], Any]], out: str
-) -> Answer:
+def _write_values(file: str, read: Callable[..., Any], out: str) -> Answer:
     _, description = read(metadataonly=True)
     names = list(description.column_names)
     if not names:
         raise RecordsError("file.no_columns", file=file)
     check_unique_columns(file, names)
     check_columns(file, len(names))
-    columns = [_Column.of(name, description) for name in names]
+    columns = [_Column(name, description) for name in names]
     rows = max(1000, _BATCH_CELLS // len(names))
     counts: list[int] = []
 
@@ -119,43 +105,35 @@ def _write_values(
     write_text_columns(out, names, parts(), file)
     if not sum(counts):
         raise RecordsError("file.only_header", file=file)
-    if description.number_rows not in (None, -1, sum(counts)):
-        raise RecordsError(
-            "file.row_count", file=file, stated=description.number_rows, n=sum(counts)
-        )
+    if (stated := description.number_rows) not in (None, -1, sum(counts)):
+        raise RecordsError("file.row_count", file=file, stated=stated, n=sum(counts))
     return {
         "notes": [note for column in columns for note in column.notes(file)],
         "numbers": [column.name for column in columns if column.is_number],
     }
 
 
-@dataclass(frozen=True)
 class _Column:
     """How the values of a column are written as text."""
 
-    name: str
-    shown: str
-    storage: str
-    labels: Mapping[Any, str]
-    unused: int = 0
+    def __init__(self, name: str, description: Any) -> None:
+        every = dict(description.variable_value_labels.get(name) or {})
+        self.name = name
+        self.storage = description.readstat_variable_types.get(name) or ""
+        self.format = description.original_variable_types.get(name) or ""
+        self.padded = _PADDED.fullmatch(self.format)
+        # Labels name categories, unless they are of codes, or of 0 and 1 as no and yes.
+        coded = self.storage == "string" and any(len(str(value)) > 2 for value in every)
+        flags = _NO_WORD.match(every.get(0, "")) and set(every) <= {0, 1}
+        self.labels = {} if coded or flags or len(every) > _MAX_LABELS else every
+        self.unused = len(every) - len(self.labels)
+        self.is_number = self.storage != "string" and not self.labels and not self.padded
 
-    @classmethod
-    def of(cls, name: str, description: Any) -> _Column:
-        labels = dict(description.variable_value_labels.get(name) or {})
-        storage = description.readstat_variable_types.get(name) or ""
-        shown = description.original_variable_types.get(name) or ""
-        used = _name_categories(labels, storage == "string")
-        return cls(name, shown, storage, labels if used else {}, 0 if used else len(labels))
-
-    @property
-    def is_number(self) -> bool:
-        return self.storage != "string" and not self.labels and not _PADDED.fullmatch(self.shown)
-
-    def notes(self, file: str) -> list[str]:
-        notes: list[str] = []
+    def notes(self, file: str) -> list[Message]:
+        notes = []
         if self.unused > _MAX_LABELS:
             notes.append(Message("note.many_labels", file=file, name=self.name, limit=self.unused))
-        if _PERIOD.match(self.shown):
+        if _PERIOD.match(self.format):
             notes.append(Message("note.since_1960", file=file, name=self.name))
         return notes
 
@@ -168,14 +146,4 @@ class _Column:
 
     def _number(self, value: float) -> str | None:
         text = format_number(value, 7 if self.storage == "float" else 15)
-        padded = _PADDED.fullmatch(self.shown)
-        return text.zfill(int(padded[1])) if text is not None and padded is not None else text
-
-
-def _name_categories(labels: Mapping[Any, str], text: bool) -> bool:
-    """Whether labels name categories: they aren't used for codes, nor for 0 and 1 as no and yes."""
-    if len(labels) > _MAX_LABELS or (text and any(len(str(value)) > 2 for value in labels)):
-        return False
-    first_word = re.match(r"\w*", labels.get(0, "").strip().lower())
-    no = first_word is not None and first_word[0] in _NO_WORDS
-    return not (no and set(labels) <= {0, 1})
+        return text.zfill(int(self.padded[1])) if text and self.padded else text

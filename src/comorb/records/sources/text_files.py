@@ -18,12 +18,7 @@ import pyarrow as pa
 from comorb.errors import RecordsError
 from comorb.messages import Message
 from comorb.records.sources.duck import OpenedSource, SourceTable, literal, quote
-from comorb.records.sources.files import (
-    check_columns,
-    check_expanded,
-    check_rows,
-    current_limits,
-)
+from comorb.records.sources.files import check_columns, check_expanded, check_rows, current_limits
 
 _READ_BYTES = 1 << 22
 _SAMPLE_BYTES = 1 << 16
@@ -36,8 +31,8 @@ _NOT_WINDOWS_1252 = b"\x81\x8d\x8f\x90\x9d"
 class TextFormat:
     """How a text file is written, and its first lines.
 
-    ``whole`` says that the first lines are all, ``mixed`` that there are several kinds of line
-    ends, and ``formulas`` that cells may be written ="text".
+    ``whole`` is whether these are all lines, ``mixed`` whether line ends are of several kinds, and
+    ``formulas`` whether cells may be written ="text".
     """
 
     encoding: str
@@ -46,11 +41,6 @@ class TextFormat:
     whole: bool = True
     mixed: bool = False
     formulas: bool = False
-
-    @property
-    def needs_copy(self) -> bool:
-        """Whether DuckDB needs a copy in UTF-8 with one kind of line end."""
-        return self.mixed or self.encoding not in ("utf-8", "latin-1")
 
 
 def detect_compression(path: Path) -> str:
@@ -65,14 +55,12 @@ def detect_compression(path: Path) -> str:
 @contextmanager
 def open_bytes(path: Path, compression: str) -> Iterator[Any]:
     """Open a file as a stream of its uncompressed bytes."""
+    packed = None if compression == "none" else compression
     try:
-        with pa.input_stream(
-            str(path), compression=None if compression == "none" else compression
-        ) as stream:
+        with pa.input_stream(str(path), compression=packed) as stream:
             yield stream
     except OSError as error:
-        cut = compression != "none"
-        reason = Message("file.compressed", compression=compression) if cut else str(error)
+        reason = Message("file.compressed", compression=compression) if packed else str(error)
         message = Message("file.not_to_end", file=path.name, reason=reason)
     else:
         return
@@ -80,9 +68,9 @@ def open_bytes(path: Path, compression: str) -> Iterator[Any]:
 
 
 def check_unpacked(path: Path) -> None:
-    """Refuse a file that unpacks to more than is read; it is looked through if it is packed."""
-    size, packed = path.stat().st_size, detect_compression(path)
-    check_expanded(path.name, size)
+    """Refuse a file that unpacks to more than is read."""
+    packed = detect_compression(path)
+    check_expanded(path.name, path.stat().st_size)
     if packed == "none" or not current_limits().expanded:
         return
     with open_bytes(path, packed) as stream:
@@ -93,7 +81,7 @@ def check_unpacked(path: Path) -> None:
 
 
 def scan_text(path: Path, label: str | None = None) -> TextFormat:
-    """Look a whole text file through and say how it is written."""
+    """Scan a whole text file and return how it is written."""
     name = label or path.name
     compression = detect_compression(path)
     start, rest, size = b"", b"", 0
@@ -146,7 +134,7 @@ def copy_as_utf8(path: Path, writing: TextFormat, copy: Path) -> None:
 
 
 def _first_lines(chunk: bytes) -> bytes:
-    """Return whole lines from the start of a file: the header and some rows, however long."""
+    """Return the header and some rows, however long they are."""
     end = _SAMPLE_BYTES
     for _ in range(5):
         end = chunk.find(b"\n", end) + 1
@@ -157,7 +145,7 @@ def _first_lines(chunk: bytes) -> bytes:
 
 @dataclass
 class _Scan:
-    """What the lines seen so far say about encoding and line ends."""
+    """The encoding and the line ends of the lines that were scanned so far."""
 
     name: str
     lines: int = 0
@@ -175,26 +163,22 @@ class _Scan:
             raise RecordsError("file.nul", name=self.name, row=at)
         if not block.isascii():
             for number, line in enumerate(block.split(b"\n"), self.lines + 1):
-                if not line.isascii():
-                    self._look_at_letters(line, number)
-        # A single byte is looked for many times faster than two, and is mostly not there.
+                if line.isascii():
+                    continue
+                if is_utf8(line):
+                    self.utf8_seen = True
+                    continue
+                self.other_line = self.other_line or number
+                self.windows |= len(line.translate(None, _C1)) < len(line)
+                if len(line.translate(None, _NOT_WINDOWS_1252)) < len(line):
+                    self.unknown_line = self.unknown_line or number
+        # A single byte is found many times faster than two, and is mostly not there.
         self.formulas = self.formulas or (b"=" in block and b'="' in block)
         self.lines += block.count(b"\n")
         if b"\r" in block:
-            returns = block.count(b"\r")
             pairs = block.count(b"\r\n")
             self.crlf += pairs
-            self.lone_cr += returns - pairs
-
-    def _look_at_letters(self, line: bytes, number: int) -> None:
-        fits = _is_utf8(line)
-        self.utf8_seen |= fits
-        if fits:
-            return
-        self.other_line = self.other_line or number
-        self.windows |= len(line.translate(None, _C1)) < len(line)
-        if not self.unknown_line and len(line.translate(None, _NOT_WINDOWS_1252)) < len(line):
-            self.unknown_line = number
+            self.lone_cr += block.count(b"\r") - pairs
 
     @property
     def mixed(self) -> bool:
@@ -210,7 +194,8 @@ class _Scan:
         return "latin-1" if self.other_line else "utf-8"
 
 
-def _is_utf8(text: bytes) -> bool:
+def is_utf8(text: bytes) -> bool:
+    """Return whether bytes are text in UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -220,25 +205,22 @@ def _is_utf8(text: bytes) -> bool:
 
 def _refuse_binary(name: str, start: bytes) -> None:
     head = start[:4096]
-    even, odd_nul = head[::2].count(0), head[1::2].count(0)
-    if min(even, odd_nul) * 8 < len(head) < max(even, odd_nul) * 3 and _has_letters(head):
-        raise RecordsError("file.utf16", name=name)
-    odd = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
-    if odd > max(1, len(head) // 50):
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if min(even, odd) * 8 < len(head) < max(even, odd) * 3:
+        # UTF-16 has a NUL at each letter; what is left is printable, other than in numbers.
+        letters = head.replace(b"\0", b"")
+        printable = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in letters)
+        if printable > 0.95 * len(letters):
+            raise RecordsError("file.utf16", name=name)
+    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in head)
+    if controls > max(1, len(head) // 50):
         raise RecordsError("file.binary", name=name)
-
-
-def _has_letters(head: bytes) -> bool:
-    """Tell text with a NUL beside each letter from numbers with NULs: nearly all is printable."""
-    seen = head.replace(b"\0", b"")
-    plain = sum(32 <= byte < 127 or byte in b"\t\r\n" for byte in seen)
-    return plain > 0.95 * len(seen)
 
 
 DELIMITERS = ",\t;|^~: "
 WHOLE_LINE = "\x1f"
 _DATA_LIKE = re.compile(r"[-+]?\d+([.,]\d+)?|\d{4}-\d\d-\d\d.*|[A-Z]\d\d(\.?[0-9A-Z]{1,4})?")
-# The first line by which a spreadsheet is told the delimiter.
+# The first line that gives the delimiter to a spreadsheet.
 _SEPARATOR = re.compile(r'"?sep=(.)"?[ \t]*(\r\n|\r|\n)', re.IGNORECASE)
 _FORMULA = re.compile(r'="(.*)"')
 _FLAG = re.compile(r"([01](\.0)?|true|false)?", re.IGNORECASE)
@@ -246,30 +228,18 @@ _FLAG = re.compile(r"([01](\.0)?|true|false)?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Dialect:
-    """What DuckDB needs to know to read a text file exactly.
-
-    ``skip`` counts the lines above the header; ``formulas`` says that cells may be ="text".
-    """
+    """The delimiter and the columns of a text file, and the number of lines above its header."""
 
     delimiter: str
-    encoding: str
-    compression: str
     columns: tuple[str, ...]
     skip: int = 0
-    formulas: bool = False
-
-
-def sniff(path: Path) -> Dialect:
-    """Look a whole text file through and return its dialect.
-
-    A file that is empty, binary, cut off or in two encodings is refused, and so is one without a
-    header, without rows or with a column name twice.
-    """
-    return find_dialect(path.name, scan_text(path))
 
 
 def find_dialect(name: str, writing: TextFormat) -> Dialect:
-    """Return the dialect of a text file that was looked through."""
+    """Return the dialect of a text file.
+
+    A file without a header, without rows or with a column name twice is refused.
+    """
     text = writing.start.decode(writing.encoding, errors="ignore").removeprefix("\ufeff")
     marks, skip = "", 0
     if line := _SEPARATOR.match(text):
@@ -281,26 +251,21 @@ def find_dialect(name: str, writing: TextFormat) -> Dialect:
         raise RecordsError("file.only_header", file=name)
     if writing.formulas:
         rows[0] = [_FORMULA.sub(r"\1", cell) for cell in rows[0]]
-    columns = read_column_names(name, rows)
-    return Dialect(
-        delimiter, writing.encoding, writing.compression, columns, skip, writing.formulas
-    )
+    return Dialect(delimiter, read_column_names(name, rows), skip)
 
 
 def check_unique_columns(name: str, columns: Sequence[str]) -> None:
     """Refuse a table in which two columns have one name, in whatever case."""
     counts = Counter(column.lower() for column in columns)
     for column in columns:
-        if counts[column.lower()] > 1:
-            raise RecordsError(
-                "file.column_twice", name=name, column=column, n=counts[column.lower()]
-            )
+        if (n := counts[column.lower()]) > 1:
+            raise RecordsError("file.column_twice", name=name, column=column, n=n)
 
 
-def _find_delimiter(text: str, whole: bool, said: str) -> tuple[str, list[list[str]]]:
+def _find_delimiter(text: str, whole: bool, given: str) -> tuple[str, list[list[str]]]:
     """Return the delimiter that gives every row the header's width, and the rows it gives."""
-    if said:
-        return said, _parse_rows(text, said, whole)
+    if given:
+        return given, _parse_rows(text, given, whole)
     first = text.lstrip().partition("\n")[0]
     marks = [mark for mark in DELIMITERS if mark in first] or DELIMITERS
     tries = {mark: _parse_rows(text, mark, whole) for mark in marks}
@@ -362,13 +327,13 @@ def flatten_json(source: OpenedSource, table: SourceTable) -> SourceTable:
 
 
 def open_text(source: OpenedSource, file: Path) -> SourceTable:
-    """Open a text file; what DuckDB can't read as it is written is copied first."""
+    """Open a text file; DuckDB reads a copy unless it is UTF-8 or Latin-1 with equal line ends."""
     label = file.name
     writing = scan_text(file)
     if writing.encoding in ("latin-1", "windows-1252"):
         source.note(Message("note.windows_1252", label=label))
-    if writing.needs_copy:
-        copy = source.copies() / f"text_{len(list(source.copies().iterdir()))}"
+    if writing.mixed or writing.encoding not in ("utf-8", "latin-1"):
+        copy = source.new_copy("text")
         copy_as_utf8(file, writing, copy)
         file, writing = copy, scan_text(copy, label)
     dialect = find_dialect(label, writing)
@@ -377,10 +342,10 @@ def open_text(source: OpenedSource, file: Path) -> SourceTable:
     read = (
         f"read_csv({literal(str(file))}, columns = {{{columns}}}, "
         f"delim = {literal(dialect.delimiter)}, quote = '\"', escape = '\"', header = true, {skip}"
-        f"encoding = {literal(dialect.encoding)}, compression = {literal(dialect.compression)}, "
+        f"encoding = {literal(writing.encoding)}, compression = {literal(writing.compression)}, "
         "auto_detect = false, strict_mode = true)"
     )
-    if not dialect.formulas:
+    if not writing.formulas:
         types = dict.fromkeys(dialect.columns, "VARCHAR")
         return SourceTable(label, read, types, text=True, counted=True)
     cells = ", ".join(

@@ -1,6 +1,6 @@
 """Spreadsheets (.xlsx, .xlsb, .xls, .ods): each sheet is a table, its cells as a person sees them.
 
-A sheet is held in memory while it is read, in a process of its own.
+A sheet is read into memory, in a process of its own.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,12 +44,25 @@ _PLACE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 def find_zero_formats(file: Path, sheet: str) -> ZeroFormats:
     """Return the digits before and after the point of the cells that are shown with zeros.
 
-    Cells go by row and column, both from 0. Nothing is known of files other than .xlsx.
+    Keys are row and column, both from 0. Files other than .xlsx give nothing.
     """
     try:
         with zipfile.ZipFile(file) as book:
-            styles = _read_styles(book)
-            return _read_formats(book, _find_part(book, sheet), styles) if styles else {}
+            if not (styles := _read_styles(book)):
+                return {}
+            shown: ZeroFormats = {}
+
+            def visit(name: str, attributes: Attributes) -> None:
+                style = styles.get(attributes.get("s", "")) if name == "c" else None
+                place = _PLACE.fullmatch(attributes.get("r", ""))
+                if style and place and attributes.get("t", "n") == "n":
+                    column = 0
+                    for letter in place[1]:
+                        column = 26 * column + ord(letter) - 64
+                    shown[int(place[2]) - 1, column - 1] = style
+
+            _visit_elements(book, _find_part(book, sheet), visit)
+            return shown
     except (zipfile.BadZipFile, zlib.error, ExpatError, KeyError, ValueError, OSError, EOFError):
         return {}
 
@@ -57,7 +70,7 @@ def find_zero_formats(file: Path, sheet: str) -> ZeroFormats:
 def _visit_elements(
     book: zipfile.ZipFile, part: str, visit: Callable[[str, Attributes], None]
 ) -> None:
-    """Visit the elements of a part of a workbook, without the prefix of their names."""
+    """Call a function for each element of a part, with its name without prefix."""
 
     def start(name: str, attributes: Attributes) -> None:
         visit(name.rpartition(":")[2], attributes)
@@ -73,7 +86,7 @@ def _visit_elements(
 
 
 def _read_styles(book: zipfile.ZipFile) -> dict[str, tuple[int, int]]:
-    """Return the digits that each style keeps, for the styles that keep zeros."""
+    """Return the digits before and after the point of the styles that keep zeros."""
     own = dict(_BUILT_IN)
     lists: dict[str, list[str]] = {"cellStyleXfs": [], "cellXfs": []}
     current: list[str] = []
@@ -96,7 +109,7 @@ def _read_styles(book: zipfile.ZipFile) -> dict[str, tuple[int, int]]:
 
 
 def _find_part(book: zipfile.ZipFile, sheet: str) -> str:
-    """Return the part of a workbook that holds a sheet."""
+    """Return the part of a workbook that is a sheet."""
     links: dict[str, str] = {}
     targets: dict[str, str] = {}
 
@@ -112,29 +125,11 @@ def _find_part(book: zipfile.ZipFile, sheet: str) -> str:
     return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
 
 
-def _read_formats(
-    book: zipfile.ZipFile, part: str, styles: dict[str, tuple[int, int]]
-) -> ZeroFormats:
-    shown: ZeroFormats = {}
-
-    def visit(name: str, attributes: Attributes) -> None:
-        style = styles.get(attributes.get("s", "")) if name == "c" else None
-        place = _PLACE.fullmatch(attributes.get("r", "")) if style is not None else None
-        if place is not None and style is not None and attributes.get("t", "n") == "n":
-            column = 0
-            for letter in place[1]:
-                column = 26 * column + ord(letter) - 64
-            shown[int(place[2]) - 1, column - 1] = style
-
-    _visit_elements(book, part, visit)
-    return shown
-
-
 _BATCH_ROWS = 20_000
 
 
 def add_sheets(source: OpenedSource, file: Path, stem: str | None = None) -> None:
-    """Make each sheet of a workbook a table; beside other files they are named after theirs."""
+    """Make each sheet of a workbook a table, named after the stem of its file if there is one."""
     if find_spec("python_calamine") is None:
         raise RecordsError("install.excel", file=file.name)
     if zipfile.is_zipfile(file):
@@ -155,16 +150,17 @@ def list_sheets(file: str) -> Answer:
     """Return the names of the sheets with cells, the hidden ones last."""
 
     def read() -> Answer:
-        every = sorted(
-            _load(file).sheets_metadata, key=lambda each: not _is_called(each.visible, "Visible")
-        )
-        return {"sheets": [each.name for each in every if _is_called(each.typ, "WorkSheet")]}
+        sheets = [
+            each for each in _load(file).sheets_metadata if str(each.typ).endswith(".WorkSheet")
+        ]
+        sheets.sort(key=lambda each: not str(each.visible).endswith(".Visible"))
+        return {"sheets": [each.name for each in sheets]}
 
     return _answer_or_refuse(Path(file).name, read)
 
 
 def read_sheet(file: str, sheet: str, out: str) -> Answer:
-    """Write the cells of a sheet as text, and return where each column last held a number.
+    """Write the cells of a sheet as text, and return the last row with a number of each column.
 
     Numbers that are shown with all their zeros don't count.
     """
@@ -180,11 +176,15 @@ def read_sheet(file: str, sheet: str, out: str) -> Answer:
             for start in range(0, len(cells), _BATCH_ROWS):
                 columns = list(zip(*cells[start : start + _BATCH_ROWS], strict=True))
                 for c, column in enumerate(columns):
-                    numbers = [row for row, cell in enumerate(column, start) if _is_number(cell)]
-                    last[c] = max(
-                        (row for row in numbers if (row, c) not in shown), default=last[c]
-                    )
-                yield [_format_column(column, start, c, shown) for c, column in enumerate(columns)]
+                    for row, cell in enumerate(column, start):
+                        if _is_number(cell) and (row, c) not in shown:
+                            last[c] = row
+                yield [
+                    [_format_cell(cell, shown.get((r, c))) for r, cell in enumerate(column, start)]
+                    if shown
+                    else list(map(format_cell, column))
+                    for c, column in enumerate(columns)
+                ]
 
         write_text_columns(out, [str(place) for place in range(width)], parts(), name)
         return {"numbers": last}
@@ -198,12 +198,8 @@ def _load(file: str) -> Any:
     return python_calamine.CalamineWorkbook.from_path(file)
 
 
-def _is_called(kind: object, name: str) -> bool:
-    return str(kind).endswith(f".{name}")
-
-
 def _answer_or_refuse(name: str, action: Callable[[], Answer]) -> Answer:
-    """Return the answer of the reader; whatever it raises, a panic too, becomes a refusal."""
+    """Return the answer of the reader; what it raises, a panic of Rust too, becomes a refusal."""
     try:
         return action()
     except RecordsError as error:
@@ -221,27 +217,22 @@ def _damaged(name: str) -> str:
 
 
 def _open_sheet(source: OpenedSource, file: Path, sheet: str) -> SourceTable:
-    label = (
-        file.name
-        if len(source.openers) == 1
-        else Message("text.sheet", label=file.name, sheet=sheet)
-    )
-    copy = source.copies() / f"sheet_{len(list(source.copies().iterdir()))}"
+    label = file.name
+    if len(source.openers) > 1:
+        label = Message("text.sheet", label=file.name, sheet=sheet)
+    copy = source.new_copy("sheet")
     answer = run_isolated(read_sheet, _damaged(file.name), str(file), sheet, str(copy))
     cells = read_text_columns(copy)
     top = _header_row(cells)
     if top is None:
         others = [name for name in source.openers if name != sheet]
-        instead = (
-            Message("workbook.other_sheet", others=others[:12])
-            if others
-            else Message("workbook.export")
-        )
+        other = Message("workbook.other_sheet", others=others[:12])
+        instead = other if others else Message("workbook.export")
         raise RecordsError("workbook.empty", label=label, instead=instead)
     cells = cells.slice(top)
     used = [place for place, column in enumerate(cells.columns) if column.null_count < len(cells)]
     cells = cells.select(used)
-    filled = _without_blank_rows(cells)
+    filled = cells.filter(reduce(pc.or_, map(pc.is_valid, cells.columns)))
     if len(filled) < 2:
         raise RecordsError("file.only_header", file=label)
     head = [[cell or "" for cell in row.values()] for row in filled.slice(0, 200).to_pylist()]
@@ -255,7 +246,7 @@ def _open_sheet(source: OpenedSource, file: Path, sheet: str) -> SourceTable:
 
 
 def _header_row(cells: pa.Table) -> int | None:
-    """Return the row of the column names: the widest, if what stands above is half as wide."""
+    """Return the row of the column names: the widest, if those above are at most half as wide."""
     rows = cells.slice(0, 50).to_pylist()
     widths = [sum(cell is not None for cell in row.values()) for row in rows]
     widest = max(widths, default=0)
@@ -267,24 +258,8 @@ def _header_row(cells: pa.Table) -> int | None:
     return next(place for place, width in enumerate(widths) if width)
 
 
-def _without_blank_rows(cells: pa.Table) -> pa.Table:
-    filled = pc.is_valid(cells.column(0))
-    for column in cells.columns[1:]:
-        filled = pc.or_(filled, pc.is_valid(column))
-    return cells.filter(filled)
-
-
 def _is_number(cell: Any) -> bool:
     return type(cell) in (float, int)
-
-
-def _format_column(
-    cells: Sequence[Any], start: int, column: int, shown: ZeroFormats
-) -> list[str | None]:
-    """Return the cells of a column, from a row on, as a person sees them."""
-    if not shown:
-        return [format_cell(cell) for cell in cells]
-    return [_format_cell(cell, shown.get((row, column))) for row, cell in enumerate(cells, start)]
 
 
 def _format_cell(cell: Any, zeros: tuple[int, int] | None) -> str | None:

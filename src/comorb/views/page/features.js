@@ -1,4 +1,4 @@
-// What the clusters were found by beside the codes: how much each tells, means, shares and gaps.
+// The features other than codes: how much each separates the clusters, means, shares and gaps.
 
 import { h, percent, plainTable, section, t } from "./dom.js";
 import { shareBand } from "./data.js";

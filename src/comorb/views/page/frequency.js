@@ -1,4 +1,4 @@
-// The disease-frequency chart: a row for each common code, a bar for each cluster, overall beside.
+// The disease-frequency chart: a row for each common code, a bar for each cluster and overall.
 
 import { button, h, ofCluster, roveFocus, scrollBox, section, svg, t } from "./dom.js";
 import { shareText } from "./data.js";

@@ -38,7 +38,7 @@ export function mount(root, profile, { texts, palette, language = "en", tools = 
   return shown;
 }
 
-// The address holds the section beside the other choices.
+// The address holds the section and the other choices.
 export function jump(event, id) {
   event.preventDefault();
   jumpTo(id);

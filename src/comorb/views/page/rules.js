@@ -1,4 +1,4 @@
-// Rules: for each cluster a short list by which a ward can tell who belongs to it.
+// Rules: for each cluster a short list of conditions, for use on a ward.
 
 import { countText } from "./data.js";
 import { clusterChip, h, ofCluster, percent, section, t } from "./dom.js";

@@ -33,12 +33,12 @@ export function slices({ profile, state, tools }) {
     { change: (event) => state.set("split", event.target.value) },
     ...offered.map((by) => h("option", { value: by, selected: by === chosen() }, sliceName(by))),
   );
-  let asked = 0;
+  let latest = 0;
 
   async function draw() {
     const by = chosen();
-    asked += 1;
-    const turn = asked;
+    latest += 1;
+    const turn = latest;
     let cut = profile.slices?.find((one) => one.by === by);
     if (tools.split) {
       body.replaceChildren(
@@ -52,11 +52,11 @@ export function slices({ profile, state, tools }) {
       try {
         cut = await tools.split(by);
       } catch (error) {
-        if (turn === asked)
+        if (turn === latest)
           body.replaceChildren(h("p", { class: "notice wrong", role: "alert" }, error.message));
         return;
       }
-      if (turn !== asked) return;
+      if (turn !== latest) return;
     }
     if (cut) body.replaceChildren(...views(profile, cut, by, state, tools));
   }

@@ -1,4 +1,4 @@
-"""Access: who may come in, by token, one-time link or cookie, and what each role may do."""
+"""Access: users by token, one-time link or cookie, and what each role may do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WHERE owner = ? AND json_extract(body, '$.state') IN ('queued', 'running')
 
 @dataclass(frozen=True)
 class User:
-    """Who asks; each role of ``ROLES`` may do what those before it may."""
+    """A user; each role of ``ROLES`` may do what those before it may."""
 
     name: str
     role: str
@@ -84,8 +84,8 @@ class Access:
     def add_users(self, roles: Mapping[str, str], owner: str = "") -> dict[str, str]:
         """Add users by their names and roles, all or none, and return the token of each new one.
 
-        The ``owner`` gets what the local user has: data, runs, definitions and sessions, which go
-        on. Who isn't a user yet becomes one, with every right, as the local user had.
+        The ``owner`` gets what the local user has: data, runs, definitions and sessions. An owner
+        who isn't a user yet becomes one, with every right, as the local user had.
         """
         if owner and owner not in {name for name, _ in self.users()}:
             roles = {**roles, owner: roles.get(owner, ROLES[-1])}
@@ -94,13 +94,18 @@ class Access:
                     "access.owner_role", role=ROLES[-1], owner=owner, came=roles[owner]
                 )
         for name, role in roles.items():
-            _check(name, role)
+            if not _NAME.fullmatch(name) or name == LOCAL:
+                raise InputError("access.name", local=LOCAL, name=name)
+            if role not in ROLES:
+                raise InputError("access.role", roles=ROLES, role=role)
         if self.needs_owner and not owner:
             raise InputError("access.owner")
         with self._store.transaction():
             tokens = {name: self._add(name, role) for name, role in roles.items()}
             if owner:
-                self._hand_over(owner)
+                self._store.query("UPDATE sessions SET user = ? WHERE user = ?", owner, LOCAL)
+                self._change_owner(LOCAL, owner)
+                self._store.audit(COMMAND_LINE, "hand over the local work", owner)
         with suppress(OSError):  # on a full disk; whoever opens the store next keeps it
             self._store.marker.keep(users=True)
         return tokens
@@ -117,14 +122,8 @@ class Access:
         self._store.audit(COMMAND_LINE, f"add {role}", name)
         return token
 
-    def _hand_over(self, owner: str) -> None:
-        """Give what the local user has to another name."""
-        self._store.query("UPDATE sessions SET user = ? WHERE user = ?", owner, LOCAL)
-        self._change_owner(LOCAL, owner)
-        self._store.audit(COMMAND_LINE, "hand over the local work", owner)
-
     def remove_user(self, name: str) -> bool:
-        """Remove a user with all sessions; say whether there was one.
+        """Remove a user with all sessions, and return whether there was one.
 
         What was theirs stays, under a name that nobody can have again.
         """
@@ -200,27 +199,21 @@ class Access:
         self._store.query("DELETE FROM sessions WHERE token = ?", _hash(session))
 
     def too_many(self, client: str) -> bool:
-        """Count a wrong try of a client, and say whether it had five within a minute before.
+        """Count a wrong try of a client, and return whether it had five within a minute before.
 
-        A right token is never asked to wait: those behind one address don't lock each other out.
+        A right token never has to wait: users behind one address don't lock each other out.
         """
         now = time.monotonic()
         with self._lock:
-            for one in [one for one, tries in self._tries.items() if tries[-1] < now - _MINUTE]:
-                del self._tries[one]
+            recent = {
+                one: tries for one, tries in self._tries.items() if tries[-1] >= now - _MINUTE
+            }
+            self._tries = recent
             tries = self._tries.setdefault(client, deque(maxlen=_TRIES))
             full = len(tries) == _TRIES and tries[0] >= now - _MINUTE
             if not full:
                 tries.append(now)
             return full
-
-
-def _check(name: str, role: str) -> None:
-    """Refuse a name or a role that can't be."""
-    if not _NAME.fullmatch(name) or name == LOCAL:
-        raise InputError("access.name", local=LOCAL, name=name)
-    if role not in ROLES:
-        raise InputError("access.role", roles=ROLES, role=role)
 
 
 def _hash(token: str) -> str:

@@ -1,4 +1,4 @@
-"""Serving: the port, the one-time link, and the refusal to let the world in without users."""
+"""The application and its server: settings, routes, error answers, port and one-time link."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import THREADS, Readers
 from comorb.web.server.security import RefusedError, SecurityMiddleware, answer, refuse
 from comorb.web.server.session import EVERYONE, WAYS_IN
-from comorb.web.server.store import Store, clear_leftovers
+from comorb.web.server.store import BUILT_IN, DATABASE, TEMPORARY, Store, clear_leftovers
 from comorb.web.server.uploads import Uploads
-from comorb.web.server.workspace import BUILT_IN, DATABASE, TEMPORARY
 from comorb.web.worker.process import Bounds, StoppedError, TaskError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -51,14 +50,14 @@ class Settings:
     workspace: Path  # where data, runs and users are kept
     records: tuple[Path, ...] = ()  # files that everyone may open
     hosts: tuple[str, ...] = LOOPBACK  # the names that the server answers to
-    min_cell: int = 11  # the smallest count that a protected view tells
+    min_cell: int = 11  # the smallest count that a protected view shows
     upload_limit: int = 500_000_000  # the most bytes of one upload
     read_memory: int = 0  # the most bytes of memory to read records with; 0 is without a limit
     read_seconds: float = 600  # the longest that records are read
     limits: Limits = field(default_factory=Limits)  # of what is read
     fit_memory: int = 0  # the most bytes of memory of a fit; 0 is without a limit
-    site: str = ""  # of whom the records are, for what is printed
-    proxies: tuple[str, ...] = ()  # addresses whose word on who asks, and by https, is taken
+    site: str = ""  # whose records these are, for reports
+    proxies: tuple[str, ...] = ()  # whose headers on a client's address and scheme are trusted
 
     def __post_init__(self) -> None:
         if self.min_cell < 1:
@@ -103,7 +102,6 @@ def create_app(settings: Settings) -> FastAPI:
         codes_api.definitions_router,
         runs_api.router,
         results_api.router,
-        results_api.slices_router,
         results_api.pathways_router,
     )
     for router in routers:
@@ -140,10 +138,8 @@ def _mount(store: Store, records: Sequence[Path]) -> None:
 
 
 async def _answer_error(status: int, request: Request, error: Exception) -> Response:
-    return answer(
-        request,
-        RefusedError(status, error.message if isinstance(error, ComorbError) else str(error)),
-    )
+    message = error.message if isinstance(error, ComorbError) else str(error)
+    return answer(request, RefusedError(status, message))
 
 
 async def _answer_full_disk(request: Request, error: Exception) -> Response:
@@ -156,9 +152,8 @@ async def _answer_full_disk(request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    return answer(
-        request, RefusedError(status, {404: "request.no_page"}.get(status, "request.cannot"))
-    )
+    key = "request.no_page" if status == 404 else "request.cannot"
+    return answer(request, RefusedError(status, key))
 
 
 async def _answer_invalid(request: Request, error: Exception) -> Response:
@@ -184,12 +179,6 @@ def check_address(host: str, has_users: bool) -> None:
         raise InputError("serve.no_users", host=host)
 
 
-def check_users(workspace: Path, access: Access) -> None:
-    """Refuse to let anyone in without a token where there were users once."""
-    if not access.has_users and not access.is_local:
-        raise StorageError("serve.lost_users", workspace=workspace, database=DATABASE)
-
-
 def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes any that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -210,13 +199,14 @@ def listen(host: str, port: int) -> socket.socket:
 def explorer(settings: Settings, host: str) -> tuple[uvicorn.Server, str | None]:
     """Return the only server of a workspace, and its one-time link's key if there are no users."""
     app = create_app(settings)
-    access = app.state.access
+    access, store = app.state.access, app.state.store
     try:
-        check_users(app.state.store.workspace, access)
+        if not access.has_users and not access.is_local:  # there were users once
+            raise StorageError("serve.lost_users", workspace=store.workspace, database=DATABASE)
         check_address(host, access.has_users)
-        app.state.store.hold()
+        store.hold()
     except ComorbError:
-        app.state.store.close()
+        store.close()
         raise
     key = access.new_link() if access.is_local else None
     config = uvicorn.Config(

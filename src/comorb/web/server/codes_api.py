@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -19,28 +20,18 @@ from comorb.profiles.rounded import round_count
 from comorb.records.codes.search import fold_text
 from comorb.records.definitions import RULES, Definition
 from comorb.records.spec import CohortSpec
-from comorb.web.server.access import User
 from comorb.web.server.data_api import NO_NUL, Code, Rules, Text, plain_rules, takes
 from comorb.web.server.readers import CancelScope, cancel_on_disconnect
 from comorb.web.server.rights import counts_exactly
 from comorb.web.server.security import RefusedError
-from comorb.web.server.session import (
-    Analyst,
-    SignedInRoute,
-    TheJobs,
-    TheScope,
-    TheStore,
-    may_see,
-    owned,
-    visible,
-)
-from comorb.web.server.store import Row, Store
+from comorb.web.server.session import Analyst, Caller, SignedInRoute, TheScope
+from comorb.web.server.store import Row
 from comorb.web.server.uploads import receive
-from comorb.web.worker.requests import ListCodes, MatchCodes, ReadMap
+from comorb.web.worker.requests import cohorts
 
 router = APIRouter(prefix="/api/v1/data", tags=["codes"], route_class=SignedInRoute)
-_FOUND = 30
-_CODES = 3  # what an entry of the list of codes has: another number, another file
+_FOUND = 30  # codes that a search returns
+_CODES = 3  # the version of the files that list codes
 
 LongText = Annotated[str, Field(max_length=20_000, pattern=NO_NUL)]
 
@@ -61,64 +52,46 @@ class Patterns(BaseModel):
 
 @router.get("/{key}/codes")
 def search_codes(
-    key: str,
-    wanted: Annotated[Search, Query()],
-    user: Analyst,
-    store: TheStore,
-    jobs: TheJobs,
-    scope: TheScope,
+    key: str, wanted: Annotated[Search, Query()], caller: Analyst, scope: TheScope
 ) -> list[dict[str, Any]]:
     """Return the codes that match every word of a query: by code, by name or by everyday words.
 
     Of data that you did not bring, those of enough records, with rounded counts, and with none of
     groups of your own.
     """
-    row = visible(store, "data", key, user)
+    row, jobs = caller.visible("data", key), caller.jobs
     rules = wanted.model_dump(exclude={"q"}, exclude_defaults=True)
     name = sha256(json.dumps([_CODES, rules], sort_keys=True).encode()).hexdigest()[:16]
-    path = store.folder("data", key) / f"codes-{name}.json"
+    path = caller.store.folder("data", key) / f"codes-{name}.json"
     if not path.exists():
-        task = ListCodes(jobs.data_of(row), rules)
-        path.write_text(json.dumps(jobs.read(task, scope)), encoding="utf-8")
+        listed = jobs.read(partial(cohorts.list_codes, jobs.data_of(row), rules), scope)
+        path.write_text(json.dumps(listed), encoding="utf-8")
     entries = json.loads(path.read_text(encoding="utf-8"))
-    exact = counts_exactly(user, row)
+    exact = counts_exactly(caller.user, row)
     if not exact:
         entries = [entry for entry in entries if entry[3] >= jobs.min_cell]
-    hits = found_codes(wanted.q, entries)
-    found = [
-        {
-            "code": code,
-            "label": names.get(scope.language, label),
-            "name": title,
-            "records": records,
-        }
-        for code, label, title, records, _, names in hits[:_FOUND]
-    ]
-    if not exact:
-        for one in found:
-            records = one.pop("records")
-            if "code_map" not in rules:
-                one["records"] = round_count(records or 0, jobs.min_cell)
+    found = []
+    for code, label, title, records, _, names in found_codes(wanted.q, entries)[:_FOUND]:
+        one = {"code": code, "label": names.get(scope.language, label), "name": title}
+        if exact:
+            one["records"] = records
+        elif "code_map" not in rules:
+            one["records"] = round_count(records or 0, jobs.min_cell)
+        found.append(one)
     return found
 
 
 @router.post("/{key}/codes")
-def match_codes(
-    key: str,
-    asked: Patterns,
-    user: Analyst,
-    store: TheStore,
-    jobs: TheJobs,
-    scope: TheScope,
-) -> Any:
+def match_codes(key: str, given: Patterns, caller: Analyst, scope: TheScope) -> Any:
     """Say how many codes each code, pattern or part of a list stands for; 0 where none is known.
 
     Of data that you did not bring, codes of few records are as if not known.
     """
-    row = visible(store, "data", key, user)
-    rules = asked.model_dump(exclude={"texts"}, exclude_defaults=True)
-    least = 0 if counts_exactly(user, row) else jobs.min_cell
-    return jobs.read(MatchCodes(jobs.data_of(row), rules, asked.texts, least), scope)
+    row, jobs = caller.visible("data", key), caller.jobs
+    rules = given.model_dump(exclude={"texts"}, exclude_defaults=True)
+    least = 0 if counts_exactly(caller.user, row) else jobs.min_cell
+    task = partial(cohorts.match_codes, jobs.data_of(row), rules, given.texts, least)
+    return jobs.read(task, scope)
 
 
 def found_codes(query: str, entries: list[list[Any]]) -> list[list[Any]]:
@@ -143,32 +116,32 @@ def found_codes(query: str, entries: list[list[Any]]) -> list[list[Any]]:
 
 
 @router.put("/{key}/maps", status_code=201)
-async def upload_map(key: str, request: Request, user: Analyst, name: Text = "map.csv") -> Row:
+async def upload_map(key: str, request: Request, caller: Analyst, name: Text = "map.csv") -> Row:
     """Store the body as a map from codes to groups, and say what it holds."""
-    store: Store = request.app.state.store
-    row = visible(store, "data", key, user)
+    store, user = caller.store, caller.user.name
+    row = caller.visible("data", key)
     folder = store.folder("data", key) / "maps"
     place = folder / token_hex(6)
     place.mkdir(parents=True)
     try:
         path = place / (re.sub(r"[^\w.() -]", "_", Path(name).name).lstrip(".")[-60:] or "map.csv")
-        await receive(request, user.name, path)
-        async with cancel_on_disconnect(request, CancelScope(user.name)) as scope:
-            read = request.app.state.jobs.read
-            told = await run_in_threadpool(read, ReadMap(str(path)), scope)
-        shutil.rmtree(folder / told["key"], ignore_errors=True)
-        place.rename(folder / told["key"])
+        await receive(request, user, path)
+        async with cancel_on_disconnect(request, CancelScope(user)) as scope:
+            task = partial(cohorts.describe_map, str(path))
+            found = await run_in_threadpool(caller.jobs.read, task, scope)
+        shutil.rmtree(folder / found["key"], ignore_errors=True)
+        place.rename(folder / found["key"])
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    store.change("data", key, {"maps": row.get("maps", {}) | {told["key"]: told}})
-    store.audit(user.name, "add a map", key)
-    return dict(told)
+    store.change("data", key, {"maps": row.get("maps", {}) | {found["key"]: found}})
+    caller.audit("add a map", key)
+    return dict(found)
 
 
 definitions_router = APIRouter(
     prefix="/api/v1/definitions", tags=["definitions"], route_class=SignedInRoute
 )
-_MOST = 500  # that one user may keep
+_MAX_KEPT = 500  # definitions of one user
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 
@@ -192,53 +165,55 @@ class Change(BaseModel):
 
 
 @definitions_router.get("")
-def list_definitions(user: Analyst, store: TheStore) -> list[Row]:
+def list_definitions(caller: Analyst) -> list[Row]:
     """Return your definitions and those that others share."""
-    return [_show(row, user) for row in store.list("definitions") if may_see(row, user)]
+    rows = caller.store.list("definitions")
+    return [_show(row, caller) for row in rows if caller.may_see(row)]
 
 
 @definitions_router.post("", status_code=201)
-def save(asked: Saved, user: Analyst, store: TheStore) -> Row:
+def save(given: Saved, caller: Analyst) -> Row:
     """Keep a cohort or a set of codes, such as one that was exported elsewhere."""
-    rules = plain_rules(asked.rules) if asked.rules else {}
-    if bool(rules) == bool(asked.codes):
+    store, user = caller.store, caller.user.name
+    rules = plain_rules(given.rules) if given.rules else {}
+    if bool(rules) == bool(given.codes):
         raise RefusedError(422, "definition.both")
     if set(rules) - set(RULES):
         raise RefusedError(422, "definition.own_groups")
-    if sum(row["owner"] == user.name for row in store.list("definitions")) >= _MOST:
-        raise RefusedError(429, "definition.too_many", n=_MOST)
-    body = {"name": asked.name.strip() or "…", "shared": asked.shared}
-    row = store.add("definitions", user.name, body | {"rules": rules, "codes": asked.codes})
-    store.audit(user.name, "keep a definition", row["id"])
-    return _show(row, user)
+    if sum(row["owner"] == user for row in store.list("definitions")) >= _MAX_KEPT:
+        raise RefusedError(429, "definition.too_many", n=_MAX_KEPT)
+    body = {"name": given.name.strip() or "…", "shared": given.shared}
+    row = store.add("definitions", user, body | {"rules": rules, "codes": given.codes})
+    caller.audit("keep a definition", row["id"])
+    return _show(row, caller)
 
 
 @definitions_router.patch("/{key}")
-def change(key: str, asked: Change, user: Analyst, store: TheStore) -> Row:
+def change(key: str, given: Change, caller: Analyst) -> Row:
     """Give a definition another name, or share it with everyone who may sign in."""
-    owned(store, "definitions", key, user)
-    row = store.change("definitions", key, asked.model_dump(exclude_none=True))
-    store.audit(user.name, "change a definition", key)
-    return _show(row or {}, user)
+    caller.owned("definitions", key)
+    row = caller.store.change("definitions", key, given.model_dump(exclude_none=True))
+    caller.audit("change a definition", key)
+    return _show(row or {}, caller)
 
 
 @definitions_router.delete("/{key}", status_code=204)
-def delete(key: str, user: Analyst, store: TheStore) -> None:
+def delete(key: str, caller: Analyst) -> None:
     """Delete a definition; runs that it was used for stay."""
-    owned(store, "definitions", key, user)
-    store.remove("definitions", key)
-    store.audit(user.name, "delete a definition", key)
+    caller.owned("definitions", key)
+    caller.store.remove("definitions", key)
+    caller.audit("delete a definition", key)
 
 
 @definitions_router.get("/{key}/file")
-def export(key: str, user: Analyst, store: TheStore) -> JSONResponse:
+def export(key: str, caller: Analyst) -> JSONResponse:
     """Send a definition as a small file, which other servers and the command line take."""
-    row = visible(store, "definitions", key, user)
-    store.audit(user.name, "export a definition", key)
+    row = caller.visible("definitions", key)
+    caller.audit("export a definition", key)
     plain: dict[str, Any] = Definition(row["name"], row["rules"], tuple(row["codes"])).to_dict()
     name = "codes.json" if row["codes"] else "cohort.json"
     return JSONResponse(plain, headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
-def _show(row: Row, user: User) -> Row:
-    return row | {"mine": row["owner"] == user.name}
+def _show(row: Row, caller: Caller) -> Row:
+    return row | {"mine": row["owner"] == caller.user.name}

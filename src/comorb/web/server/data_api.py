@@ -1,9 +1,11 @@
-"""The API of data: upload, what was understood, and the size of a cohort."""
+"""The API of data: upload, how they are read, and the size of a cohort."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -18,31 +20,13 @@ from comorb.records.sources.files import table_name
 from comorb.records.spec import CohortSpec
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import CancelScope, cancel_on_disconnect
-from comorb.web.server.rights import (
-    counts_exactly,
-    question,
-    questions_left,
-    render_row,
-    show_data,
-    spend,
-)
+from comorb.web.server.rights import counts_exactly, question, questions_left, render_row, spend
 from comorb.web.server.security import RefusedError
-from comorb.web.server.session import (
-    EVERYONE,
-    Analyst,
-    SignedInRoute,
-    TheJobs,
-    TheScope,
-    TheStore,
-    Viewer,
-    brought_back,
-    owned,
-    visible,
-)
-from comorb.web.server.store import Row, Store
+from comorb.web.server.session import EVERYONE, Analyst, SignedInRoute, TheScope, Viewer
+from comorb.web.server.store import Row
 from comorb.web.server.uploads import known_ending, receive
 from comorb.web.worker.process import TaskError
-from comorb.web.worker.requests import CountCohort, CountProtected, DescribeColumns, Understand
+from comorb.web.worker.requests import cohorts
 
 router = APIRouter(prefix="/api/v1/data", tags=["data"], route_class=SignedInRoute)
 NO_NUL = r"^[^\x00]*$"
@@ -92,9 +76,9 @@ def takes_columns(body: type[M]) -> type[M]:
 
 @takes(CohortSpec)
 class Rules(BaseModel):
-    """Which records are kept, which codes, and which columns beside them are features.
+    """Which records are kept, which codes, and which other columns are features.
 
-    A feature is asked for as on the command line, such as 'age' or 'hba1c=number'.
+    A feature is written as on the command line, such as 'age' or 'hba1c=number'.
     """
 
 
@@ -104,7 +88,7 @@ class Columns(BaseModel, extra="forbid"):
 
 
 class Correction(BaseModel):
-    """What is to be read otherwise than it was understood; None leaves it."""
+    """How data are to be read instead; None leaves it."""
 
     title: Text | None = None
     layout: Columns | None = None
@@ -114,108 +98,97 @@ class Correction(BaseModel):
 
 
 @router.get("")
-def list_data(user: Viewer, store: TheStore, jobs: TheJobs) -> list[Row]:
+def list_data(caller: Viewer) -> list[Row]:
     """Return the data that you may open; viewers open none."""
-    own = (user.name, EVERYONE) if user.may("analyst") else ()
-    rows = [row for row in store.list("data") if row["owner"] in own]
-    return [show_data(row, user, jobs.min_cell) for row in rows]
+    own = (caller.user.name, EVERYONE) if caller.user.may("analyst") else ()
+    return [caller.show_data(row) for row in caller.store.list("data") if row["owner"] in own]
 
 
 @router.put("", status_code=201)
-async def upload(request: Request, user: Analyst, name: Text) -> Row:
+async def upload(request: Request, caller: Analyst, name: Text) -> Row:
     """Store the body as a file of records and say what was understood.
 
     A table that couldn't be read is ``refused``, with why and with its columns, to be named.
     """
     ending = known_ending(name)
-    store: Store = request.app.state.store
+    store, user = caller.store, caller.user.name
     body = {"kind": "upload", "title": table_name(Path(name).name)[:120]}
-    row = store.add("data", user.name, body | {"source": f"records{ending}", "reading": {}})
+    row = store.add("data", user, body | {"source": f"records{ending}", "reading": {}})
     try:
-        await receive(request, user.name, store.folder("data", row["id"]) / row["source"])
-        async with cancel_on_disconnect(request, CancelScope(user.name)) as scope:
-            jobs = request.app.state.jobs
-            row = await run_in_threadpool(understood_or_refused, jobs, row, scope)
+        await receive(request, user, store.folder("data", row["id"]) / row["source"])
+        async with cancel_on_disconnect(request, CancelScope(user)) as scope:
+            row = await run_in_threadpool(_describe_or_refuse, caller.jobs, row, scope)
     except BaseException:
         store.remove("data", row["id"])
         raise
-    store.audit(user.name, "upload", row["id"])
-    return show_data(row, user, request.app.state.jobs.min_cell)
+    caller.audit("upload", row["id"])
+    return caller.show_data(row)
 
 
 @router.get("/{key}")
-def get_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs, scope: TheScope) -> Row:
+def get_data(key: str, caller: Analyst, scope: TheScope) -> Row:
     """Return what was understood, or why the data can't be read as they are.
 
     Of data that you did not bring, in rounded numbers, and how many questions you may ask.
     """
-    row = visible(store, "data", key, user)
-    store.audit(user.name, "open data", key)
+    row, user = caller.visible("data", key), caller.user
+    caller.audit("open data", key)
     known = "about" in row or row.get("refused")
-    row = row if known else understood_or_refused(jobs, row, scope)
-    left = None if counts_exactly(user, row) else questions_left(store, user.name, key)
-    return show_data(row, user, jobs.min_cell) | {"left": left}
+    row = row if known else _describe_or_refuse(caller.jobs, row, scope)
+    left = None if counts_exactly(user, row) else questions_left(caller.store, user.name, key)
+    return caller.show_data(row) | {"left": left}
 
 
 @router.patch("/{key}")
-def correct(
-    key: str,
-    change: Correction,
-    user: Analyst,
-    store: TheStore,
-    jobs: TheJobs,
-    scope: TheScope,
-) -> Row:
+def correct(key: str, change: Correction, caller: Analyst, scope: TheScope) -> Row:
     """Read the data otherwise, or give them another title."""
-    row = owned(store, "data", key, user)
+    row = caller.owned("data", key)
     fields = change.model_dump(exclude_none=True)
     if "layout" in fields:
         fields["layout"] = {name: value for name, value in fields["layout"].items() if value}
-    asked = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
-    if asked:
-        reading = {name: value for name, value in (row["reading"] | asked).items() if value}
-        row = understood(jobs, row | {"reading": reading}, scope)
+    changed = {name: fields.pop(name) for name in ("layout", "unit", "system") if name in fields}
+    if changed:
+        reading = {name: value for name, value in (row["reading"] | changed).items() if value}
+        row = _describe(caller.jobs, row | {"reading": reading}, scope)
         fields["reading"] = reading
-    store.change("data", key, fields)
-    store.audit(user.name, "change data", key)
-    return show_data(store.get("data", key) or row, user, jobs.min_cell)
+    caller.store.change("data", key, fields)
+    caller.audit("change data", key)
+    return caller.show_data(caller.store.get("data", key) or row)
 
 
 @router.delete("/{key}", status_code=204)
-def delete_data(key: str, user: Analyst, store: TheStore) -> None:
+def delete_data(key: str, caller: Analyst) -> None:
     """Delete uploaded data; runs on them stay. They can be brought back for ten minutes."""
-    if owned(store, "data", key, user)["kind"] != "upload":
+    if caller.owned("data", key)["kind"] != "upload":
         raise RefusedError(403, "data.only_uploads")
-    store.put_aside("data", key)
-    store.audit(user.name, "delete data", key)
+    caller.store.put_aside("data", key)
+    caller.audit("delete data", key)
 
 
 @router.post("/{key}/restore")
-def restore_data(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def restore_data(key: str, caller: Analyst) -> Row:
     """Bring back data of yours that were just deleted."""
-    return show_data(brought_back(store, "data", key, user), user, jobs.min_cell)
+    return caller.show_data(caller.restore("data", key))
 
 
 @router.post("/{key}/size")
 def size(
-    key: str,
-    rules: Annotated[Rules, Body(embed=True)],
-    user: Analyst,
-    store: TheStore,
-    jobs: TheJobs,
-    scope: TheScope,
+    key: str, rules: Annotated[Rules, Body(embed=True)], caller: Analyst, scope: TheScope
 ) -> Any:
     """Return how many records and codes the rules leave.
 
     Of data that you did not bring, about how many, with how many questions are left to you.
     """
-    row = visible(store, "data", key, user)
+    row, user, jobs = caller.visible("data", key), caller.user, caller.jobs
     data, plain = jobs.data_of(row), plain_rules(rules)
     if counts_exactly(user, row):
-        return render_row(jobs.read(CountCohort(data, plain), scope), user) | {"left": None}
-    task = CountProtected(data, plain, str(store.workspace), jobs.min_cell)
-    told = jobs.read(task, scope)
-    return told | {"left": spend(store, user.name, key, [question(plain)])}
+        counted = jobs.read(partial(cohorts.count_cohort, data, plain), scope)
+        return render_row(counted, user) | {"left": None}
+    workspace = str(caller.store.workspace)
+    counted = jobs.read(
+        partial(cohorts.count_protected, data, plain, workspace, jobs.min_cell), scope
+    )
+    return counted | {"left": spend(caller.store, user.name, key, [question(plain)])}
 
 
 def plain_rules(rules: Rules) -> dict[str, Any]:
@@ -223,10 +196,10 @@ def plain_rules(rules: Rules) -> dict[str, Any]:
     return rules.model_dump(exclude_defaults=True)
 
 
-def understood(jobs: Jobs, row: Row, scope: CancelScope) -> Row:
-    """Have data read, and return their row with what was understood."""
+def _describe(jobs: Jobs, row: Row, scope: CancelScope) -> Row:
+    """Have data read, and return their row with how they were read."""
     try:
-        about = jobs.read(Understand(jobs.data_of(row), jobs.min_cell), scope)
+        about = jobs.read(partial(cohorts.describe_data, jobs.data_of(row), jobs.min_cell), scope)
     except TaskError as error:
         own = "".join([row["title"], *Path(row["source"]).suffixes])
         raise TaskError(replace_text(error.message, row["source"], own)) from None
@@ -236,15 +209,15 @@ def understood(jobs: Jobs, row: Row, scope: CancelScope) -> Row:
     return jobs.store.change("data", row["id"], {"about": about, "refused": None}) or row
 
 
-def understood_or_refused(jobs: Jobs, row: Row, scope: CancelScope) -> Row:
-    """Have data read; a table that can't be read is kept with its columns, so that it can be."""
+def _describe_or_refuse(jobs: Jobs, row: Row, scope: CancelScope) -> Row:
+    """Have data read; keep a table that can't be read with its columns, to be named."""
     try:
-        return understood(jobs, row, scope)
+        return _describe(jobs, row, scope)
     except TaskError as error:
-        try:
-            columns = jobs.read(DescribeColumns(jobs.data_of(row), jobs.min_cell), scope)
-        except TaskError:
-            columns = {"columns": []}
+        columns: Row = {"columns": []}
+        with suppress(TaskError):
+            task = partial(cohorts.describe_columns, jobs.data_of(row), jobs.min_cell)
+            columns = jobs.read(task, scope)
         if not columns["columns"]:
             raise
         refused = {"refused": {"error": error.message, **columns}}

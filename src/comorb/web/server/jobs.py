@@ -1,8 +1,7 @@
-"""Jobs: runs wait for their turn, are fitted one after the other, and can be watched and cancelled.
+"""Jobs: the queue of runs, their fits one after the other, and their progress.
 
-Fits have a process of their own, and what runs found is asked of two others, so that a fit never
-keeps a page waiting. Records are read by two more (`readers`); how stable clusters are is measured
-later, in one.
+Fits have a process of their own, and two others answer from finished runs, so that a fit never
+keeps a page waiting. Two more read records (`readers`), and one measures stability later.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import time
 from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,18 @@ from comorb.runs.spec import RunSpec
 from comorb.web.server.readers import CancelScope, Readers
 from comorb.web.server.security import RefusedError
 from comorb.web.server.store import Row, Store
-from comorb.web.worker import requests
-from comorb.web.worker.downloads import document
+from comorb.web.worker.downloads import document, write_document
 from comorb.web.worker.process import Bounds, StoppedError, TaskError, Worker
+from comorb.web.worker.requests import (
+    Counted,
+    Data,
+    RunPart,
+    RunRequest,
+    Task,
+    View,
+    cohorts,
+    tasks,
+)
 
 if TYPE_CHECKING:
     from comorb.runs.progress import Progress
@@ -45,9 +54,9 @@ class FairQueue:
             self._changed.notify()
 
     def get(self) -> str | None:
-        """Return the key whose turn it is, when there is one; None once nothing is taken any more.
+        """Wait for a key and return it, or None once the queue is closed.
 
-        A user with more to come goes to the end.
+        A user with more keys goes to the end.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
@@ -62,20 +71,12 @@ class FairQueue:
     def before(self, key: str) -> list[str]:
         """Return the keys that are taken before one that waits, in their order."""
         with self._changed:
-            waiting = deque((user, deque(keys)) for user, keys in self._waiting.items())
-        earlier: list[str] = []
-        while waiting:
-            user, keys = waiting.popleft()
-            first = keys.popleft()
-            if first == key:
-                return earlier
-            earlier.append(first)
-            if keys:
-                waiting.append((user, keys))
-        return []
+            turns = [turn for keys in self._waiting.values() for turn in enumerate(keys)]
+        keys = [one for _, one in sorted(turns, key=lambda turn: turn[0])]
+        return keys[: keys.index(key)] if key in keys else []
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Return no more keys."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -138,20 +139,20 @@ class Jobs:
         for thread in self._threads:
             thread.start()
         self._fits.warm()
-        threading.Thread(target=self._keep_secret, daemon=True).start()
+        threading.Thread(target=self._make_secret, daemon=True).start()
 
-    def _keep_secret(self) -> None:
-        """Have the secret of the workspace made; what goes wrong is told when it is needed."""
+    def _make_secret(self) -> None:
+        """Have the secret of the workspace made; a task that needs it reports what is wrong."""
         with suppress(StoppedError, TaskError):
-            self.ask(requests.KeepSecret(str(self.store.workspace)), CancelScope(""))
+            self.ask(partial(cohorts.make_secret, str(self.store.workspace)), CancelScope(""))
 
     def close(self) -> None:
         """End the processes; runs that are not done are taken up at the next start."""
         self._closing.set()
-        for worker in (self._fits, self._answering, self._later, self._readers):
-            worker.close()
-        for waiting in (self._waiting, self._unmeasured):
-            waiting.close()
+        for workers in (self._fits, self._answering, self._later, self._readers):
+            workers.close()
+        self._waiting.close()
+        self._unmeasured.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(10)
@@ -196,16 +197,16 @@ class Jobs:
                         self._cancelled.add(key)
                         self._fits.stop()
 
-    def ask(self, task: requests.Task, scope: CancelScope) -> Any:
-        """Ask something of a finished run for a user and wait for the answer."""
+    def ask(self, task: Task, scope: CancelScope) -> Any:
+        """Do a task about a finished run for a user."""
         return self._answering.ask(task, scope)
 
-    def change(self, task: requests.Task, scope: CancelScope) -> Any:
+    def change(self, task: Task, scope: CancelScope) -> Any:
         """Change what is kept of a finished run: one change after the other, so none is lost."""
         return self._answering.ask(task, scope, self._changes)
 
-    def read(self, task: requests.Task, scope: CancelScope) -> Any:
-        """Ask something of records for a user and wait for the answer."""
+    def read(self, task: Task, scope: CancelScope) -> Any:
+        """Do a task that reads records for a user."""
         return self._readers.ask(task, scope)
 
     def progress(self, key: str) -> dict[str, Any]:
@@ -216,9 +217,9 @@ class Jobs:
         if row["state"] == "failed":
             plain["message"] = row["message"]
         if row["state"] == "queued":
-            plain["before"] = len(self._progress) + sum(
-                map(self._queued, self._waiting.before(key))
-            )
+            earlier = [self.store.get("runs", one) for one in self._waiting.before(key)]
+            queued = sum(one is not None and one["state"] == "queued" for one in earlier)
+            plain["before"] = len(self._progress) + queued
         if row["state"] == "running" and pace:
             spent = time.monotonic() - pace.started
             plain |= {
@@ -229,13 +230,10 @@ class Jobs:
             }
         return plain
 
-    def _queued(self, key: str) -> bool:
-        return (self.store.get("runs", key) or {}).get("state") == "queued"
-
-    def data_of(self, row: Row) -> requests.Data:
-        """Return what a task needs to know to read some data."""
+    def data_of(self, row: Row) -> Data:
+        """Return what a task needs to read some data."""
         folder = self.store.folder("data", row["id"])
-        return requests.Data(
+        return Data(
             source=row["source"] if row["kind"] != "upload" else str(folder / row["source"]),
             kind=row["kind"],
             folder=str(folder),
@@ -245,27 +243,25 @@ class Jobs:
         )
 
     def folder_of(self, key: str) -> str:
-        """Return the folder of a run, as tasks name it."""
+        """Return the folder of a run, as tasks take it."""
         return str(self.store.folder("runs", key))
 
-    def least(self, view: requests.View) -> int:
-        """Return the smallest count that a view tells; 0 tells all."""
+    def least(self, view: View) -> int:
+        """Return the smallest count that a view shows; 0 where it shows all."""
         return 0 if view == "full" else self.min_cell
 
-    def document(self, key: str, view: requests.View, scope: CancelScope) -> Path:
-        """Return a view of the profile of a run, in the language of who asks, as a JSON file."""
+    def document(self, key: str, view: View, scope: CancelScope) -> Path:
+        """Return a view of the profile of a run, in the user's language, as a JSON file."""
         folder, least, language = self.folder_of(key), self.least(view), scope.language
         path = document(folder, least, language)
         if not path.exists():
-            self.change(requests.ShowProfile(folder, least, language), scope)
+            self.change(partial(write_document, folder, least, language), scope)
         return path
 
     def _serve(self, waiting: FairQueue, job: Any) -> None:
         while (key := waiting.get()) is not None and not self._fits.closed:
-            try:
+            with suppress(StoppedError, TaskError):
                 job(key)
-            except (StoppedError, TaskError):
-                continue
 
     def _fit(self, key: str) -> None:
         with self._turn:
@@ -280,32 +276,30 @@ class Jobs:
             self._progress[key] = pace
             self.store.change("runs", key, {"state": "running"})
 
-        def report(message: Progress | requests.Counted) -> None:
+        def report(message: Progress | Counted) -> None:
             if key in self._cancelled:
                 self._fits.stop()
-            if isinstance(message, requests.Counted):
+            if isinstance(message, Counted):
                 pace.records = message.records
                 pace.expected = self._expected(automatic, round_count(message.records, 1))
             else:
                 pace.stage = message.stage
                 if message.left is not None:
-                    found = time.monotonic() - pace.started + message.left
-                    pace.expected = found / _FOUND
+                    pace.expected = (time.monotonic() - started + message.left) / _FOUND
 
         try:
             if data is None:
                 raise TaskError("run.data_deleted")
             if row.get("cluster") is not None and not self._records.get(key):
                 raise TaskError("run.move_interrupted")
-            done = self._fits.ask(self.task(row, data), report)
+            done = self._fits.ask(partial(tasks.make_run, self.request(row, data)), report)
         except StoppedError:
+            ended: Row = {"state": "failed", "message": Message("run.ended_early")}
             if key in self._cancelled:
-                self.store.change("runs", key, {"state": "cancelled"})
+                ended = {"state": "cancelled"}
             elif self._fits.closed:
-                self.store.change("runs", key, {"state": "queued"})
-            else:
-                message = Message("run.ended_early")
-                self.store.change("runs", key, {"state": "failed", "message": message})
+                ended = {"state": "queued"}
+            self.store.change("runs", key, ended)
             return
         except TaskError as error:
             self.store.change("runs", key, {"state": "failed", "message": error.message})
@@ -318,18 +312,17 @@ class Jobs:
         self.store.change("runs", key, {"state": "done", "seconds": seconds, **done})
         self._unmeasured.put(row["owner"], key)
 
-    def task(self, row: Row, data: Row) -> requests.MakeRun:
-        """Return what a task needs to know about a run."""
+    def request(self, row: Row, data: Row) -> RunRequest:
+        """Return what a task needs to make a run, or to read the records of one."""
         parent, within = self.store.get("runs", row["parent"] or ""), row["within"]
-        inside = within and self._inside(within)
-        return requests.MakeRun(
+        return RunRequest(
             data=self.data_of(data),
             rules=row["rules"],
             spec=RunSpec.from_dict({one: row[one] for one in _OPTIONS if row.get(one) is not None}),
             folder=self.folder_of(row["id"]),
             workspace=str(self.store.workspace),
             min_cell=self.min_cell,
-            within=inside,
+            within=within and self._part(within),
             earlier=tuple(self.folder_of(key) for key in self._earlier(row)),
             parent=self.folder_of(row["parent"]) if parent else None,
             groups=parent.get("groups") if parent else None,
@@ -339,17 +332,17 @@ class Jobs:
             own_groups=row.get("groups"),
         )
 
-    def _inside(self, within: Row) -> requests.Inside:
+    def _part(self, within: Row) -> RunPart:
         """Return the part of a run that another one is inside of."""
         region, of = within.get("region"), None
         above = self.store.get("runs", within["run"])
         data = self.store.get("data", above["data"]) if above else None
         if region and above and data:
-            of = self.task(above, data)
-        return requests.Inside(self.folder_of(within["run"]), within.get("cluster"), region, of)
+            of = self.request(above, data)
+        return RunPart(self.folder_of(within["run"]), within.get("cluster"), region, of)
 
     def _earlier(self, row: Row) -> list[str]:
-        """Return the runs that a run goes on from, the last one first."""
+        """Return the runs whose numbers and names a run keeps, the last one first."""
         keys: list[str] = []
         before = self.store.get("runs", row["parent"] or "")
         while before and before["within"] == row["within"] and len(keys) < _EARLIER:
@@ -365,11 +358,11 @@ class Jobs:
         if row.get("groups") or row.get("moved"):
             self.store.change("runs", key, {"measured": True})
             return
-        task = self.task(row, data)
+        request = self.request(row, data)
         try:
-            stability = self._later.ask(requests.MeasureStability(task))
-            if stability is not None:
-                note = requests.NoteStability(task.folder, self.min_cell, stability)
+            measured = self._later.ask(partial(tasks.measure_stability, request))
+            if measured is not None:
+                note = partial(tasks.note_stability, request.folder, self.min_cell, measured)
                 self.change(note, CancelScope(""))
         finally:
             if not self._later.closed:

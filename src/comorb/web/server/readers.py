@@ -1,7 +1,4 @@
-"""Readers: the processes that answer, shared fairly, and stopped when who asked has left.
-
-Some read records, others what runs found.
-"""
+"""Readers: the processes that work for requests, shared fairly, stopped when a client leaves."""
 
 from __future__ import annotations
 
@@ -70,13 +67,10 @@ class Readers:
         self._user_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def ask(
-        self, task: Task, scope: CancelScope, alone: AbstractContextManager[Any] | None = None
+        self, task: Task, scope: CancelScope, lock: AbstractContextManager[Any] = _NO_LOCK
     ) -> Any:
-        """Have a reader do a task, within the time that one may take.
-
-        Of those that are to be done ``alone``, with one lock, one is done after the other.
-        """
-        with self.reader(scope, alone or _NO_LOCK) as reader:
+        """Have a reader do a task, within the time limit, holding the ``lock``."""
+        with self.reader(scope, lock) as reader:
             late = threading.Event()
 
             def stop() -> None:
@@ -97,9 +91,9 @@ class Readers:
 
     @contextmanager
     def reader(
-        self, scope: CancelScope, alone: AbstractContextManager[Any] = _NO_LOCK
+        self, scope: CancelScope, lock: AbstractContextManager[Any] = _NO_LOCK
     ) -> Iterator[Worker]:
-        """Yield a reader when it is the user's turn and one is free; too many asked are refused."""
+        """Yield a reader when it is the user's turn and one is free; refuse too many requests."""
         with self._lock:
             if self._pending.total() >= _MAX_PENDING:
                 raise RefusedError(503, "server.busy")
@@ -111,7 +105,7 @@ class Readers:
             with own_turn:
                 worker = self._take(scope.user)
                 try:
-                    with alone, scope.run_on(worker):
+                    with lock, scope.run_on(worker):
                         yield worker
                 finally:
                     with self._freed:
@@ -141,7 +135,7 @@ class Readers:
 async def cancel_on_disconnect(request: Request, scope: CancelScope) -> AsyncIterator[CancelScope]:
     """Yield a scope that is cancelled when the client disconnects before the block ends.
 
-    The body of the request was read before, as what comes after it is listened to.
+    The body of the request has to be read before.
     """
 
     async def watch() -> None:

@@ -19,7 +19,7 @@ from comorb.web.server.store import Row, Store
 from comorb.web.worker.requests import View
 
 QUESTIONS, DAYS = 30, 7
-# The first run on some records tells thousands of counts whose noise has the variance 5.3. With 6
+# The first run on some records shows thousands of counts whose noise has the variance 5.3. With 6
 # sets of records, three with a few patients and three without, their number has the error 1.9.
 NEW_RECORDS = 5
 _TIMES = "SELECT at FROM questions WHERE user = ? AND data = ? AND at > ? ORDER BY at"
@@ -55,9 +55,9 @@ def questions_left(store: Store, user: str, data: str) -> int:
 def spend(store: Store, user: str, data: str, digests: Sequence[str]) -> int:
     """Count questions, those that are new, and return how many are left; too many are refused."""
     plain = json.dumps(sorted(set(digests)))
-    asked = (user, data, time.time(), plain, user, data, _since(), plain, user, data, QUESTIONS)
+    values = (user, data, time.time(), plain, user, data, _since(), plain, user, data, QUESTIONS)
     new = store.query(_NEW, plain, user, data)[0]["new"]
-    if store.query(_ADD, *asked):
+    if store.query(_ADD, *values):
         store.audit(user, "count", data)
     elif new:
         times = [row["at"] for row in store.query(_TIMES, user, data, _since())]
@@ -65,48 +65,37 @@ def spend(store: Store, user: str, data: str, digests: Sequence[str]) -> int:
         free = [at for at in times[: new - left] if new <= QUESTIONS] or [time.time()]
         again = time.strftime("%Y-%m-%d %H:%M", time.gmtime(free[-1] + DAYS * 86400))
         raise RefusedError(
-            429,
-            "rights.budget",
-            new=new,
-            left=left,
-            n=QUESTIONS,
-            days=DAYS,
-            when=again,
+            429, "rights.budget", new=new, left=left, n=QUESTIONS, days=DAYS, when=again
         )
     return questions_left(store, user, data)
 
 
 def _digest(rules: Mapping[str, Any], *more: Mapping[str, Any] | None) -> str:
-    asked = [as_sets(CohortSpec, rules), *more]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    plain = json.dumps([as_sets(CohortSpec, rules), *more], sort_keys=True)
+    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def _since() -> float:
     return time.time() - DAYS * 86400
 
 
-def sees_full(user: User) -> bool:
-    """Whether a user may see full counts of runs: who may export has them anyway."""
-    return user.may("exporter")
-
-
 def counts_exactly(user: User, data: Row) -> bool:
     """Whether a user may count the records of data exactly: exporters, and who brought them."""
-    return sees_full(user) or data["owner"] == user.name
+    return user.may("exporter") or data["owner"] == user.name
 
 
-def view_of(user: User, asked: View | None, *runs: Row) -> View:
+def view_of(user: User, view: View | None, *runs: Row) -> View:
     """Return the view of runs that a user gets: of one's own in full, where one may see it."""
-    if asked == "full" and not sees_full(user):
+    if view == "full" and not user.may("exporter"):
         raise RefusedError(403, "rights.full_counts")
-    own = sees_full(user) and all(run["owner"] == user.name for run in runs)
-    return asked or ("full" if own else "protected")
+    own = user.may("exporter") and all(run["owner"] == user.name for run in runs)
+    return view or ("full" if own else "protected")
 
 
 def show_run(row: Row, user: User, least: int) -> Row:
-    """Return what the row of a run tells a user."""
+    """Return what a user may see of the row of a run."""
     shown = {name: value for name, value in row.items() if not name.startswith("protected_")}
-    if sees_full(user):
+    if user.may("exporter"):
         return render_row(shown, user)
     shown.pop("seconds", None)
     for name in ("records", "features"):
@@ -119,9 +108,9 @@ def show_run(row: Row, user: User, least: int) -> Row:
 
 
 def show_state(state: Mapping[str, Any], user: User, least: int) -> dict[str, Any]:
-    """Return what the state of a run tells a user: of one under way, no number of records."""
+    """Return what a user may see of the state of a run: while it runs, no number of records."""
     shown = dict(state)
-    if not sees_full(user):
+    if not user.may("exporter"):
         if shown["state"] == "running":
             shown.pop("records", None)
         if "message" in shown:
@@ -130,7 +119,7 @@ def show_state(state: Mapping[str, Any], user: User, least: int) -> dict[str, An
 
 
 def show_data(row: Row, user: User, least: int) -> Row:
-    """Return what the row of data tells a user: rounded numbers to those who did not bring them."""
+    """Return what a user may see of data: rounded numbers, if somebody else brought them."""
     shown = row["kind"] == "builtin"
     shown = {name: value for name, value in row.items() if shown or name != "source"}
     shown["exact"] = counts_exactly(user, row)

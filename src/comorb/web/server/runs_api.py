@@ -16,26 +16,11 @@ from pydantic import BaseModel, Field, model_validator
 from comorb.fields import question_of
 from comorb.messages import Message
 from comorb.runs.spec import RunSpec
-from comorb.web.server.access import User
 from comorb.web.server.data_api import NO_NUL, Code, Rules, Text, plain_rules, takes
-from comorb.web.server.jobs import Jobs
-from comorb.web.server.rights import counts_exactly, questions_of_run, show_run, show_state, spend
+from comorb.web.server.rights import counts_exactly, questions_of_run, show_state, spend
 from comorb.web.server.security import RefusedError
-from comorb.web.server.session import (
-    Analyst,
-    SignedInRoute,
-    TheJobs,
-    TheStore,
-    Viewer,
-    brought_back,
-    current_user,
-    finished,
-    may_see,
-    owned,
-    visible,
-)
-from comorb.web.server.store import ASIDE, Row, Store
-from comorb.web.server.workspace import new_key
+from comorb.web.server.session import Analyst, Caller, SignedInRoute, Viewer
+from comorb.web.server.store import ASIDE, Row, new_key
 from comorb.web.worker.downloads import PATIENTS, offered
 
 router = APIRouter(prefix="/api/v1", tags=["runs"], route_class=SignedInRoute)
@@ -78,16 +63,18 @@ class Change(BaseModel):
 
 
 @router.get("/runs")
-def list_runs(user: Viewer, store: TheStore, jobs: TheJobs) -> list[Row]:
+def list_runs(caller: Viewer) -> list[Row]:
     """Return your runs and those that others share."""
-    rows = [row for row in store.list("runs") if row["owner"] == user.name or row.get("shared")]
-    return [show_run(row, user, jobs.min_cell) for row in rows]
+    rows = caller.store.list("runs")
+    own = [row for row in rows if row["owner"] == caller.user.name or row.get("shared")]
+    return [caller.show_run(row) for row in own]
 
 
 @router.post("/runs", status_code=201)
-def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def create_run(wanted: Wanted, caller: Analyst) -> Row:
     """Put a new run in the queue; no other run is changed."""
-    data = visible(store, "data", wanted.data, user)
+    user, store, jobs = caller.user, caller.store, caller.jobs
+    data = caller.visible("data", wanted.data)
     jobs.check_queue(user.name)
     plain = wanted.model_dump()
     k, parent, within = plain["k"], plain["parent"], plain["within"]
@@ -96,7 +83,7 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
     if (plain["merge"] or wanted.split) and not parent:
         raise RefusedError(422, "run.no_parent")
     for key in {parent, within and within["run"]} - {None}:
-        run = visible(store, "runs", str(key), user)
+        run = caller.visible("runs", str(key))
         if run["state"] != "done":
             raise RefusedError(409, "run.parent_not_done")
         if run["data"] != wanted.data:
@@ -107,8 +94,8 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
     if not exact:
         if "drop_rare" in rules:
             raise RefusedError(403, "rights.rare_codes")
-        asked = wanted.model_dump(exclude={"data", "rules", "within"}, exclude_defaults=True)
-        does = question_of(RunSpec, asked)
+        options = wanted.model_dump(exclude={"data", "rules", "within"}, exclude_defaults=True)
+        does = question_of(RunSpec, options)
         spend(store, user.name, wanted.data, questions_of_run(rules, within, does))
     body = plain | {
         "within": within,
@@ -119,39 +106,40 @@ def create_run(wanted: Wanted, user: Analyst, store: TheStore, jobs: TheJobs) ->
         "named_from": 0 if exact else jobs.min_cell,
     }
     row = store.add("runs", user.name, body)
-    store.audit(user.name, "run", row["id"])
+    caller.audit("run", row["id"])
     jobs.put(row["id"])
-    return show_run(row, user, jobs.min_cell)
+    return caller.show_run(row)
 
 
 @router.get("/runs/{key}")
-def get_run(key: str, user: Viewer, store: TheStore, jobs: TheJobs) -> Row:
+def get_run(key: str, caller: Viewer) -> Row:
     """Return what is known about a run, with the runs it is inside of."""
-    row = visible(store, "runs", key, user)
-    downloads = {"aggregates": offered(), "patients": PATIENTS}
-    mine = row["owner"] == user.name
-    told = show_run(row, user, jobs.min_cell)
-    return told | {"path": _path(store, row, user), "mine": mine, "downloads": downloads}
+    row = caller.visible("runs", key)
+    return caller.show_run(row) | {
+        "path": _path(caller, row),
+        "mine": row["owner"] == caller.user.name,
+        "downloads": {"aggregates": offered(), "patients": PATIENTS},
+    }
 
 
 @router.patch("/runs/{key}")
-def change_run(key: str, change: Change, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def change_run(key: str, change: Change, caller: Analyst) -> Row:
     """Give a run another title, share it with everyone who may sign in, or star its outcomes."""
-    owned(store, "runs", key, user)
+    caller.owned("runs", key)
     fields = change.model_dump(exclude_none=True)
     if "title" in fields:
-        store.audit(user.name, "rename run", key)
+        caller.audit("rename run", key)
     if "shared" in fields:
-        store.audit(user.name, "share" if fields["shared"] else "unshare", key)
+        caller.audit("share" if fields["shared"] else "unshare", key)
     if "starred" in fields:
-        store.audit(user.name, "star outcomes", key)
-    return show_run(store.change("runs", key, fields) or {}, user, jobs.min_cell)
+        caller.audit("star outcomes", key)
+    return caller.show_run(caller.store.change("runs", key, fields) or {})
 
 
 @router.post("/runs/{key}/duplicate", status_code=201)
-def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def duplicate(key: str, caller: Analyst) -> Row:
     """Copy a finished run, with its files, to one of your own; exporters also those of others."""
-    row = finished(store, key, user)
+    row, user, store = caller.finished(key), caller.user, caller.store
     if row["owner"] != user.name and not user.may("exporter"):
         raise RefusedError(403, "rights.copy")
     body = {name: value for name, value in row.items() if name not in ("id", "owner", "created")}
@@ -160,65 +148,63 @@ def duplicate(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
     store.add("runs", user.name, body | {ASIDE: time.time()}, new)  # removed after a kill
     shutil.copytree(store.folder("runs", key), store.folder("runs", new), dirs_exist_ok=True)
     copy = store.put_back("runs", new, user.name)
-    store.audit(user.name, "duplicate run", key)
-    return show_run(copy or {}, user, jobs.min_cell)
+    caller.audit("duplicate run", key)
+    return caller.show_run(copy or {})
 
 
 @router.delete("/runs/{key}", status_code=204)
-def delete_run(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> None:
+def delete_run(key: str, caller: Analyst) -> None:
     """Delete a run; its files are kept for ten minutes, so that it can be brought back."""
-    owned(store, "runs", key, user)
-    jobs.cancel(key)
-    store.put_aside("runs", key)
-    store.audit(user.name, "delete run", key)
+    caller.owned("runs", key)
+    caller.jobs.cancel(key)
+    caller.store.put_aside("runs", key)
+    caller.audit("delete run", key)
 
 
 @router.post("/runs/{key}/restore")
-def restore_run(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> Row:
+def restore_run(key: str, caller: Analyst) -> Row:
     """Bring back a run of yours that was just deleted."""
-    return show_run(brought_back(store, "runs", key, user), user, jobs.min_cell)
+    return caller.show_run(caller.restore("runs", key))
 
 
 @router.post("/runs/{key}/cancel", status_code=202)
-def cancel(key: str, user: Analyst, store: TheStore, jobs: TheJobs) -> dict[str, Any]:
+def cancel(key: str, caller: Analyst) -> dict[str, Any]:
     """Stop a run that is waiting or running."""
-    owned(store, "runs", key, user)
-    jobs.cancel(key)
-    store.audit(user.name, "cancel run", key)
-    return show_state(jobs.progress(key), user, jobs.min_cell)
+    caller.owned("runs", key)
+    caller.jobs.cancel(key)
+    caller.audit("cancel run", key)
+    return show_state(caller.jobs.progress(key), caller.user, caller.jobs.min_cell)
 
 
 @router.get("/runs/{key}/events")
-def watch(
-    request: Request, key: str, user: Viewer, store: TheStore, jobs: TheJobs
-) -> StreamingResponse:
+def watch(request: Request, key: str, caller: Viewer) -> StreamingResponse:
     """Send the state of a run as server-sent events until it is done, or not yours to see."""
-    visible(store, "runs", key, user)
-    return StreamingResponse(_events(request, jobs, key), media_type="text/event-stream")
+    caller.visible("runs", key)
+    return StreamingResponse(_events(request, key), media_type="text/event-stream")
 
 
-def _path(store: Store, row: Row, user: User) -> list[dict[str, Any]]:
-    """Return the clusters that a run is inside of, outermost first, of runs that a user may see."""
+def _path(caller: Caller, row: Row) -> list[dict[str, Any]]:
+    """Return the clusters that a run is inside of, outermost first, of runs that the user sees."""
     path: list[dict[str, Any]] = []
     while row.get("within"):
-        above = store.get("runs", row["within"]["run"])
+        above = caller.store.get("runs", row["within"]["run"])
         if above is None:
             break
-        if may_see(above, user):
+        if caller.may_see(above):
             own = {"cluster": row["within"].get("cluster")}
             path.insert(0, {"run": above["id"], "title": above["title"]} | own)
         row = above
     return path
 
 
-async def _events(request: Request, jobs: Jobs, key: str) -> AsyncIterator[str]:
+async def _events(request: Request, key: str) -> AsyncIterator[str]:
     while True:
         try:
-            user = current_user(request)
-            visible(jobs.store, "runs", key, user)
+            caller = Caller.of(request)
+            caller.visible("runs", key)
         except RefusedError:
             return
-        state = show_state(jobs.progress(key), user, jobs.min_cell)
+        state = show_state(caller.jobs.progress(key), caller.user, caller.jobs.min_cell)
         yield f"data: {json.dumps(state)}\n\n"
         if state["state"] not in ("queued", "running") and (
             state["measured"] or state["state"] != "done"

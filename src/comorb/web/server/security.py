@@ -31,7 +31,7 @@ class RefusedError(ComorbError):
 
 
 def language_of(request: Request) -> str:
-    """Return the language of who asks: the one that was chosen, or that the browser prefers."""
+    """Return the language of a request: the one that was chosen, or that the browser prefers."""
     accepted = request.headers.get("accept-language", "").split(",")
     wanted = [request.cookies.get("comorb_lang", ""), *accepted]
     return next((part[:2] for part in wanted if part[:2] in languages()), "en")

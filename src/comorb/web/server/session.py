@@ -1,10 +1,10 @@
-"""Session: who asks, by cookie or bearer token, and what of the store they may see and change."""
+"""Session: the user of a request, by cookie or bearer token, and what they may see and change."""
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
@@ -16,12 +16,14 @@ from starlette.types import Message
 from comorb.web.server.access import COOKIE, Access, User
 from comorb.web.server.jobs import Jobs
 from comorb.web.server.readers import CancelScope, cancel_on_disconnect
+from comorb.web.server.rights import show_data, show_run, view_of
 from comorb.web.server.security import SAFE, RefusedError, language_of
 from comorb.web.server.store import Row, Store, Table
 from comorb.web.server.uploads import read_json
+from comorb.web.worker.requests import View
 
 EVERYONE = "*"
-# As the description of the API names them; `current_user` is who looks at them.
+# For the description of the API; `current_user` checks them.
 WAYS_IN = (
     HTTPBearer(scheme_name="token", auto_error=False),
     APIKeyCookie(name=COOKIE, scheme_name="session", auto_error=False),
@@ -30,15 +32,14 @@ WAYS_IN = (
 
 def count_wrong_try(request: Request) -> None:
     """Count a wrong token or link; too many from one address have to wait."""
-    access: Access = request.app.state.access
     client = request.client.host if request.client else "unknown"
-    if access.too_many(client):
+    if request.app.state.access.too_many(client):
         raise RefusedError(429, "session.tries")
-    _store(request).audit("", "fail to sign in", client)
+    request.app.state.store.audit("", "fail to sign in", client)
 
 
 def current_user(request: Request) -> User:
-    """Return who asks; a change through a cookie must bring the page's secret along."""
+    """Return the user; a change by cookie must carry the secret of the page."""
     access: Access = request.app.state.access
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
@@ -57,10 +58,9 @@ def current_user(request: Request) -> User:
 
 
 class SignedInRoute(APIRoute):
-    """A route whose body is read, within a limit, once it is known who asks.
+    """A route whose body is read, within a limit, once the user is known.
 
-    FastAPI would read and parse all of it first. Routes that take a file have no body to parse:
-    they read it themselves.
+    FastAPI would read and parse all of it first. Routes that take a file read it themselves.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -83,82 +83,88 @@ class SignedInRoute(APIRoute):
         return sign_in_first
 
 
+@dataclass(frozen=True)
+class Caller:
+    """The user who sent a request, with the store and the jobs of the server."""
+
+    user: User
+    store: Store
+    jobs: Jobs
+
+    @classmethod
+    def of(cls, request: Request) -> Caller:
+        """Return who sent a request."""
+        state = request.app.state
+        return cls(current_user(request), state.store, state.jobs)
+
+    def may_see(self, row: Row) -> bool:
+        """Whether the user may see data, a run or a definition."""
+        return row["owner"] in (self.user.name, EVERYONE) or bool(row.get("shared"))
+
+    def visible(self, table: Table, key: str) -> Row:
+        """Return data, a run or a definition that the user may see."""
+        row = self.store.get(table, key)
+        if row is None or not self.may_see(row):
+            raise RefusedError(404, "rights.not_shared")
+        return row
+
+    def owned(self, table: Table, key: str) -> Row:
+        """Return a row that the user may change; what everyone has, an exporter may."""
+        row, user = self.visible(table, key), self.user
+        if row["owner"] != user.name and not (row["owner"] == EVERYONE and user.may("exporter")):
+            raise RefusedError(403, "rights.owner")
+        return row
+
+    def finished(self, key: str) -> Row:
+        """Return a run that the user may see and that is done."""
+        row = self.visible("runs", key)
+        if row["state"] != "done":
+            raise RefusedError(409, "run.not_done")
+        return row
+
+    def restore(self, table: Table, key: str) -> Row:
+        """Restore data or a run of the user that was deleted, and return it."""
+        row = self.store.put_back(table, key, self.user.name)
+        if row is None:
+            raise RefusedError(404, "rights.nothing_deleted")
+        self.audit(f"restore {'run' if table == 'runs' else table}", key)
+        return row
+
+    def audit(self, action: str, target: str) -> None:
+        """Write down what the user did to which data, run or definition."""
+        self.store.audit(self.user.name, action, target)
+
+    def least(self, view: View | None, *runs: Row) -> int:
+        """Return the smallest count of runs that the user is shown; 0 where all are."""
+        return self.jobs.least(view_of(self.user, view, *runs))
+
+    def show_run(self, row: Row) -> Row:
+        """Return what the user may know of a run."""
+        return show_run(row, self.user, self.jobs.min_cell)
+
+    def show_data(self, row: Row) -> Row:
+        """Return what the user may know of data."""
+        return show_data(row, self.user, self.jobs.min_cell)
+
+
 def _with_role(role: str) -> object:
-    def check(user: Annotated[User, Depends(current_user)]) -> User:
+    def check(request: Request, user: Annotated[User, Depends(current_user)]) -> Caller:
         if not user.may(role):
             raise RefusedError(403, "rights.role", role=role)
-        return user
+        return Caller(user, request.app.state.store, request.app.state.jobs)
 
     return Depends(check)
-
-
-Viewer = Annotated[User, Depends(current_user)]
-Analyst = Annotated[User, _with_role("analyst")]
-Exporter = Annotated[User, _with_role("exporter")]
-
-
-def _store(request: Request) -> Store:
-    store: Store = request.app.state.store
-    return store
-
-
-def _jobs(request: Request) -> Jobs:
-    jobs: Jobs = request.app.state.jobs
-    return jobs
 
 
 async def _scope(
     request: Request, user: Annotated[User, Depends(current_user)]
 ) -> AsyncIterator[CancelScope]:
-    async with cancel_on_disconnect(request, CancelScope(user.name, language_of(request))) as scope:
+    async with cancel_on_disconnect(request, CancelScope(user.name, user.language)) as scope:
         yield scope
 
 
-TheStore = Annotated[Store, Depends(_store)]
-TheJobs = Annotated[Jobs, Depends(_jobs)]
+Viewer = Annotated[Caller, _with_role("viewer")]
+Analyst = Annotated[Caller, _with_role("analyst")]
+Exporter = Annotated[Caller, _with_role("exporter")]
 # Passed to whatever has a worker do something; cancelled when the client disconnects.
 TheScope = Annotated[CancelScope, Depends(_scope)]
-
-
-def may_see(row: Row, user: User) -> bool:
-    """Whether a user may see data or a run."""
-    return row["owner"] in (user.name, EVERYONE) or bool(row.get("shared"))
-
-
-def visible(store: Store, table: Table, key: str, user: User) -> Row:
-    """Return data or a run that a user may see."""
-    row = store.get(table, key)
-    if row is None or not may_see(row, user):
-        raise RefusedError(
-            404,
-            "rights.not_shared",
-        )
-    return row
-
-
-def owned(store: Store, table: Table, key: str, user: User) -> Row:
-    """Return data or a run that a user may change; what everyone has, an exporter may."""
-    row = visible(store, table, key, user)
-    if row["owner"] != user.name and not (row["owner"] == EVERYONE and user.may("exporter")):
-        raise RefusedError(403, "rights.owner")
-    return row
-
-
-def brought_back(store: Store, table: Table, key: str, user: User) -> Row:
-    """Return data or a run of a user that was deleted, and is there again."""
-    row = store.put_back(table, key, user.name)
-    if row is None:
-        raise RefusedError(
-            404,
-            "rights.nothing_deleted",
-        )
-    store.audit(user.name, f"restore {'run' if table == 'runs' else table}", key)
-    return row
-
-
-def finished(store: Store, key: str, user: User) -> Row:
-    """Return a run that a user may see and that is done."""
-    row = visible(store, "runs", key, user)
-    if row["state"] != "done":
-        raise RefusedError(409, "run.not_done")
-    return row

@@ -1,33 +1,47 @@
-"""Leftovers: what a killed server left half-done is removed; what no row knows is kept aside."""
+"""Store: the workspace of a server, with its marker, database and audit log.
+
+Only names that comorb gave out itself are ever removed in a workspace, and a folder with files of
+somebody else is refused before anything is written to it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
 import re
+import secrets
 import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from comorb.errors import StorageError
 from comorb.messages import pack, unpack
-from comorb.web.server.workspace import (
-    DATABASE,
-    FOLDERS,
-    LOCK,
-    LOST,
-    TEMPORARY,
-    Marker,
-    is_issued,
-    new_key,
-)
 
+MARKER, DATABASE, LOCK = "comorb-workspace.json", "comorb.sqlite", "server.lock"
+FOLDERS: tuple[Literal["data", "runs"], ...] = (
+    "data",
+    "runs",
+)  # with a folder in them for each row of the table
+TEMPORARY = "temporary"  # where workers write what they need for a while
+LOST = "lost+found"  # where folders go that the store doesn't know
+BUILT_IN = {
+    "heart-failure": ("heart_failure", "Heart failure (simulated)"),
+    "tertiary": ("tertiary", "Tertiary care (simulated)"),
+}
+_FORMAT, _VERSION = "comorb-workspace", 1
+_OURS = re.compile(
+    rf"({re.escape(DATABASE)}|{re.escape(LOCK)})(-wal|-shm|-journal)?"
+    rf"|protection\.key|\.(protection\.key|{re.escape(MARKER)})\.[0-9a-f]{{8}}"
+)
+_ISSUED = re.compile("[0-9a-f]{12}")
+_N_OTHERS = 3  # names of others' files in a message
 COMMAND_LINE = "command line"  # who acts where nobody signed in
 FIELDS = ("number", "at", "user", "action", "target")
 SCHEMA = """
@@ -46,28 +60,115 @@ BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END;
 """
 
 
+def new_key() -> str:
+    """Return a new id of data, a run or a definition, which is the name of its folder too."""
+    return secrets.token_hex(6)
+
+
+def is_issued(name: str) -> bool:
+    """Tell whether comorb may have given out a name for data, a run or a worker's folder."""
+    return name in BUILT_IN or _ISSUED.fullmatch(name) is not None
+
+
+class Marker:
+    """The file that marks a folder as a workspace, and keeps what must outlast its database.
+
+    Fields that this version doesn't know are kept as they are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._path = folder, folder / MARKER
+
+    def open(self) -> None:
+        """Make a workspace of a new or empty folder; refuse one with files of somebody else.
+
+        A workspace of an earlier version has no marker. Where its database holds anything, the
+        database shows whose it is, and `keep` marks it afterwards. Where that is lost, nobody
+        knows whether there were users, so it is taken that there were.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        database = self._folder / DATABASE
+        if self._path.exists():
+            self._read()
+        elif not database.exists() or (database.is_file() and not database.stat().st_size):
+            others = sorted(self._others())
+            if others:
+                shown = ", ".join(others[:_N_OTHERS]) + (" …" if others[_N_OTHERS:] else "")
+                raise StorageError(
+                    "workspace.other_files",
+                    folder=self._folder,
+                    shown=shown,
+                    example=self._folder / "comorb-workspace",
+                )
+            self._write(users=database.exists() or any(self._entries()))
+
+    def keep(self, users: bool) -> None:
+        """Mark a workspace whose database is in order, and keep that there are users."""
+        if not self._path.exists() or (users and not self.had_users):
+            self._write(users=users)
+
+    @property
+    def had_users(self) -> bool:
+        """Whether anyone was ever given a token here; so it is where the marker is gone."""
+        return not self._path.exists() or bool(self._read()["users"])
+
+    def _others(self) -> Iterator[str]:
+        """Yield the names in an unmarked folder that no earlier version gave out."""
+        for path in self._folder.iterdir():
+            whole = path.name in (*FOLDERS, TEMPORARY, LOST) and path.is_dir()
+            if not whole and not (_OURS.fullmatch(path.name) and path.is_file()):
+                yield path.name
+        yield from (f"{one.parent.name}/{one.name}" for one in self._entries(ours=False))
+
+    def _entries(self, ours: bool = True) -> Iterator[Path]:
+        """Yield what is in the folders of data and runs, by whether it may be comorb's."""
+        for folder in (self._folder / name for name in FOLDERS):
+            for path in folder.iterdir() if folder.is_dir() else ():
+                if (path.is_dir() and is_issued(path.name)) == ours:
+                    yield path
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            fields = json.loads(self._path.read_text(encoding="utf-8"))
+            known = fields["format"] == _FORMAT and isinstance(fields["users"], bool)
+            version = int(fields["version"])
+        except (OSError, ValueError, KeyError, TypeError):
+            known, version = False, 0
+        if not known:
+            raise StorageError("workspace.marker", path=self._path, database=DATABASE)
+        if version > _VERSION:
+            raise StorageError("workspace.newer", folder=self._folder)
+        return dict(fields)
+
+    def _write(self, users: bool) -> None:
+        """Write the marker, whole or not at all."""
+        made = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "id": secrets.token_hex(16),
+            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        fields = (self._read() if self._path.exists() else made) | {"users": users}
+        draft = self._path.with_name(f".{MARKER}.{secrets.token_hex(4)}")
+        opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(opened, "w", encoding="utf-8") as file:
+                file.write(json.dumps(fields, indent=2) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self._path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
 def seal(before: str, act: Mapping[str, Any]) -> str:
     """Return the SHA-256 of an act and of the seal before it, which is empty for the first."""
     plain = json.dumps([before, *(act[field] for field in FIELDS)])
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
-def first_break(acts: Iterable[Mapping[str, Any]], last: int) -> int | None:
-    """Return the number of the first act that is missing, changed or out of place, if any is.
-
-    ``last`` is the number that the database gave out last, which shows when the end was cut off.
-    """
-    before, number = "", 0
-    for number, act in enumerate(acts, 1):
-        if act["number"] != number or act["seal"] != seal(before, act):
-            return number
-        before = act["seal"]
-    return None if number == last else number + 1
-
-
 Table = Literal["data", "runs", "definitions"]
-_ASIDE_IN: tuple[Table, ...] = ("data", "runs")
-ASIDE = "deleted"  # the field that says when a row was put aside
+ASIDE = "deleted"  # the field with the time when a row was put aside
 Row = dict[str, Any]
 
 _SCHEMA = """
@@ -77,20 +178,15 @@ CREATE TABLE IF NOT EXISTS users (
 CREATE TABLE IF NOT EXISTS sessions (
     token TEXT PRIMARY KEY, user TEXT NOT NULL, expires REAL NOT NULL
 );
-CREATE TABLE IF NOT EXISTS data (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS definitions (
-    id TEXT PRIMARY KEY, owner TEXT NOT NULL, created REAL NOT NULL, body TEXT NOT NULL
-);
 CREATE TABLE IF NOT EXISTS questions (
     user TEXT NOT NULL, data TEXT NOT NULL, digest TEXT NOT NULL, at REAL NOT NULL,
     PRIMARY KEY (user, data, digest)
 );
-"""
+""" + "".join(
+    f"CREATE TABLE IF NOT EXISTS {table} (id TEXT PRIMARY KEY, owner TEXT NOT NULL,"
+    " created REAL NOT NULL, body TEXT NOT NULL);\n"
+    for table in get_args(Table)
+)
 _FIRST_TABLES = {"users", "sessions", "data", "runs", "audit"}  # those of every version
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 _COLUMNS = "SELECT name FROM pragma_table_info(?)"
@@ -144,7 +240,11 @@ class Store:
             raise StorageError("workspace.other_database")
         self.query("PRAGMA journal_mode = WAL")
         with self.transaction():
-            earlier = self._unsealed()
+            columns = [row["name"] for row in self.query(_COLUMNS, "audit")]
+            unsealed = columns == ["at", "user", "action", "target"]  # of an earlier version
+            earlier = self.query("SELECT * FROM audit ORDER BY rowid") if unsealed else []
+            if unsealed:
+                self.query("DROP TABLE audit")
             for statement in _statements(_SCHEMA + SCHEMA):
                 self.query(statement)
             for act in earlier:
@@ -155,15 +255,6 @@ class Store:
                 columns = [row["name"] for row in self.query(_COLUMNS, table)]
                 if columns != [name for (name,) in ours.execute(_COLUMNS, (table,))]:
                     raise StorageError("workspace.table_version", table=table)
-
-    def _unsealed(self) -> list[Row]:
-        """Take the acts out of a log that an earlier version kept without seals."""
-        columns = [row["name"] for row in self.query(_COLUMNS, "audit")]
-        if columns != ["at", "user", "action", "target"]:
-            return []
-        acts = self.query("SELECT * FROM audit ORDER BY rowid")
-        self.query("DROP TABLE audit")
-        return acts
 
     def hold(self) -> None:
         """Keep the workspace from other servers, until this one is closed or its process ends."""
@@ -186,7 +277,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Do all that is asked within, or nothing of it; other processes wait."""
+        """Do all statements of the block or none; other processes wait."""
         with self._lock:
             if self._connection.in_transaction:
                 yield
@@ -253,7 +344,7 @@ class Store:
     def remove_aside(self, seconds: float = 0) -> None:
         """Remove what was put aside so many seconds ago, or longer."""
         last = time.time() - seconds
-        for table in _ASIDE_IN:
+        for table in FOLDERS:
             for row in map(_plain, self.query(_LIST.format(table))):
                 if row.get(ASIDE, math.inf) <= last:
                     self.remove(table, row["id"])
@@ -280,7 +371,7 @@ class Store:
             self._connection.execute(_ADD_ACT, sealed)
 
     def _acts_ever(self) -> int:
-        """Return how many acts there were, as the database counts them: also those deleted."""
+        """Return how many acts there were, also those deleted."""
         given = self.query("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")
         return int(given[0]["seq"]) if given else 0
 
@@ -289,13 +380,18 @@ class Store:
         return self.query("SELECT * FROM audit ORDER BY number")
 
     def broken_act(self) -> int | None:
-        """Return the number of the first act that isn't as it was written, if there is one."""
-        return first_break(self.acts(), self._acts_ever())
+        """Return the number of the first act that is missing, changed or out of place, if any."""
+        before, number = "", 0
+        for number, act in enumerate(self.acts(), 1):
+            if act["number"] != number or act["seal"] != seal(before, act):
+                return number
+            before = act["seal"]
+        return None if number == self._acts_ever() else number + 1  # the end was cut off
 
 
 def _unusable(path: Path, error: Exception) -> StorageError:
-    said = error.strerror if isinstance(error, OSError) else error
-    return StorageError("workspace.unusable", path=path, reason=said)
+    reason = error.strerror if isinstance(error, OSError) else error
+    return StorageError("workspace.unusable", path=path, reason=reason)
 
 
 def _statements(script: str) -> Iterator[str]:
@@ -317,7 +413,6 @@ def _plain(row: Row) -> Row:
 _HALF_DONE = re.compile(
     r"(assign|download)-[0-9a-f]{8}(\.\w+)*|\..+\.(\d+-)?[0-9a-f]{8}|shown-[\w-]+\.json"
 )
-_WITH_FOLDERS: tuple[Table, ...] = ("data", "runs")
 _SHOWN = 10  # names in a message
 
 
@@ -340,23 +435,26 @@ def clear_leftovers(store: Store) -> str:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    return _describe(store.workspace, *_set_aside(store))
+    place, moved, left = _set_aside(store)
+    found = [f"{_listed(moved)} moved to {place}"] if moved else []
+    found += [f"{_listed(left)} left in place"] if left else []
+    return f"Not in {store.workspace / DATABASE}: {'; '.join(found)}." if found else ""
 
 
 def _half_done(store: Store) -> list[Path]:
-    """Return what is named as something under way, in places of comorb's own; links lead away."""
+    """Return what was under way, by its name, in folders of comorb's own; links stay."""
     found = [path for path in _inside(store.workspace / TEMPORARY) if is_issued(path.name)]
-    for table in _WITH_FOLDERS:
+    for table in FOLDERS:
         for row in store.list(table):
             folder = store.folder(table, row["id"])
-            found += [path for path in _inside(folder) if _is_half_done(path)]
+            found += [
+                path
+                for path in _inside(folder)
+                if _HALF_DONE.fullmatch(path.name)
+                and not (path.name.startswith(".") and path.is_dir())  # for `storage.settle`
+            ]
             found += [path for path in _inside(folder / "maps") if is_issued(path.name)]
     return [path for path in found if not path.is_symlink()]
-
-
-def _is_half_done(path: Path) -> bool:
-    hidden_folder = path.name.startswith(".") and path.is_dir()  # which `storage.settle` looks at
-    return not hidden_folder and _HALF_DONE.fullmatch(path.name) is not None
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -368,7 +466,7 @@ def _set_aside(store: Store) -> tuple[Path, list[str], list[str]]:
     """Move folders without a row to lost+found; return where, what was moved, and what stays."""
     place = store.workspace / LOST / time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     moved, left = [], []
-    for table in _WITH_FOLDERS:
+    for table in FOLDERS:
         for path in sorted(_inside(store.workspace / table)):
             if store.get(table, path.name) is not None:
                 continue
@@ -387,13 +485,6 @@ def _set_aside(store: Store) -> tuple[Path, list[str], list[str]]:
             else:
                 moved.append(name)
     return place, moved, left
-
-
-def _describe(workspace: Path, place: Path, moved: list[str], left: list[str]) -> str:
-    """Return one line on what isn't in the database; empty where all is."""
-    told = [f"{_listed(moved)} moved to {place}"] if moved else []
-    told += [f"{_listed(left)} left in place"] if left else []
-    return f"Not in {workspace / DATABASE}: {'; '.join(told)}." if told else ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,11 +1,11 @@
-"""Uploads: the body of a request is taken within its limit, and becomes a file where it is one."""
+"""Uploads: the body of a request, read within its limit, as JSON or to a file."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,7 +56,8 @@ async def receive(request: Request, user: str, path: Path) -> None:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with request.app.state.uploads.one_more(user), draft.open("xb") as file:
-            async for chunk in _chunks(request, limit, _too_large(limit)):
+            message = Message("upload.too_large", mb=limit / 1e6)
+            async for chunk in _chunks(request, limit, message):
                 file.write(chunk)
             if not file.tell():
                 raise RefusedError(422, "upload.empty")
@@ -72,27 +73,21 @@ async def read_json(request: Request) -> bytes:
 
 
 async def _chunks(request: Request, limit: int, message: str) -> AsyncIterator[bytes]:
-    """Yield the body of a request; more bytes than the limit, announced or come, are refused."""
+    """Yield the body of a request; one over the limit, or a silent client, is refused."""
     announced = request.headers.get("content-length", "0")
     if not announced.isdecimal():
         raise RefusedError(400, "upload.length")
     if int(announced) > limit:
         raise RefusedError(413, message)
     received, chunks = 0, request.stream()
-    while (chunk := await _next(chunks)) is not None:
+    while True:
+        try:
+            chunk = await asyncio.wait_for(anext(chunks, None), _SECONDS)
+        except TimeoutError:
+            raise RefusedError(408, "upload.silent", seconds=_SECONDS) from None
+        if chunk is None:
+            return
         received += len(chunk)
         if received > limit:
             raise RefusedError(413, message)
         yield chunk
-
-
-async def _next(chunks: AsyncGenerator[bytes, None]) -> bytes | None:
-    """Return what comes next; None at the end, and a client that is silent for long is refused."""
-    try:
-        return await asyncio.wait_for(anext(chunks, None), _SECONDS)
-    except TimeoutError:
-        raise RefusedError(408, "upload.silent", seconds=_SECONDS) from None
-
-
-def _too_large(limit: int) -> str:
-    return Message("upload.too_large", mb=limit / 1e6)

@@ -3,13 +3,14 @@
 
 import { button, count, h, t } from "/page/dom.js";
 import { call, get } from "./frame.js";
+import { codingOf, queryOf } from "./cohort_rules.js";
 import { codeSets, keepCodes } from "./saved.js";
 import { recordCount } from "./view.js";
 
 const PATTERN = /[*%,;\n]|\d\s*(-|–|to|a|\.\.)\s*\w*\d|\bcod(es|is)\b|\bc[oó]digos\b/i;
 let pickers = 0;
 
-export function picker({ data, label, how, coding, change }) {
+export function picker({ data, label, how, rules, change }) {
   pickers += 1;
   const id = `codes-${pickers}`;
   const chosen = new Map();
@@ -92,10 +93,10 @@ export function picker({ data, label, how, coding, change }) {
 
   // A pattern or a list is one choice, with how many codes it stands for; words are searched for.
   async function hits(text) {
-    if (!PATTERN.test(text)) return search(data, text, coding());
-    const parts = await match(data, [text], coding());
+    if (!PATTERN.test(text)) return search(data, text, rules());
+    const parts = await match(data, [text], rules());
     const known = parts.filter((one) => one.codes);
-    if (!known.length) return parts.length > 1 ? [] : search(data, text, coding());
+    if (!known.length) return parts.length > 1 ? [] : search(data, text, rules());
     const total = known.reduce((sum, one) => sum + one.codes, 0);
     return [
       {
@@ -146,7 +147,7 @@ export function picker({ data, label, how, coding, change }) {
   async function add(hit) {
     input.value = "";
     close();
-    const parts = hit.set ? await match(data, hit.set, coding()) : hit.parts;
+    const parts = hit.set ? await match(data, hit.set, rules()) : hit.parts;
     for (const one of parts ?? [{ ...hit, codes: 1 }])
       if (one.codes) chosen.set(one.code, named(one));
     refuse((parts ?? []).filter((one) => !one.codes).map((one) => one.code));
@@ -163,7 +164,7 @@ export function picker({ data, label, how, coding, change }) {
     wrong.textContent = text;
   }
 
-  // What was typed and not chosen is chosen where it can mean one thing only; else it is asked for.
+  // Choose what was typed where it can mean one thing only; else show that a choice is due.
   async function settle() {
     const text = input.value.trim();
     if (!text) return true;
@@ -194,7 +195,7 @@ export function picker({ data, label, how, coding, change }) {
 
   // Choose codes that come without names, such as those of the address; return those not known.
   async function set(codes) {
-    const names = await namesOfCodes(data, codes, coding());
+    const names = await namesOfCodes(data, codes, rules());
     chosen.clear();
     for (const code of codes) if (names[code]) chosen.set(code, names[code]);
     draw();
@@ -221,21 +222,15 @@ export function picker({ data, label, how, coding, change }) {
   };
 }
 
-// `coding` is what of the rules decides which codes there are: level, map and chronic.
-function search(data, words, { level = ["category"], code_map, chronic }) {
-  const query = new URLSearchParams([["q", words], ...level.map((one) => ["level", one])]);
-  if (code_map) query.set("code_map", code_map);
-  if (chronic) query.set("chronic", "true");
+// `rules` are those of a cohort, some of which decide which codes there are.
+function search(data, words, rules) {
+  const query = queryOf(codingOf(rules));
+  query.set("q", words);
   return get(`/api/v1/data/${data}/codes?${query}`);
 }
 
-function match(data, texts, { level = ["category"], code_map, chronic }) {
-  return call("POST", `/api/v1/data/${data}/codes`, {
-    texts,
-    level,
-    code_map,
-    chronic: Boolean(chronic),
-  });
+function match(data, texts, rules) {
+  return call("POST", `/api/v1/data/${data}/codes`, { texts, ...codingOf(rules) });
 }
 
 function named(one) {
@@ -243,9 +238,9 @@ function named(one) {
 }
 
 // The names of codes, or how many a pattern stands for; those that nothing has are left out.
-export async function namesOfCodes(data, codes, coding) {
+export async function namesOfCodes(data, codes, rules) {
   if (!codes.length) return {};
-  const found = await match(data, codes, coding);
+  const found = await match(data, codes, rules);
   return Object.fromEntries(found.filter((one) => one.codes).map((one) => [one.code, named(one)]));
 }
 

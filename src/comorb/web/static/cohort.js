@@ -6,6 +6,7 @@ import { namesOfCodes, picker } from "./codes.js";
 import { call, frame, handle, notify } from "./frame.js";
 import { codeMapField } from "./code_map.js";
 import { addressOf } from "./definition.js";
+import { RULES, endsOf, rulesIn } from "./cohort_rules.js";
 import { savedCohorts } from "./saved.js";
 import { recordCount } from "./view.js";
 
@@ -15,57 +16,52 @@ const LEVELS = ["category", "full", "group", "chapter", "common"];
 export async function cohortForm(row, boxes) {
   const { about } = row;
   const wanted = new URLSearchParams(window.location.search);
-  const text = (name, attributes = {}) =>
-    h("input", { name, value: wanted.get(name) ?? "", input: changed, ...attributes });
+  const given = rulesIn(wanted);
+  const ofForm = (...forms) => RULES.filter(({ form }) => forms.includes(form));
   const levels = LEVELS.map((level) =>
-    h("option", { value: level, selected: level === wanted.get("level") }, t(`levels.${level}`)),
+    h("option", { value: level, selected: level === given.level?.[0] }, t(`levels.${level}`)),
   );
   const level = h("select", { id: "level", change: recode }, ...levels);
-  const own = codeMapField(row, wanted.get("code_map") ?? "", recode);
-  const chronic = h("input", { type: "checkbox", checked: wanted.has("chronic"), change: recode });
-  const scores = about.scores.map((score) =>
-    h("input", {
-      type: "checkbox",
-      value: score,
-      checked: wanted.getAll("scores").includes(score),
-      change: changed,
-    }),
+  const own = codeMapField(row, given.code_map ?? "", recode);
+  const chronic = h("input", { type: "checkbox", checked: given.chronic, change: recode });
+  const checkbox = (name, value) => {
+    const checked = given[name]?.includes(value);
+    return h("input", { type: "checkbox", value, checked, change: changed });
+  };
+  const scores = about.scores.map((score) => checkbox("scores", score));
+  const sexes = about.sexes.map((sex) => checkbox("sex", sex));
+  const pickers = Object.fromEntries(
+    ofForm("codes").map(({ name }) => [
+      name,
+      picker({
+        data: row.id,
+        label: t(`cohort.${name}`),
+        how: t(`cohort.${name}.how`),
+        rules,
+        change: changed,
+      }),
+    ]),
   );
-  const pick = (name) =>
-    picker({
-      data: row.id,
-      label: t(`cohort.${name}`),
-      how: t(`cohort.${name}.how`),
-      coding,
-      change: changed,
-    });
-  const pickers = {
-    having: pick("having"),
-    without: pick("without"),
-    drop_codes: pick("drop_codes"),
-  };
-  const bounds = {
-    age_from: text("age_from", { type: "number", min: 0, max: 130 }),
-    age_to: text("age_to", { type: "number", min: 0, max: 130 }),
-  };
-  const dates = {
-    date_from: text("date_from", { type: "date" }),
-    date_to: text("date_to", { type: "date" }),
-  };
-  const sexes = about.sexes.map((sex) =>
-    h("input", {
-      type: "checkbox",
-      value: sex,
-      checked: wanted.getAll("sex").includes(sex),
-      change: changed,
-    }),
+  const bounds = Object.fromEntries(
+    ofForm("bounds", "days").map(({ name, form }) => [
+      name,
+      endsOf(name).map((end, i) =>
+        h("input", {
+          name: end,
+          value: given[name]?.[i] ?? "",
+          input: changed,
+          ...(form === "days" ? { type: "date" } : { type: "number", min: 0, max: 130 }),
+          "aria-label": t(i ? "cohort.to" : "cohort.from", { name: t(`cohort.${name}`) }),
+        }),
+      ),
+    ]),
   );
   const least = h("input", {
     id: "at-least",
     type: "number",
     min: Math.min(about.least_codes, 1),
     max: 100,
-    value: wanted.get("at_least") ?? about.least_codes,
+    value: given.at_least ?? about.least_codes,
     input: changed,
   });
   const k = h("input", {
@@ -91,6 +87,7 @@ export async function cohortForm(row, boxes) {
     checked: Boolean(Number(wanted.get("k"))),
     change: changed,
   });
+  const [first, ...others] = Object.keys(pickers);
   const size = h("p", { class: "size", role: "status" });
   const ask = button(t("cohort.count"), handle(measure), { hidden: row.exact });
   const run = button(t("cohort.run"), handle(start), { class: "primary" });
@@ -99,26 +96,27 @@ export async function cohortForm(row, boxes) {
   let levelled = Promise.resolve(); // done when the codes are those of the level
 
   level.disabled = Boolean(own.key());
-  for (const [name, one] of Object.entries(pickers)) await one.set(wanted.getAll(name));
-
-  function coding() {
-    const found = { level: [level.value] };
-    if (own.key()) found.code_map = own.key();
-    if (chronic.checked) found.chronic = true;
-    return found;
-  }
+  for (const [name, one] of Object.entries(pickers)) await one.set(given[name] ?? []);
 
   function rules() {
-    const found = coding();
-    found.features = boxes.chosen();
-    found.scores = scores.filter((box) => box.checked).map((box) => box.value);
-    if (about.least_codes || Number(least.value)) found.at_least = Number(least.value) || 1;
+    const checked = (boxes) => boxes.filter((one) => one.checked).map((one) => one.value);
+    const counted = about.least_codes || Number(least.value);
+    /** @type {Record<string, any>} */
+    const found = {
+      level: [level.value],
+      code_map: own.key() || null,
+      chronic: chronic.checked,
+      features: boxes.chosen(),
+      scores: checked(scores),
+      sex: checked(sexes),
+      at_least: counted ? Number(least.value) || 1 : null,
+    };
     for (const [name, one] of Object.entries(pickers)) found[name] = one.codes();
-    found.sex = sexes.filter((box) => box.checked).map((box) => box.value);
-    const age = [bounds.age_from.value, bounds.age_to.value];
-    if (age.some(Boolean)) found.age = age.map((value) => (value ? Number(value) : null));
-    const days = [dates.date_from.value, dates.date_to.value];
-    if (days.some(Boolean)) found.dates = days.map((value) => value || null);
+    for (const { name, form } of ofForm("bounds", "days")) {
+      const ends = bounds[name].map(({ value }) => value);
+      const typed = (end) => (end && form === "bounds" ? Number(end) : end || null);
+      found[name] = ends.some(Boolean) ? ends.map(typed) : null;
+    }
     return found;
   }
 
@@ -133,7 +131,7 @@ export async function cohortForm(row, boxes) {
     if (row.exact) timer = window.setTimeout(measure, 250);
   }
 
-  // Who brought the data is featureLine their number as it changes; others ask, as questions are counted.
+  // Owners of the data see their number as it changes; others ask, as questions are counted.
   function waiting() {
     turn += 1;
     run.disabled = false;
@@ -190,26 +188,27 @@ export async function cohortForm(row, boxes) {
     }
   }
 
-  // Take over a saved cohort; what these data don't have is featureLine and left out.
+  // Take over a saved cohort; what these data don't have is listed and left out.
   async function use(saved) {
-    const lacking = [
-      saved.age && !about.age ? t("cohort.age") : null,
-      saved.dates && !about.dates ? t("cohort.dates") : null,
-      ...(saved.sex ?? []).filter((sex) => !about.sexes.includes(sex)),
-      ...(saved.features ?? []).filter((word) => !boxes.names.includes(word.split("=")[0])),
-    ].filter(Boolean);
-    const kept = {
-      ...saved,
-      sex: (saved.sex ?? []).filter((sex) => about.sexes.includes(sex)),
-      features: (saved.features ?? []).filter((word) => boxes.names.includes(word.split("=")[0])),
+    const known = {
+      sex: (sex) => about.sexes.includes(sex),
+      features: (word) => boxes.names.includes(word.split("=")[0]),
     };
-    if (!about.age) delete kept.age;
-    if (!about.dates) delete kept.dates;
-    const codes = [...(saved.having ?? []), ...(saved.without ?? []), ...(saved.drop_codes ?? [])];
-    const known = await namesOfCodes(row.id, codes, { level: saved.level, chronic: saved.chronic });
-    for (const name of Object.keys(pickers))
-      kept[name] = (saved[name] ?? []).filter((code) => known[code]);
-    lacking.push(...codes.filter((code) => !known[code]));
+    const chosenCodes = Object.keys(pickers).flatMap((name) => saved[name] ?? []);
+    const names = await namesOfCodes(row.id, chosenCodes, saved);
+    for (const name of Object.keys(pickers)) known[name] = (code) => names[code];
+    const kept = { ...saved };
+    /** @type {string[]} */
+    const lacking = [];
+    for (const { name } of ofForm("bounds", "days")) {
+      if (!saved[name] || about[name]) continue;
+      lacking.push(t(`cohort.${name}`));
+      delete kept[name];
+    }
+    for (const [name, has] of Object.entries(known)) {
+      lacking.push(...(saved[name] ?? []).filter((one) => !has(one)));
+      kept[name] = (saved[name] ?? []).filter(has);
+    }
     const address = addressOf(row.id, kept, chosen.checked ? k.value : "auto");
     window.location.assign(
       lacking.length ? `${address}&lacking=${encodeURIComponent(lacking.join(", "))}` : address,
@@ -219,7 +218,7 @@ export async function cohortForm(row, boxes) {
   async function start() {
     await levelled;
     for (const one of Object.values(pickers)) if (!(await one.settle())) return one.input.focus();
-    const names = pickers.having.names();
+    const names = pickers[first].names();
     const title = names.length ? `${names.slice(0, 3).join(", ")} · ${row.title}` : row.title;
     const made = await call("POST", "/api/v1/runs", {
       data: row.id,
@@ -233,6 +232,8 @@ export async function cohortForm(row, boxes) {
   const apart = about.columns.length
     ? []
     : boxes.names.map((name) => h("label", {}, boxes.of(name), ` ${columnName(name)}`));
+  const pair = (name, [from, to] = bounds[name]) =>
+    h("fieldset", {}, h("legend", {}, t(`cohort.${name}`)), from, " – ", to);
   const featureLine = h("p", { class: "quiet" });
   const showFeatures = () => {
     const names = boxes.chosen().map((word) => columnName(word.split("=")[0]));
@@ -255,11 +256,11 @@ export async function cohortForm(row, boxes) {
     h("h2", { id: "cohort-title" }, t("cohort.title")),
     h("p", { class: "how" }, t("cohort.how")),
     savedCohorts({ rules, use }),
-    pickers.having.element,
+    pickers[first].element,
     h(
       "div",
       { class: "row" },
-      about.age ? pair(t("cohort.age"), bounds.age_from, bounds.age_to) : null,
+      about.age ? pair("age") : null,
       sexes.length
         ? h(
             "fieldset",
@@ -268,19 +269,14 @@ export async function cohortForm(row, boxes) {
             ...sexes.map((box) => h("label", {}, box, ` ${box.value}`)),
           )
         : null,
-      about.dates ? pair(t("cohort.dates"), dates.date_from, dates.date_to) : null,
+      about.dates ? pair("dates") : null,
       h("div", { class: "field" }, h("label", { for: "at-least" }, t("cohort.at_least")), least),
     ),
     h(
       "details",
-      {
-        open: ["without", "drop_codes", "level", "code_map", "chronic", "scores"].some((name) =>
-          wanted.has(name),
-        ),
-      },
+      { open: [...others, "level", "code_map", "chronic", "scores"].some((name) => given[name]) },
       h("summary", {}, t("cohort.more")),
-      pickers.without.element,
-      pickers.drop_codes.element,
+      ...others.map((name) => pickers[name].element),
       about.system === "opaque"
         ? null
         : h("div", { class: "field" }, h("label", { for: "level" }, t("cohort.level")), level),
@@ -309,10 +305,4 @@ export async function cohortForm(row, boxes) {
     ),
     h("div", { class: "go" }, size, ask, run),
   );
-}
-
-function pair(name, from, to) {
-  from.setAttribute("aria-label", t("cohort.from", { name }));
-  to.setAttribute("aria-label", t("cohort.to", { name }));
-  return h("fieldset", {}, h("legend", {}, name), from, " – ", to);
 }

@@ -85,7 +85,7 @@ function line(group, fixed, boxes, given) {
       h("option", { value: one, selected: one === first.role }, t(`role.${one}`)),
     ),
   );
-  // Which values count is asked for where a column says who died or came back.
+  // A column of deaths or readmissions also needs the values that count.
   const before = given[first.role] === names[0] ? (given[`${first.role}_values`] ?? []) : [];
   const counting = h("input", {
     type: "text",
@@ -233,7 +233,7 @@ export function systemName(known, system) {
   return t(key) === key ? (known.systems[system] ?? system) : t(key);
 }
 
-// What was said before, with the roles that are other now; pasted code columns go first.
+// The layout given before, with the roles that changed; pasted code columns go first.
 function corrected(given, lines, pasted) {
   const layout = structuredClone(given);
   const changed = lines.filter((one) => one.changed());

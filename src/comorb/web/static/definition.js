@@ -4,6 +4,7 @@ import { t } from "/page/dom.js";
 import { columnName } from "/page/outcomes.js";
 import { namesOfCodes } from "./codes.js";
 import { may } from "./frame.js";
+import { RULES, queryOf } from "./cohort_rules.js";
 import { recordCount } from "./view.js";
 
 // The names of some codes, from the clusters or else from the data; those not ours to see stay codes.
@@ -20,27 +21,26 @@ export async function nameCodes(run, profile, codes) {
 
 /** @param {Run} run */
 export function describeRules(run, names = {}) {
-  const { rules } = run;
-  const listed = (codes) =>
-    codes.map((code) => (names[code] ? `${names[code]} (${code})` : code)).join(", ");
   const parts = [];
   const add = (key, values) => parts.push(t(`rule.${key}`, values));
+  const shown = {
+    codes: (code) => (names[code] ? `${names[code]} (${code})` : code),
+    level: (one) => t(`level.${one}`),
+    scores: (one) => t(`score.${one}`),
+    features: (word) => columnName(word.split("=")[0]),
+  };
   if (run.within) add(run.within.cluster ? "within" : "region", { n: run.within.cluster });
-  if (rules.having?.length) add("having", { codes: listed(rules.having) });
-  if (rules.without?.length) add("without", { codes: listed(rules.without) });
-  if (rules.age) add("age", { from: rules.age[0] ?? "", to: rules.age[1] ?? "" });
-  if (rules.sex?.length) add("sex", { values: rules.sex.join(", ") });
-  if (rules.dates) add("dates", { from: rules.dates[0] ?? "", to: rules.dates[1] ?? "" });
-  if (rules.at_least > 1) add("at_least", { n: rules.at_least });
-  if (rules.code_map) add("code_map");
-  if (rules.chronic) add("chronic");
-  if (rules.scores?.length)
-    add("scores", { scores: rules.scores.map((one) => t(`score.${one}`)).join(", ") });
-  if (rules.features?.length)
-    add("features", {
-      names: rules.features.map((word) => columnName(word.split("=")[0])).join(", "),
-    });
-  if (rules.level) add("level", { level: rules.level.map((one) => t(`level.${one}`)).join(" + ") });
+  for (const { name, form } of RULES) {
+    const value = run.rules[name];
+    if (!value || value === 1 || value.length === 0 || name === "drop_codes") continue;
+    if (form === "bounds" || form === "days")
+      add(name, { from: value[0] ?? "", to: value[1] ?? "" });
+    else if (Array.isArray(value))
+      add(name, {
+        list: value.map(shown[name] ?? shown[form] ?? String).join(name === "level" ? " + " : ", "),
+      });
+    else add(name, { n: value });
+  }
   if (run.split) add("split", { a: run.split[0], n: run.split[1] });
   if (run.merge) add("merge", { a: run.merge[0], b: run.merge[1] });
   if (run.moved !== undefined && run.moved !== 0) add("moved", { n: recordCount(run.moved) });
@@ -49,22 +49,9 @@ export function describeRules(run, names = {}) {
 
 // The address of a cohort, which the form for choosing it reads.
 export function addressOf(data, rules, k) {
-  const address = new URLSearchParams();
-  for (const name of ["having", "without", "drop_codes", "sex", "scores", "features"])
-    for (const one of rules[name] ?? []) address.append(name, one);
-  for (const [name, [from, to]] of [
-    ["age", rules.age ?? []],
-    ["date", rules.dates ?? []],
-  ]) {
-    if (from ?? false) address.set(`${name}_from`, from);
-    if (to ?? false) address.set(`${name}_to`, to);
-  }
-  if (rules.at_least) address.set("at_least", rules.at_least);
-  if (rules.level && rules.level[0] !== "category") address.set("level", rules.level[0]);
-  if (rules.code_map) address.set("code_map", rules.code_map);
-  if (rules.chronic) address.set("chronic", "1");
-  if (k !== "auto") address.set("k", k);
-  return `/data/${data}?${address}`;
+  const query = queryOf(rules);
+  if (k !== "auto") query.set("k", k);
+  return `/data/${data}?${query}`;
 }
 
 /** @param {Run} run */

@@ -22,7 +22,7 @@ export async function rerun(run, change, query = "") {
   window.location.assign(withView(`/runs/${made.id}${query}${window.location.hash}`));
 }
 
-// What the page of a run shows beside a code and below a cluster, for those who may change it.
+// The controls next to a code and below a cluster, for those who may change the run.
 /** @param {Run} run @param {Profile} profile */
 export function runControls(run, profile) {
   if (!may("analyst")) return {};
@@ -43,9 +43,9 @@ function leaving(run, profile, i) {
       rules: { drop_codes: [...(run.rules.drop_codes ?? []), profile.codes[i]] },
     };
   const name = profile.features?.find((one) => one.columns.includes(i))?.name ?? "";
-  const asked = run.rules.features ?? [];
-  const features = asked.filter((word) => columnName(word.split("=")[0]) !== columnName(name));
-  return features.length < asked.length
+  const before = run.rules.features ?? [];
+  const features = before.filter((word) => columnName(word.split("=")[0]) !== columnName(name));
+  return features.length < before.length
     ? { name: columnName(name), what: name, rules: { features } }
     : null;
 }
@@ -68,7 +68,9 @@ function actions(run, profile, j) {
     { class: "actions" },
     run.mine ? editButton("name", () => rename(run, number, name)) : null,
     run.mine ? editButton("note", () => note(run, profile.clusters[j])) : null,
-    editButton("inside", () => inside(run, number, name)),
+    editButton("inside", () =>
+      runInside(run, { cluster: number }, t("tune.inside.named", { name }), name, 3),
+    ),
     run.groups || run.moved ? null : editButton("split", () => split(run, number, name)),
     profile.clusters.length > 1 ? editButton("merge", () => merge(run, profile, j)) : null,
   );
@@ -118,29 +120,19 @@ async function note(run, { number, name, ...own }) {
   window.location.reload();
 }
 
-/** @param {Run} run */
-async function inside(run, number, name) {
-  const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) =>
-    h("option", { value: k, selected: k === 3 }, String(k)),
+/**
+ * A run on a part of another, with as many clusters as are chosen.
+ * @param {Run} run
+ * @param {number | string} usual
+ */
+export async function runInside(run, part, heading, title, usual = "auto") {
+  const numbers = ["auto", 2, 3, 4, 5, 6, 8, 10].map((k) =>
+    h("option", { value: k, selected: k === usual }, k === "auto" ? t("cohort.auto") : String(k)),
   );
-  const given = await ask(
-    t("tune.inside.named", { name }),
-    [
-      h(
-        "label",
-        {},
-        `${t("cohort.k")} `,
-        h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers),
-      ),
-    ],
-    t("cohort.run"),
-  );
-  if (given)
-    await rerun(run, {
-      k: given.k === "auto" ? "auto" : Number(given.k),
-      within: { run: run.id, cluster: number },
-      title: name,
-    });
+  const choice = h("label", {}, `${t("cohort.k")} `, h("select", { name: "k" }, ...numbers));
+  const given = await ask(heading, [choice], t("cohort.run"));
+  const k = given?.k === "auto" ? "auto" : Number(given?.k);
+  if (given) await rerun(run, { k, within: { run: run.id, ...part }, title });
 }
 
 /** Finer groups of one cluster; the others stay as they are. @param {Run} run */

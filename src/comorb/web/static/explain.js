@@ -156,12 +156,12 @@ function byId(run, profile, found) {
   );
 }
 
-// Put the answer in the place of the one before; what goes wrong is result there too.
+// Put the answer in the place of the one before; an error is shown there too.
 /** @param {Profile} profile */
-async function show(found, profile, asked, choose = () => {}) {
-  found.replaceChildren(...(asked ? [h("p", { class: "quiet" }, t("why.asking"))] : []));
-  if (!asked) return;
-  const shown = await asked.then(
+async function show(found, profile, pending, choose = () => {}) {
+  found.replaceChildren(...(pending ? [h("p", { class: "quiet" }, t("why.asking"))] : []));
+  if (!pending) return;
+  const shown = await pending.then(
     (result) => [
       ...choices(result.choices ?? [], choose),
       ...(result.posterior ? answer(profile, result) : []),

@@ -1,4 +1,4 @@
-// Which columns beside the codes are features: a box for each, and its kind once it is ticked.
+// Which other columns are features: a box for each, and its kind once it is ticked.
 
 import { h, t } from "/page/dom.js";
 import { columnName } from "/page/outcomes.js";
@@ -20,7 +20,7 @@ export function featureBoxes(names, wanted) {
 
 function featureBox(name, wanted, changed) {
   const word = wanted.find((one) => one === name || one.startsWith(`${name}=`));
-  const said = word?.slice(name.length + 1) ?? "";
+  const given = word?.slice(name.length + 1) ?? "";
   const label = t("feature.of", { name: columnName(name) });
   const tick = h("input", {
     type: "checkbox",
@@ -31,7 +31,7 @@ function featureBox(name, wanted, changed) {
   const options = ["", ...KINDS].map((kind) =>
     h(
       "option",
-      { value: kind, selected: kind === said },
+      { value: kind, selected: kind === given },
       t(`kind.${kind.split(":").at(-1) || "auto"}`),
     ),
   );

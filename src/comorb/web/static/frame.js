@@ -21,7 +21,7 @@ const PLACES = {
   w: "why",
 };
 
-// Load what every page needs, then fill the page; what goes wrong is told on it.
+// Load what every page needs, then fill the page; an error is shown on it.
 export async function startPage(fill) {
   find("#language").addEventListener("change", changeLanguage);
   const [texts, palette] = await Promise.all([get("/texts.json"), get("/page/palette.json")]);
@@ -82,7 +82,7 @@ export async function send(method, path, body, headers = {}, signal = null) {
   return answer;
 }
 
-// Do something for a button: it rests meanwhile, and what goes wrong is told.
+// Do something for a button: it is disabled meanwhile, and an error is shown.
 export function handle(work) {
   return async (event) => {
     const pressed = event.currentTarget;

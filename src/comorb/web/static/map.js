@@ -5,8 +5,8 @@ import { colourOf, countText } from "/page/data.js";
 import { button, count, h, percent, section, t } from "/page/dom.js";
 import { pencil } from "/page/heatmap.js";
 import { columnName } from "/page/outcomes.js";
-import { ask, assets, get, handle, may, notify, waiting } from "./frame.js";
-import { rerun } from "./edits.js";
+import { assets, get, handle, may, notify, waiting } from "./frame.js";
+import { runInside } from "./edits.js";
 import { withView } from "./view.js";
 
 const SHADES = [
@@ -121,7 +121,7 @@ export function patientMap(run, profile) {
     if (cursor) context.strokeRect(cursor[0] * side(), cursor[1] * side(), side(), side());
   }
 
-  // A region, by its corners in cells; what lies in it is counted from what is told of its cells.
+  // A region, by its corners in cells; its records are counted from the cells that are shown.
   function mark(corners) {
     region = corners;
     const inside =
@@ -190,26 +190,8 @@ export function patientMap(run, profile) {
     else draw();
   });
 
-  async function cluster() {
-    const numbers = [2, 3, 4, 5, 6, 8, 10].map((k) => h("option", { value: k }, String(k)));
-    const given = await ask(
-      t("map.cluster"),
-      [
-        h(
-          "label",
-          {},
-          `${t("cohort.k")} `,
-          h("select", { name: "k" }, h("option", { value: "auto" }, t("cohort.auto")), ...numbers),
-        ),
-      ],
-      t("cohort.run"),
-    );
-    if (given)
-      await rerun(run, {
-        k: given.k === "auto" ? "auto" : Number(given.k),
-        within: { run: run.id, region },
-        title: t("map.run", { title: run.title }),
-      });
+  function cluster() {
+    return runInside(run, { region }, t("map.cluster"), t("map.run", { title: run.title }));
   }
 
   const part = section(
@@ -238,7 +220,7 @@ export function patientMap(run, profile) {
   return part;
 }
 
-// What cells can be coloured by: clusters, common diagnoses, the columns beside them.
+// What cells can be coloured by: clusters, common diagnoses, other columns.
 /** @param {Profile} profile */
 function choices(profile) {
   const option = (/** @type {string[]} */ [value, text]) => h("option", { value }, text);

@@ -5,7 +5,7 @@ import { ask, call, get, handle, notify } from "./frame.js";
 
 let kept = null;
 
-// What is saved, asked for once a page.
+// What is saved, loaded once a page.
 function saved() {
   kept ??= get("/api/v1/definitions").catch(() => []);
   return kept;

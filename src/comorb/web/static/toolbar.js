@@ -162,7 +162,7 @@ async function pack(run) {
   notify(t("pack.done"));
 }
 
-/** Results are protected in every download, unless full counts are asked for. @param {Run} run */
+/** Results are protected in every download, unless full counts are chosen. @param {Run} run */
 function download(run) {
   const address = (name, view) => withView(`/api/v1/runs/${run.id}/download/${name}`, view);
   const link = (name) =>

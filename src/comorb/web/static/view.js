@@ -3,10 +3,10 @@
 import { count, h, t } from "/page/dom.js";
 import { frame, may } from "./frame.js";
 
-const asked = new URLSearchParams(window.location.search).get("view");
+const wanted = new URLSearchParams(window.location.search).get("view");
 
-// An address with the view that this page was asked for.
-export function withView(path, view = asked) {
+// An address with the view of this page's own address.
+export function withView(path, view = wanted) {
   if (!view) return path;
   const address = new URL(path, window.location.origin);
   address.searchParams.set("view", view);

@@ -1,4 +1,4 @@
-"""Cohorts of the explorer: read once, kept in memory and as files; what was understood."""
+"""Cohorts of the explorer: read once, kept in memory and in files, described and counted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from comorb.profiles.noise import (
 )
 from comorb.profiles.rounded import round_count
 from comorb.records import datasets
-from comorb.records.codes.code_map import CodeMap, read_map
+from comorb.records.codes.code_map import read_map
 from comorb.records.codes.scores import SCORES
 from comorb.records.codes.search import everyday_words
 from comorb.records.codes.systems import SYSTEMS
@@ -39,7 +39,7 @@ from comorb.records.cohort import Cohort
 from comorb.records.cohort_file import CohortFile, load_cohort, save_cohort
 from comorb.records.layouts.plan import ColumnRole, column_roles
 from comorb.records.layouts.readers import READERS
-from comorb.records.read import Counted, count_left
+from comorb.records.read import MarkedCohort, count_left
 from comorb.records.sources.open import open_source
 from comorb.records.spec import CohortSpec
 from comorb.records.stream import select_cohort, write_cohort
@@ -47,29 +47,21 @@ from comorb.runs.cohorts import AnyCohort
 from comorb.runs.folder import RunFolder, load_profile
 from comorb.runs.patient_map import draw_map, layout_of, mark_of, records_inside
 from comorb.views.words import in_languages
-from comorb.web.worker.requests import (
-    CountCohort,
-    CountProtected,
-    Data,
-    DescribeColumns,
-    DrawMap,
-    Inside,
-    ListCodes,
-    MakeRun,
-    MatchCodes,
-    ReadMap,
-    Rules,
-    Understand,
-)
+from comorb.web.worker.requests import Data, RunPart, RunRequest
 
-LARGE = 1_000_000  # records from which on they are not held to be clustered
-BYTES = 200_000_000  # of a text file that is taken for as many
+LARGE = 1_000_000  # records from which on they are not held in memory to be clustered
+BYTES = 200_000_000  # of a text file that is assumed to have as many
 MEMORY = "1GB"  # to read large data with
+BUILT_IN = {"heart_failure": datasets.heart_failure, "tertiary": datasets.tertiary}
+Plain = dict[str, Any]
 _KEPT = 3  # cohorts that rules left, of the same data
+_TRUTH = "true_cluster"
+_CODING = tuple(rule.name for rule in rules_of(CohortSpec) if rule.part == "coding")
+_COUNTERS = np.uint64(0x2545F4914F6CDD1D)  # sets the noise of counters apart from that of profiles
 
 
 def looks_large(source: str) -> bool:
-    """Tell whether a file of records is so large that it is read in parts."""
+    """Whether a file of records is so large that it is read in parts."""
     path = Path(source)
     if not path.is_file():
         return False
@@ -77,28 +69,18 @@ def looks_large(source: str) -> bool:
         try:
             return bool(pq.read_metadata(path).num_rows > LARGE)
         except (OSError, pa.ArrowException):
-            return False  # whoever reads it says what is wrong
+            return False  # reading it then raises the error that explains it
     return path.suffix in (".csv", ".tsv", ".txt") and path.stat().st_size > BYTES
 
 
-def write_all(source: str, prepared: CohortSpec, path: Path) -> None:
+def _write_large(source: str, prepared: CohortSpec, path: Path) -> None:
     """Write all records of a file as a cohort file, in bounded memory."""
     write_cohort(source, path, replace(prepared, at_least=1), MEMORY)
 
 
-def large_file(path: Path) -> CohortFile | None:
-    """Return the file that is kept of all records, where these are many."""
-    try:
-        file = CohortFile.open(path)
-    except (OSError, StorageError):
-        return None
-    return file if len(file) > LARGE else None
-
-
-def selected_file(file: CohortFile, prepared: CohortSpec) -> CohortFile:
-    """Return the cohort that rules leave of a file, kept beside it; all but the latest few go."""
-    first = file.part(0, 0, 0)
-    prepared.check(first)
+def _select_from_file(file: CohortFile, prepared: CohortSpec) -> CohortFile:
+    """Return the cohort that rules leave of a file, kept next to it; all but the latest few go."""
+    prepared.check(file.part(0, 0, 0))
     own = Path(str(file.path))
     digest = hashlib.sha256(f"{own.name} {prepared.fingerprint()}".encode()).hexdigest()[:16]
     path = own.with_name(f"left-{digest}.parquet")
@@ -111,30 +93,9 @@ def selected_file(file: CohortFile, prepared: CohortSpec) -> CohortFile:
     return CohortFile.open(path)
 
 
-def understood_layout(
-    source: Any, prepared: CohortSpec, names: list[str], least: int
-) -> tuple[str, str, tuple[ColumnRole, ...]]:
-    """Return the layout of records, what one is, and what each column is."""
-    kind, records, _ = prepared.sources(source)
-    with open_source(records, MEMORY) as opened:
-        plan = prepared.plan(opened, kind)
-        roles = column_roles(
-            opened, plan.stored or plan.table, prepared.as_stored(plan), names, least
-        )
-        return plan.layout.kind or next(iter(READERS)), plan.unit, roles
-
-
-Plain = dict[str, Any]
-
-BUILT_IN = {"heart_failure": datasets.heart_failure, "tertiary": datasets.tertiary}
-_TRUTH = "true_cluster"
-_CODING = tuple(rule.name for rule in rules_of(CohortSpec) if rule.part == "coding")
-_COUNTERS = np.uint64(0x2545F4914F6CDD1D)  # sets the noise of counters apart from that of profiles
-
-
 @lru_cache(maxsize=1)
 def secret_of(workspace: str) -> bytes:
-    """Return the secret that a workspace keeps: at first one's own, as commands take it.
+    """Return the secret that a workspace keeps: at first the user's own, as commands use it.
 
     Where the home folder can't keep one, the workspace has its own.
     """
@@ -145,48 +106,50 @@ def secret_of(workspace: str) -> bytes:
     return secret_in(Path(workspace), made)
 
 
-def preparation(data: Data, rules: Rules) -> CohortSpec:
+def make_secret(workspace: str) -> None:
+    """Make the secret of a workspace that has none, and return nothing of it."""
+    secret_of(workspace)
+
+
+def preparation(data: Data, rules: Plain) -> CohortSpec:
     """Return how data are read and which of their records are kept."""
     return _prepared(data.folder, {**data.reading, **rules})
 
 
 def _prepared(folder: str, plain: Plain) -> CohortSpec:
+    """Return a cohort's specification; a map of codes is found by its key in the data's folder."""
     if "code_map" in plain:
-        plain = plain | {"code_map": _own_map(folder, plain["code_map"]).to_dict()}
+        files = sorted((Path(folder) / "maps" / plain["code_map"]).glob("*"))
+        if not files:
+            raise RecordsError("run.map_gone")
+        own = replace(read_map(files[0]), file=files[0].name)
+        plain = plain | {"code_map": own.to_dict()}
     return CohortSpec.from_dict(plain)
 
 
-def _own_map(folder: str, key: str) -> CodeMap:
-    """Return a map that was given, under the name that its file had."""
-    files = sorted((Path(folder) / "maps" / key).glob("*"))
-    if not files:
-        raise RecordsError("run.map_gone")
-    return replace(read_map(files[0]), file=files[0].name)
-
-
-def read_own_map(task: ReadMap) -> Plain:
-    """Say what a map holds."""
-    found = read_map(task.path)
+def describe_map(path: str) -> Plain:
+    """Return what a map of codes to groups holds."""
+    found = read_map(path)
     groups, notes = len(found.titles), list(found.notes)
     return {"key": found.digest, "name": found.name, "groups": groups, "notes": notes}
 
 
-def whole_cohort(data: Data, rules: Rules) -> Cohort:
+def whole_cohort(data: Data, rules: Plain) -> Cohort:
     """Return all records of some data with the codes that rules ask for, read once and kept."""
     if data.kind == "builtin":
         return BUILT_IN[data.source]()
-    reading = json.dumps(_reading(data, rules), sort_keys=True)
-    return _kept(data.source, data.folder, reading, Path(data.source).stat().st_mtime_ns)
+    reading = _reading(data, rules)
+    return _load_whole(data.source, data.folder, reading, Path(data.source).stat().st_mtime_ns)
 
 
-def _reading(data: Data, rules: Rules) -> Plain:
-    """Return what of the rules decides how data are read."""
+def _reading(data: Data, rules: Plain) -> str:
+    """Return the part of the rules that decides how data are read, as JSON."""
     coding = {key: rules[key] for key in _CODING if rules.get(key)}
-    return {**data.reading, "level": ["category"], **coding}
+    return json.dumps({**data.reading, "level": ["category"], **coding}, sort_keys=True)
 
 
 @lru_cache(maxsize=2)
-def _kept(source: str, folder: str, reading: str, _: int) -> Cohort:
+def _load_whole(source: str, folder: str, reading: str, _: int) -> Cohort:
     return load_cohort(_whole_file(source, folder, reading))
 
 
@@ -196,7 +159,7 @@ def _whole_file(source: str, folder: str, reading: str) -> Path:
     if not path.exists() or path.stat().st_mtime < Path(source).stat().st_mtime:
         prepared = _prepared(folder, json.loads(reading))
         if looks_large(source):
-            write_all(source, prepared, path)
+            _write_large(source, prepared, path)
         else:
             save_cohort(prepared.read(source), path)
     return path
@@ -207,43 +170,43 @@ def _cohort_file(source: str, folder: str, reading: str) -> Path:
     return Path(folder) / f"cohort-{name}.parquet"
 
 
-def chosen_cohort(run: MakeRun) -> AnyCohort:
+def _large_file(run: RunRequest) -> CohortFile | None:
+    """Return the file with all records of a run's data, where these are many."""
+    if run.data.kind == "builtin" or run.within is not None:
+        return None
+    path = _whole_file(run.data.source, run.data.folder, _reading(run.data, run.rules))
+    try:
+        file = CohortFile.open(path)
+    except (OSError, StorageError):
+        return None
+    return file if len(file) > LARGE else None
+
+
+def chosen_cohort(run: RunRequest) -> AnyCohort:
     """Return the records that a run is on, with the codes that its rules leave.
 
     Too few are refused before codes are left out, in the same words whether there are any or none.
     Very many are in a file.
     """
     prepared = preparation(run.data, run.rules)
-    if run.data.kind != "builtin" and run.within is None:
-        reading = json.dumps(_reading(run.data, run.rules), sort_keys=True)
-        file = large_file(_whole_file(run.data.source, run.data.folder, reading))
-        if file is not None:
-            if run.named_from:
-                check_named(file, prepared, run.named_from)
-            return _chosen_file(file, prepared, run.min_cell)
-    whole = whole_cohort(run.data, run.rules)
+    whole: Cohort | CohortFile = _large_file(run) or whole_cohort(run.data, run.rules)
     if run.named_from:
-        check_named(whole, prepared, run.named_from)
-    prepared.check(whole)
+        _check_named(whole, prepared, run.named_from)
+    cohort: Cohort | CohortFile
     try:
-        cohort = prepared.select(_inside(whole, run.within))
+        if isinstance(whole, CohortFile):
+            cohort = _select_from_file(whole, prepared)
+        else:
+            prepared.check(whole)
+            cohort = prepared.select(_records_of_part(whole, run.within))
     except EmptyCohortError:
         raise _too_few(run.min_cell) from None
-    check_size(cohort, run.min_cell)
-    return prepared.drop(cohort)
+    _check_size(cohort, run.min_cell)
+    return cohort if isinstance(cohort, CohortFile) else prepared.drop(cohort)
 
 
-def _chosen_file(file: CohortFile, prepared: CohortSpec, least: int) -> CohortFile:
-    try:
-        chosen = selected_file(file, prepared)
-    except EmptyCohortError:
-        raise _too_few(least) from None
-    check_size(chosen, least)
-    return chosen
-
-
-def _inside(cohort: Cohort, within: Inside | None) -> Cohort:
-    """Return the records of a cluster of another run, or all."""
+def _records_of_part(cohort: Cohort, within: RunPart | None) -> Cohort:
+    """Return the records in a part of another run, or all."""
     if within is None:
         return cohort
     folder, cluster = RunFolder(within.folder), within.cluster
@@ -259,20 +222,17 @@ def _inside(cohort: Cohort, within: Inside | None) -> Cohort:
     return cohort.among(inside, Message("ledger.inside", cluster=cluster))
 
 
-def asked_outcomes(data: Data, rules: Rules) -> list[str] | None:
-    """Return the columns that were asked for, with the scores; None for all."""
+def chosen_outcomes(data: Data, rules: Plain) -> list[str] | None:
+    """Return the columns that were chosen as outcomes, with the scores; None for all."""
     return None if data.outcomes is None else [*data.outcomes, *rules.get("scores", ())]
 
 
-def outcomes(data: Data, rules: Rules, cohort: AnyCohort) -> tuple[str, ...]:
-    """Return the columns to sum up per cluster: those that were asked for, or all.
-
-    Features of the clusters are shown by themselves.
-    """
-    asked = asked_outcomes(data, rules)
+def outcomes(data: Data, rules: Plain, cohort: AnyCohort) -> tuple[str, ...]:
+    """Return the columns to sum up per cluster, chosen or all, but not the clusters' features."""
+    chosen = chosen_outcomes(data, rules)
     own = (_TRUTH, *cohort.feature_names)
     free = [name for name in cohort.schema().names if name not in own]
-    return tuple(name for name in free if asked is None or name in asked)
+    return tuple(name for name in free if chosen is None or name in chosen)
 
 
 def splits(cohort: Cohort) -> list[str]:
@@ -281,7 +241,7 @@ def splits(cohort: Cohort) -> list[str]:
     return [name for name in named if name != _TRUTH]
 
 
-def check_size(cohort: AnyCohort, least: int) -> None:
+def _check_size(cohort: AnyCohort, least: int) -> None:
     """Refuse so few records that nothing of them could be shown."""
     if len(cohort) < max(least, 2):
         raise _too_few(least)
@@ -291,14 +251,13 @@ def _too_few(least: int) -> RecordsError:
     return RecordsError("run.too_few_records", least=max(least, 2))
 
 
-def understand(task: Understand) -> Plain:
-    """Say what some data were understood to be, in full."""
-    least = task.min_cell
-    cohort, layout, unit, columns = _read_whole(task.data, least)
-    check_size(cohort, least)
-    counts, kinds = cohort.counts(), cohort.schema()
+def describe_data(data: Data, least: int) -> Plain:
+    """Return how some data were read, in full."""
+    cohort, layout, unit, columns = _read_whole(data, least)
+    _check_size(cohort, least)
+    counts, schema = cohort.counts(), cohort.schema()
     top = sorted(range(len(counts)), key=lambda i: -counts[i])[:10]
-    names = [name for name in kinds.names if name != _TRUTH]
+    names = [name for name in schema.names if name != _TRUTH]
     return {
         "layout": layout,
         "columns": [vars(column) for column in columns],
@@ -320,10 +279,10 @@ def understand(task: Understand) -> Plain:
             for i in top
         ],
         "covariates": names,
-        "items": [one.name for one in cohort.asked],
+        "items": [one.name for one in cohort.items],
         "sexes": _sexes(cohort, least),
         "age": "age" in names,
-        "dates": "date" in names and pa.types.is_date(kinds.field("date").type),
+        "dates": "date" in names and pa.types.is_date(schema.field("date").type),
         "lines": [vars(line) for line in cohort.ledger.lines],
         "notes": list(cohort.ledger.notes),
         "problems": [vars(problem) for problem in cohort.ledger.problems[:20]],
@@ -337,19 +296,24 @@ def _read_whole(
     if data.kind == "builtin":
         return whole_cohort(data, {}), "binary", "visit", ()
     prepared = preparation(data, {})
-    path = _cohort_file(data.source, data.folder, json.dumps(_reading(data, {}), sort_keys=True))
-    if looks_large(data.source):
-        write_all(data.source, prepared, path)
-        file = CohortFile.open(path)
-        return file, *understood_layout(data.source, prepared, file.schema().names, least)
-    read = prepared.open(data.source, least=least)
-    save_cohort(read.cohort, path)
-    return read.cohort, read.layout.kind, read.unit, read.columns
+    path = _cohort_file(data.source, data.folder, _reading(data, {}))
+    if not looks_large(data.source):
+        read = prepared.open(data.source, least=least)
+        save_cohort(read.cohort, path)
+        return read.cohort, read.layout.kind, read.unit, read.columns
+    _write_large(data.source, prepared, path)
+    file = CohortFile.open(path)
+    kind, records, _ = prepared.sources(data.source)
+    with open_source(records, MEMORY) as opened:
+        plan = prepared.plan(opened, kind)
+        stored, names = prepared.as_stored(plan), file.schema().names
+        roles = column_roles(opened, plan.stored or plan.table, stored, names, least)
+        return file, plan.layout.kind or next(iter(READERS)), plan.unit, roles
 
 
-def describe_columns(task: DescribeColumns) -> Plain:
-    """Say what each column is of data that couldn't be read; none are told of few rows."""
-    columns = preparation(task.data, {}).columns(task.data.source, task.min_cell)
+def describe_columns(data: Data, least: int) -> Plain:
+    """Return what each column is of data that couldn't be read; nothing of fewer rows."""
+    columns = preparation(data, {}).columns(data.source, least)
     return {"columns": [vars(column) for column in columns], **_choices()}
 
 
@@ -362,13 +326,12 @@ def _choices() -> Plain:
     }
 
 
-def list_codes(task: ListCodes) -> list[list[Any]]:
+def list_codes(data: Data, rules: Plain) -> list[list[Any]]:
     """Return each code of some data, most common first.
 
-    With it come a label, the title, its records, what people call it, and labels in other
-    languages.
+    Each has a code, its label, title, records, everyday words, and labels in other languages.
     """
-    cohort = whole_cohort(task.data, task.rules)
+    cohort = whole_cohort(data, rules)
     counts = cohort.counts()
     words = everyday_words(cohort.codes, cohort.names, cohort.system)
     return [
@@ -384,14 +347,17 @@ def list_codes(task: ListCodes) -> list[list[Any]]:
     ]
 
 
-def match_codes(task: MatchCodes) -> list[Plain]:
-    """Say of each part of a list how many codes it stands for, with the name of a single one."""
-    cohort = whole_cohort(task.data, task.rules)
+def match_codes(data: Data, rules: Plain, texts: list[str], least: int = 0) -> list[Plain]:
+    """Return how many codes each part of some texts matches, with the name of a single one.
+
+    Codes of fewer records than ``least`` match nothing.
+    """
+    cohort = whole_cohort(data, rules)
     names = dict(zip(cohort.codes, cohort.names, strict=True))
-    common = _common(cohort, task.least)
+    common = _common(cohort, least)
     parts = {
         part: [code for code in codes if code in common]
-        for text in task.texts
+        for text in texts
         for part, codes in cohort.matched(text).items()
     }
     return [
@@ -406,52 +372,46 @@ def match_codes(task: MatchCodes) -> list[Plain]:
 
 def _common(cohort: AnyCohort, least: int) -> set[str]:
     """Return the codes that ``least`` records or more have."""
-    return {
-        code
-        for code, records in zip(cohort.codes, cohort.counts().tolist(), strict=True)
-        if records >= least
-    }
+    counted = zip(cohort.codes, cohort.counts().tolist(), strict=True)
+    return {code for code, records in counted if records >= least}
 
 
-def check_named(whole: AnyCohort, prepared: CohortSpec, least: int) -> None:
-    """Refuse rules that name a code of fewer than ``least`` records, in one way down to none."""
-    common = _common(whole, least)
-    known = whole.part(0, 0, 0)
+def _check_named(whole: AnyCohort, prepared: CohortSpec, least: int) -> None:
+    """Refuse rules that name a code of fewer than ``least`` records, in the same way as of none."""
+    common, known = _common(whole, least), whole.part(0, 0, 0)
     for text in (*prepared.having, *prepared.without, *prepared.drop_codes):
         for part, codes in known.matched(text).items():
             if not common.intersection(codes):
                 raise RecordsError("run.rare_code", code=part, least=least)
 
 
-def count_cohort(task: CountCohort) -> Plain:
-    """Say how many records and codes the rules leave, and what each rule left out."""
-    whole = whole_cohort(task.data, task.rules)
+def count_cohort(data: Data, rules: Plain) -> Plain:
+    """Count the records and codes that rules leave, and what each rule left out."""
+    whole = whole_cohort(data, rules)
     try:
-        records, codes, ledger = count_left(whole, preparation(task.data, task.rules))
+        records, codes, ledger = count_left(whole, preparation(data, rules))
     except EmptyCohortError:
         return {"records": 0, "features": 0, "lines": []}
     return {"records": records, "features": codes, "lines": [vars(line) for line in ledger.lines]}
 
 
-def count_protected(task: CountProtected) -> Plain:
-    """Say about how many records the rules leave; fewer than the least are one answer.
+def count_protected(data: Data, rules: Plain, workspace: str, least: int) -> Plain:
+    """Count about how many records the rules leave; all counts below ``least`` give one answer.
 
     Rules that leave out codes and no records don't matter.
     """
-    prepared, least = preparation(task.data, task.rules), task.min_cell
-    whole = whole_cohort(task.data, task.rules)
-    counter = Counted.of(whole)
-    check_named(whole, prepared, least)
+    prepared, whole = preparation(data, rules), whole_cohort(data, rules)
+    counter = MarkedCohort.of(whole)
+    _check_named(whole, prepared, least)
     prepared.check(counter)
     few: Plain = {"records": None, "features": None, "lines": []}
     try:
         selected = prepared.select(counter)
     except EmptyCohortError:
         return few
-    keys = _keys_of(whole, secret_of(task.workspace))
-    left = selected.marked if isinstance(selected, Counted) else slice(None)
-    records = told_size(keys[left], least)
-    return few if records is None else few | {"records": records}
+    keys = _keys_of(whole, secret_of(workspace))
+    left = selected.marked if isinstance(selected, MarkedCohort) else slice(None)
+    return few | {"records": protected_size(keys[left], least)}
 
 
 @lru_cache(maxsize=1)
@@ -459,22 +419,24 @@ def _keys_of(whole: Cohort, secret: bytes) -> Keys:
     return record_keys(whole, secret)
 
 
-def told_size(keys: Keys, least: int) -> int | None:
-    """Return about how many records there are, by their keys; None for fewer than the least."""
+def protected_size(keys: Keys, least: int) -> int | None:
+    """Return about how many records there are, by their keys; None for fewer than ``least``."""
     key = keys.sum(dtype=np.uint64) ^ _COUNTERS
     noisy = keys.size + int(noise(np.array([key]), MAX_ANSWER_NOISE)[0])
     return None if keys.size < least else round_count(noisy, least)
 
 
-def map_of_run(task: DrawMap) -> Plain:
-    """Return the map of a run: counts of cells, protected where they are to be."""
-    folder = RunFolder(task.run.folder)
+def count_map(run: RunRequest, by: str, least: int) -> Plain:
+    """Count the records in each cell of a run's map, by cluster or something else.
+
+    Counts below ``least`` are suppressed, none with 0.
+    """
+    folder = RunFolder(run.folder)
     shown = load_profile(folder.path)
-    shown = shown.protected(task.min_cell) if task.min_cell else shown
-    cohort = chosen_cohort(task.run)
-    layout = layout_of(folder, task.run.own_groups, len(cohort))
-    secret = secret_of(task.run.workspace)
-    return draw_map(cohort, layout, mark_of(shown, task.by), secret, task.min_cell)
+    shown = shown.protected(least) if least else shown
+    cohort = chosen_cohort(run)
+    layout = layout_of(folder, run.own_groups, len(cohort))
+    return draw_map(cohort, layout, mark_of(shown, by), secret_of(run.workspace), least)
 
 
 def _sexes(cohort: AnyCohort, least: int) -> list[str]:

@@ -6,10 +6,9 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comorb.views import CHARTS
-from comorb.web.worker.requests import OfRun, ShowProfile, WriteDownload
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,8 +16,20 @@ if TYPE_CHECKING:
     from comorb.profiles.profile import Profile
     from comorb.runs.folder import RunFolder
 
-
+BOARD = ("board.zip", "board.pptx", "board.xlsx")  # a board's pack, and its parts but the report
+AGGREGATES = (
+    *BOARD,
+    *("report.pdf", "report.html", "profile.csv", "profile.json"),
+    "outcomes.csv",
+    *(f"{name}.{end}" for name in CHARTS for end in ("svg", "png")),
+)
+PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
 DOCUMENT = 2  # which document the pages read: one of an earlier version is made again
+
+
+def offered() -> tuple[str, ...]:
+    """Return the downloads without patients that can be made here: slides need their extra."""
+    return tuple(one for one in AGGREGATES if one != "board.pptx" or find_spec("pptx"))
 
 
 def document(folder: str | Path, min_cell: int, language: str = "en") -> Path:
@@ -28,21 +39,21 @@ def document(folder: str | Path, min_cell: int, language: str = "en") -> Path:
     return Path(folder) / (f"{name}.json" if language == "en" else f"{name}-{language}.json")
 
 
-def shown_profile(task: OfRun) -> Profile:
-    """Return the profile that a task may tell of; one that can't be protected is refused."""
+def shown_profile(folder: str, least: int) -> Profile:
+    """Return a profile, protected below a count; one that can't be protected is refused."""
     from comorb.runs.folder import load_profile
 
-    full = load_profile(task.folder)
-    return full.protected(task.min_cell) if task.min_cell else full
+    full = load_profile(folder)
+    return full.protected(least) if least else full
 
 
-def write_documents(task: ShowProfile) -> None:
-    """Write the document that a task asks for."""
+def write_document(folder: str, least: int, language: str) -> None:
+    """Write the document that a view of a run shows, in a language."""
     from comorb.storage import write_text
     from comorb.views.findings import page_json
 
-    text = page_json(shown_profile(task), task.language)
-    write_text(text, document(task.folder, task.min_cell, task.language))
+    text = page_json(shown_profile(folder, least), language)
+    write_text(text, document(folder, least, language))
 
 
 def renew(folder: str, profile: Profile, min_cell: int) -> None:
@@ -62,57 +73,44 @@ def renew(folder: str, profile: Profile, min_cell: int) -> None:
         old.unlink()
 
 
-BOARD = ("board.zip", "board.pptx", "board.xlsx")  # a board's pack, and its parts but the report
-AGGREGATES = (
-    *BOARD,
-    *("report.pdf", "report.html", "profile.csv", "profile.json"),
-    "outcomes.csv",
-    *(f"{name}.{end}" for name in CHARTS for end in ("svg", "png")),
-)
-PATIENTS = ("assignments.csv", "assignments.parquet", "model.comorb")
-
-
-def offered() -> tuple[str, ...]:
-    """Return the downloads without patients that can be made here: slides need their extra."""
-    return tuple(one for one in AGGREGATES if one != "board.pptx" or find_spec("pptx"))
-
-
-def write(task: WriteDownload) -> None:
-    """Write one download of a run to a file; its name says which."""
+def write(
+    folder: str, least: int, path: str, name: str, title: str, language: str = "en", **board_of: Any
+) -> None:
+    """Write one download of a run to a file, by its name; ``board_of`` is for its `Board`."""
     from comorb.records.export import export
     from comorb.runs.folder import RunFolder, load_profile, outcome_batch, save_report
     from comorb.storage import write_text, write_whole
-    from comorb.views import drawing, pack
+    from comorb.views import pack
     from comorb.views.board import Board
-    from comorb.views.charts import draw
+    from comorb.views.charts import draw, save
     from comorb.views.words import Words
 
-    folder, path = RunFolder(task.folder), Path(task.path)
-    if task.name == folder.model.name:
-        shutil.copyfile(folder.model, path)
+    run, target = RunFolder(folder), Path(path)
+    what, _, kind = name.rpartition(".")
+    if name == run.model.name:
+        shutil.copyfile(run.model, target)
         return
-    name, _, kind = task.name.rpartition(".")
-    if name == "assignments":
-        rows = _assignments(load_profile(folder.path), folder)
-        export(rows.to_batches(max_chunksize=1 << 16), path)
+    if what == "assignments":
+        rows = _assignments(load_profile(run.path), run)
+        export(rows.to_batches(max_chunksize=1 << 16), target)
         return
-    shown = shown_profile(task)
-    shown = replace(shown, source=replace(shown.source, title=task.title))
-    board = Board(shown, Words(task.language), task.site, task.day, task.starred)
-    if name == "profile" and kind == "json":
-        write_text(shown.to_json(), path)
-    elif name == "outcomes":
-        export([outcome_batch(shown)], path)
-    elif name == "profile":
-        export(_table(shown).to_batches(), path)
-    elif name == "report":
-        save_report(board, path)
-    elif name == "board":
-        make = pack.board_pack if kind == "zip" else pack.PARTS[task.name]
-        with write_whole(path) as file:
+    shown = shown_profile(folder, least)
+    shown = replace(shown, source=replace(shown.source, title=title))
+    board = Board(shown, Words(language), **board_of)
+    if name == "profile.json":
+        write_text(shown.to_json(), target)
+    elif what == "outcomes":
+        export([outcome_batch(shown)], target)
+    elif what == "profile":
+        export(_table(shown).to_batches(), target)
+    elif what == "report":
+        save_report(board, target)
+    elif what == "board":
+        make = pack.board_pack if kind == "zip" else pack.PARTS[name]
+        with write_whole(target) as file:
             file.write(make(board))
     else:
-        drawing.save(draw(name, board.profile, words=board.words), path)
+        save(draw(what, board.profile, words=board.words), target)
 
 
 def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
@@ -133,7 +131,7 @@ def _assignments(profile: Profile, folder: RunFolder) -> pa.Table:
 
 
 def _table(profile: Profile) -> pa.Table:
-    """Return a line for each cluster and code; what is not told is empty."""
+    """Return a line for each cluster and code; what is suppressed is empty."""
     import pyarrow as pa
 
     k, d = profile.counts.shape

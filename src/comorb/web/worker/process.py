@@ -44,23 +44,14 @@ _NO_NEW_RIGHTS, _SECCOMP, _FILTER = 38, 22, 2
 class Bounds:
     """What a worker may have; 0 is without a limit.
 
-    Attributes
-    ----------
-    memory : int
-        Bytes that its process may ask for, and each that it starts: the system refuses more.
-    resident : int
-        Bytes that its process may hold: the server ends one that holds more, as compiled threads
-        don't get over a refusal.
-    limits : Limits
-        Of what it reads.
-    folder : str
-        Where it writes what it needs for a while; the system's folder if empty.
+    The system refuses a process more than ``memory``. The server ends one that holds more than
+    ``resident``, as compiled threads don't recover from a refusal.
     """
 
-    memory: int = 0
-    resident: int = 0
-    limits: Limits = field(default_factory=Limits)
-    folder: str = ""
+    memory: int = 0  # bytes that its process, and each that it starts, may allocate
+    resident: int = 0  # bytes that its process may hold
+    limits: Limits = field(default_factory=Limits)  # of what it reads
+    folder: str = ""  # for temporary files; the system's folder if empty
 
 
 def isolate(bounds: Bounds) -> None:
@@ -68,45 +59,32 @@ def isolate(bounds: Bounds) -> None:
     if bounds.folder:
         os.environ["TMPDIR"] = tempfile.tempdir = bounds.folder
     set_limits(bounds.limits)
-    _limit(bounds.memory)
-    _be_ended_first()
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would hold records
+        if bounds.memory:
+            resource.setrlimit(resource.RLIMIT_AS, (bounds.memory, bounds.memory))
+    if hasattr(os, "uname"):
+        with suppress(OSError):  # Linux ends it before the server when memory is short
+            Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
     close_network()
 
 
 def resident(process: int) -> int:
-    """Return the bytes that a process holds for itself; 0 where that isn't told."""
+    """Return the bytes of memory that a process alone holds; 0 where the system doesn't say."""
     try:
-        told = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()
-        return (int(told[1]) - int(told[2])) * os.sysconf("SC_PAGE_SIZE")
+        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()
+        return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError, IndexError):
         return 0
-
-
-def _be_ended_first() -> None:
-    """Have Linux end this process before the server when the machine's memory is short."""
-    if hasattr(os, "uname"):
-        with suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
-
-
-def _limit(memory: int) -> None:
-    """Let this process have so many bytes where that can be said, and leave no core behind."""
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if memory:
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    except (ImportError, ValueError, OSError):
-        return
 
 
 def close_network() -> None:
     """Refuse sockets: to Python everywhere, and on Linux to native code and programs it starts."""
     sys.addaudithook(_refuse_network)
     if hasattr(os, "uname") and sys.platform == "linux":
-        known = _MACHINES.get(os.uname().machine)
-        if known is not None:
+        if known := _MACHINES.get(os.uname().machine):
             _refuse_calls(*known)
 
 
@@ -164,11 +142,11 @@ class Answer:
 
 
 class TaskError(ComorbError):
-    """A task that can't be done, in the words of the error that says why."""
+    """A task that can't be done, with the message of the error that stopped it."""
 
 
 class OutOfMemoryError(TaskError):
-    """A task that memory didn't suffice for; its process may have none left, and is ended."""
+    """A task that ran out of memory; its process may have none left, and is ended."""
 
 
 class StoppedError(ComorbError):
@@ -188,16 +166,17 @@ class Worker:
         self._pipe: Connection | None = None
 
     def ask(self, task: Task, report: Callable[[Progress | Counted], None] | None = None) -> Any:
-        """Do a task and return what it returns.
+        """Do a task and return what it returns; one that reports its progress takes a ``report``.
 
         One that can't be done is a `TaskError`, whose message can be shown; a `StoppedError` says
         that the process was ended meanwhile.
         """
         with self._turn:
-            self._empty()
+            if self._bounds.resident and self._resident() > self._bounds.resident // 2:
+                self.stop()  # so that what earlier tasks left leaves the next one its whole share
             pipe = self._started()
             try:
-                pipe.send(task)
+                pipe.send((task, report is not None))
                 while True:
                     self._watch(pipe)
                     message = pipe.recv()
@@ -213,17 +192,15 @@ class Worker:
                 self.stop()
                 raise StoppedError("task.stopped") from None
 
-    def _empty(self) -> None:
-        """End a process that holds much of earlier tasks, so that the next has its whole share."""
-        most, process = self._bounds.resident, self._process
-        if most and process is not None and process.pid and resident(process.pid) > most // 2:
-            self.stop()
+    def _resident(self) -> int:
+        process = self._process
+        return resident(process.pid) if process is not None and process.pid else 0
 
     def _watch(self, pipe: Connection) -> None:
         """Wait for a message; end a process that holds more memory than it may."""
-        most, process = self._bounds.resident, self._process
-        while most and process is not None and not pipe.poll(_SECONDS):
-            if process.pid and resident(process.pid) > most:
+        most = self._bounds.resident
+        while most and self._process is not None and not pipe.poll(_SECONDS):
+            if self._resident() > most:
                 self.stop()
                 raise OutOfMemoryError("task.memory", gb=most / 1000000000.0)
 
@@ -248,16 +225,8 @@ class Worker:
         self.closed = True
         self.stop()
 
-    def _new_folder(self) -> str:
-        """Return a folder for what a process needs for a while; it goes with the process."""
-        self._remove_folder()
-        if not self._bounds.folder:
-            return ""
-        self._folder = Path(self._bounds.folder) / token_hex(6)
-        self._folder.mkdir(mode=0o700, parents=True)
-        return str(self._folder)
-
     def _remove_folder(self) -> None:
+        """Remove the temporary folder of a process that ended."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
@@ -267,9 +236,14 @@ class Worker:
             if self.closed:
                 raise StoppedError("task.closing")
             if self._process is None or not self._process.is_alive() or self._pipe is None:
+                self._remove_folder()
+                bounds = self._bounds
+                if bounds.folder:
+                    self._folder = Path(bounds.folder) / token_hex(6)
+                    self._folder.mkdir(mode=0o700, parents=True)
+                    bounds = replace(bounds, folder=str(self._folder))
                 spawn = multiprocessing.get_context("spawn")
                 self._pipe, theirs = spawn.Pipe()
-                bounds = replace(self._bounds, folder=self._new_folder())
                 given = (theirs, self._nice, bounds)
                 self._process = spawn.Process(target=_work, args=given, daemon=True)
                 self._process.start()
@@ -286,38 +260,38 @@ def _terminate(process: multiprocessing.process.BaseProcess) -> None:
 
 
 def _work(pipe: Connection, nice: int, bounds: Bounds) -> None:
-    """Answer tasks until the other side is gone."""
+    """Do tasks until the other side is gone."""
     if multiprocessing.parent_process():
         isolate(bounds)
-    if hasattr(os, "setsid") and multiprocessing.parent_process():
-        os.setsid()
+        if hasattr(os, "setsid"):
+            os.setsid()
     if hasattr(os, "nice"):
         os.nice(nice)
-    from comorb.web.worker import tasks
+    import comorb.web.worker.tasks  # noqa: F401 - before the first task comes
 
     while True:
         try:
-            task = pipe.recv()
+            task, reports = pipe.recv()
         except (EOFError, OSError, KeyboardInterrupt):
             return
         try:
-            answer: Answer | TaskError = Answer(tasks.do(task, pipe.send))
+            answer: Answer | TaskError = Answer(task(report=pipe.send) if reports else task())
         except Exception as error:
-            answer = _refusal(task, error)
+            answer = _refusal(error)
         pipe.send(answer)
 
 
-def _refusal(task: Task, error: Exception) -> TaskError:
+def _refusal(error: Exception) -> TaskError:
     lacking = lacks_memory(error)
     if isinstance(error, ComorbError):
         return (OutOfMemoryError if lacking else TaskError)(error.message)
     if lacking:
         return OutOfMemoryError("task.no_memory")
-    _log.error("%s in %s\n%s", type(error).__name__, type(task).__name__, frames(error))
+    _log.error("%s\n%s", type(error).__name__, frames(error))
     return TaskError("task.unexpected", type=type(error).__name__)
 
 
 def frames(error: BaseException) -> str:
-    """Return where an error came from, frame by frame, without what it or any variable holds."""
+    """Return where an error came from, frame by frame, without the values of any variable."""
     calls = traceback.extract_tb(error.__traceback__)
     return "\n".join(f"  {Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)

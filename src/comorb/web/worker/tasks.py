@@ -1,4 +1,4 @@
-"""Tasks: what a worker does for each message."""
+"""Tasks about runs: make one, change one, explain records, slice and compare."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from comorb.errors import InputError
 from comorb.model.arrays import Floats
 from comorb.profiles.codec import plain_part
 from comorb.profiles.comparison import likeness_word
+from comorb.profiles.explain import resolve_codes
 from comorb.profiles.profile import Profile
-from comorb.profiles.search import resolve_codes
 from comorb.runs.assign import assign_records
 from comorb.runs.compare import compare_runs
 from comorb.runs.edit import Revision, load_moves, row_of
@@ -28,46 +28,46 @@ from comorb.runs.stability import stability
 from comorb.storage import load_model, write_text
 from comorb.views.findings import page_json
 from comorb.views.words import translated
-from comorb.web.worker import cohorts, downloads, requests
+from comorb.web.worker import cohorts, downloads
 from comorb.web.worker.cohorts import Plain
+from comorb.web.worker.requests import Counted, Data, RunRequest
 
-Reporter = Callable[[Progress | requests.Counted], None]
 _DIFFERENCES = 25  # diagnoses of a comparison that are sent
 
 
-def _make_run(task: requests.MakeRun, report: Reporter) -> Plain:
+def make_run(request: RunRequest, report: Callable[[Progress | Counted], None]) -> Plain:
     """Find the clusters of the records that a run asks for, and write its folder."""
     report(Progress("reading", "Reading the records"))
-    cohort = cohorts.chosen_cohort(task)
-    secret = cohorts.secret_of(task.workspace)
-    report(requests.Counted(len(cohort)))
-    groups, spec = None, task.spec
-    outcomes = cohorts.outcomes(task.data, task.rules, cohort)
-    if task.record or spec.merge or spec.split:
+    cohort = cohorts.chosen_cohort(request)
+    secret = cohorts.secret_of(request.workspace)
+    report(Counted(len(cohort)))
+    groups, spec = None, request.spec
+    outcomes = cohorts.outcomes(request.data, request.rules, cohort)
+    if request.record or spec.merge or spec.split:
         report(Progress("describing", "Describing the clusters"))
-        before = RunFolder(task.parent or "")
-        revision = Revision(before, cohort.load(), task.groups, outcomes, secret)
+        before = RunFolder(request.parent or "")
+        revision = Revision(before, cohort.load(), request.groups, outcomes, secret)
         if spec.merge:
-            profile, groups = revision.merge(spec.merge, task.folder)
+            profile, groups = revision.merge(spec.merge, request.folder)
         elif spec.split:
-            profile = revision.split(*spec.split, task.folder)
+            profile = revision.split(*spec.split, request.folder)
         else:
-            profile = revision.move(task.record, task.cluster or 0, task.folder)
-            groups = task.groups
+            profile = revision.move(request.record, request.cluster or 0, request.folder)
+            groups = request.groups
     else:
-        asked = replace(
+        full = replace(
             spec,
-            preparation=cohorts.preparation(task.data, task.rules),
-            command=_command(task),
+            preparation=cohorts.preparation(request.data, request.rules),
+            command=_command(request),
             outcomes=outcomes,
             repeats=0,
-            earlier=tuple(load_profile(folder) for folder in task.earlier),
+            earlier=tuple(load_profile(folder) for folder in request.earlier),
             secret=secret,
         )
         with open_engine() as executor:
-            profile = run(cohort, asked, task.folder, executor, force=True, report=report)
-    downloads.renew(task.folder, profile, task.min_cell)
-    shown = profile.protected(task.min_cell)
+            profile = run(cohort, full, request.folder, executor, force=True, report=report)
+    downloads.renew(request.folder, profile, request.min_cell)
+    shown = profile.protected(request.min_cell)
     return {
         "records": profile.source.records,
         "protected_records": shown.source.records,
@@ -75,15 +75,15 @@ def _make_run(task: requests.MakeRun, report: Reporter) -> Plain:
         "protected_features": shown.source.features,
         "clusters": profile.k,
         "groups": groups,
-        "moved": len(load_moves(RunFolder(task.folder))),
+        "moved": len(load_moves(RunFolder(request.folder))),
         "splits": cohorts.splits(cohort.sample(MAX_DESCRIBED)[0]),
     }
 
 
-def _measure(task: requests.MeasureStability) -> tuple[float, ...] | None:
+def measure_stability(request: RunRequest) -> tuple[float, ...] | None:
     """Return how stable each cluster of a run is, or None when there are too few records."""
-    cohort, _ = cohorts.chosen_cohort(task.run).sample(MAX_DESCRIBED)
-    mixture = load_model(RunFolder(task.run.folder).model).mixture
+    cohort, _ = cohorts.chosen_cohort(request).sample(MAX_DESCRIBED)
+    mixture = load_model(RunFolder(request.folder).model).mixture
     try:
         return stability(
             cohort.matrix, mixture, sample_weight=cohort.weights, features=cohort.features
@@ -92,73 +92,94 @@ def _measure(task: requests.MeasureStability) -> tuple[float, ...] | None:
         return None
 
 
-def _note_stability(task: requests.NoteStability) -> None:
-    folder = RunFolder(task.folder)
-    if folder.path.exists():
-        profile = load_profile(task.folder).with_stability(task.stability)
-        folder.save_profile(profile)
-        downloads.renew(task.folder, profile, task.min_cell)
+def note_stability(folder: str, min_cell: int, measured: tuple[float, ...]) -> None:
+    """Write the stability of a run's clusters into its profile, unless the run was deleted."""
+    if Path(folder).exists():
+        profile = load_profile(folder).with_stability(measured)
+        RunFolder(folder).save_profile(profile)
+        downloads.renew(folder, profile, min_cell)
 
 
-def _name_clusters(task: requests.NameClusters) -> None:
-    downloads.renew(task.folder, rename(task.folder, task.names), task.min_cell)
+def name_clusters(folder: str, min_cell: int, names: dict[int, str]) -> None:
+    """Give clusters other names, by their numbers."""
+    downloads.renew(folder, rename(folder, names), min_cell)
 
 
-def _note_clusters(task: requests.NoteClusters) -> None:
-    downloads.renew(task.folder, annotate(task.folder, task.notes), task.min_cell)
+def note_clusters(folder: str, min_cell: int, notes: dict[int, dict[str, str]]) -> None:
+    """Write the note, owner and pathway of clusters, by their numbers."""
+    downloads.renew(folder, annotate(folder, notes), min_cell)
 
 
-def _assign_data(task: requests.AssignData) -> Plain:
-    """Say how many records of some data each cluster gets, and what changed."""
-    data, builtin = task.data, task.data.kind == "builtin"
-    asked = NewRecordsRequest(
-        worklist=Path(task.path) if task.path else None,
-        min_cell=task.min_cell,
-        secret=cohorts.secret_of(task.workspace) if task.min_cell else b"",
-        fewest=task.fewest,
+def assign_file(folder: str, records: str, path: str) -> None:
+    """Write the cluster of each record of a file to another file."""
+    assign_records(folder, records, path)
+
+
+def assign_data(
+    folder: str, min_cell: int, data: Data, workspace: str, fewest: int, path: str = ""
+) -> Plain:
+    """Count the records of some data that each cluster gets, and what changed.
+
+    Fewer records than ``fewest`` are refused; ``path`` is where a worklist goes.
+    """
+    builtin = data.kind == "builtin"
+    request = NewRecordsRequest(
+        worklist=Path(path) if path else None,
+        min_cell=min_cell,
+        secret=cohorts.secret_of(workspace) if min_cell else b"",
+        fewest=fewest,
     )
     records = cohorts.whole_cohort(data, {}) if builtin else data.source
     reading = None if builtin else cohorts.preparation(data, {})
-    return asdict(compare_new_records(task.folder, records, reading, asked))
+    return asdict(compare_new_records(folder, records, reading, request))
 
 
-def _explain_record(task: requests.ExplainRecord) -> Plain:
-    cohort = cohorts.chosen_cohort(task.run).load()
-    row = row_of(cohort, task.record)
+def explain_record(request: RunRequest, record: str, language: str = "en") -> Plain:
+    """Explain where a record of a run belongs, by its id."""
+    cohort = cohorts.chosen_cohort(request).load()
+    row = row_of(cohort, record)
     ones = cohort.matrix.indices[slice(*cohort.matrix.indptr[row : row + 2])]
     codes = [cohort.codes[i] for i in ones]
     columns = cohort.features.columns() if cohort.features else {}
     values = {name: column[row] for name, column in columns.items()}
     known = [f"{name}={one}" for name, one in values.items() if one is not None and one == one]
-    return _explained(load_profile(task.run.folder), [*codes, *known], task.language)
+    return _explain(load_profile(request.folder), [*codes, *known], language)
 
 
-def _split_run(task: requests.SplitRun) -> Plain:
-    """Return the shares of the clusters within slices, with intervals of standardised ones."""
-    slices, half = _records(task).slices(task.by)
+def split_run(request: RunRequest, least: int, by: str) -> Plain:
+    """Return the shares of the clusters within slices, with intervals of standardised ones.
+
+    Counts below ``least`` are suppressed, none with 0.
+    """
+    slices, half = _sliced_records(request, least).slices(by)
     return plain_part(slices) | {"notes": list(slices.notes), "half": _with_holes(half)}
 
 
-def _show_slice(task: requests.ShowSlice) -> None:
-    split = _records(task)
-    outcomes = cohorts.outcomes(task.run.data, task.run.rules, split.cohort)
-    made = split.profile(task.by, task.label, outcomes, task.groups)
-    if task.min_cell:  # of the whole run, names are those that its protected counts give
-        names = load_profile(task.run.folder).protected(task.min_cell).cluster_names
-        made = made.protected(task.min_cell)
-        told = (place for place, cluster in enumerate(made.clusters) if cluster.size is not None)
-        made = made.renamed({place: names[place] for place in told})
-    write_text(page_json(made, task.language), task.path)
+def write_slice(
+    request: RunRequest, least: int, by: str, label: str, path: str, language: str = "en"
+) -> None:
+    """Write the profile of one slice to a file."""
+    split = _sliced_records(request, least)
+    outcomes = cohorts.outcomes(request.data, request.rules, split.cohort)
+    made = split.profile(by, label, outcomes, request.own_groups)
+    if least:  # of the whole run, names are those that its protected counts give
+        names = load_profile(request.folder).protected(least).cluster_names
+        made = made.protected(least)
+        shown = (place for place, cluster in enumerate(made.clusters) if cluster.size is not None)
+        made = made.renamed({place: names[place] for place in shown})
+    write_text(page_json(made, language), path)
 
 
-def _records(task: requests.SplitRun) -> SplitRecords:
-    secret = cohorts.secret_of(task.run.workspace)
-    cohort = cohorts.chosen_cohort(task.run).load()
-    return SplitRecords(task.run.folder, cohort, secret, task.min_cell)
+def _sliced_records(request: RunRequest, least: int) -> SplitRecords:
+    secret = cohorts.secret_of(request.workspace)
+    return SplitRecords(request.folder, cohorts.chosen_cohort(request).load(), secret, least)
 
 
-def _rank_diagnoses(task: requests.RankDiagnoses) -> list[Plain]:
-    profile = translated(downloads.shown_profile(task), task.language)
+def rank_diagnoses(
+    folder: str, least: int, lam: float, n: int, language: str = "en"
+) -> list[Plain]:
+    """Return the n most relevant diagnoses of each cluster for a λ."""
+    profile = translated(downloads.shown_profile(folder, least), language)
     return [
         {
             "cluster": cluster.number,
@@ -170,17 +191,19 @@ def _rank_diagnoses(task: requests.RankDiagnoses) -> list[Plain]:
                     "share": float(profile.prevalence[place, i]),
                     "lift": float(profile.lift[place, i]),
                 }
-                for i in profile.top(place, task.lam, task.n)
+                for i in profile.top(place, lam, n)
             ],
         }
         for place, cluster in enumerate(profile.clusters)
     ]
 
 
-def _compare_runs(task: requests.CompareRuns) -> Plain:
-    secret = cohorts.secret_of(task.workspace)
-    compared = compare_runs(task.one, task.two, task.min_cell, task.follow, secret)
-    comparison, one = compared.comparison, translated(compared.one, task.language)
+def compare(
+    folders: tuple[str, str], least: int, follow: bool, workspace: str, language: str = "en"
+) -> Plain:
+    """Put two runs side by side, and ``follow`` the records of both."""
+    compared = compare_runs(*folders, least, follow, cohorts.secret_of(workspace))
+    comparison, one = compared.comparison, translated(compared.one, language)
     differences = np.nan_to_num(np.abs(comparison.differences))
     most = np.argsort(-differences.max(axis=0, initial=0), kind="stable")[:_DIFFERENCES]
     return {
@@ -200,26 +223,25 @@ def _compare_runs(task: requests.CompareRuns) -> Plain:
     }
 
 
-def _explain_texts(task: requests.ExplainCodes) -> Plain:
-    """Explain a record by codes and words; of those that mean several codes, say which."""
-    profile = downloads.shown_profile(task)
-    asked = resolve_codes(profile, task.codes)
-    shown = translated(profile, task.language)
+def explain_texts(folder: str, least: int, texts: list[str], language: str = "en") -> Plain:
+    """Explain where a record with some codes or words belongs; list the codes of unclear words."""
+    profile = downloads.shown_profile(folder, least)
+    found = resolve_codes(profile, texts)
+    shown = translated(profile, language)
     choices = [
-        {"text": text, "codes": [_named(shown, place) for place in places]}
-        for text, places in asked.choices
+        {
+            "text": text,
+            "codes": [{"code": shown.codes[i], "label": shown.labels[i]} for i in places],
+        }
+        for text, places in found.choices
     ]
-    if choices and not asked.given:
+    if choices and not found.given:
         return {"posterior": None, "choices": choices}
-    return _explained(profile, asked.given, task.language) | {"choices": choices}
+    return _explain(profile, found.given, language) | {"choices": choices}
 
 
-def _named(profile: Profile, place: int) -> Plain:
-    return {"code": profile.codes[place], "label": profile.labels[place]}
-
-
-def _explained(profile: Profile, codes: Sequence[str], language: str) -> Plain:
-    """Return where a record with some codes belongs, and what each code says for each cluster.
+def _explain(profile: Profile, codes: Sequence[str], language: str) -> Plain:
+    """Return where a record with some codes belongs, and the evidence of each for each cluster.
 
     Of a protected profile, to tenths.
     """
@@ -244,62 +266,22 @@ def _explained(profile: Profile, codes: Sequence[str], language: str) -> Plain:
 
 
 def _with_holes(values: Floats) -> Any:
-    """Return numbers as plain lists, with None for those that are not told."""
+    """Return numbers as plain lists, with None for those that are suppressed."""
     plain = values.astype(object)
     plain[np.isnan(values)] = None
     return plain.tolist()
 
 
-def _command(task: requests.MakeRun) -> str:
+def _command(request: RunRequest) -> str:
     """Return the command that does the same, where there is one."""
-    data = task.data
-    if data.kind == "builtin" or task.within or task.spec.merge or task.spec.split:
+    data = request.data
+    if data.kind == "builtin" or request.within or request.spec.merge or request.spec.split:
         return ""
     source = Path(data.source)
     name = data.title + "".join(source.suffixes) if data.kind == "upload" else source.name
-    outcomes = cohorts.asked_outcomes(data, task.rules)
-    asked = replace(
-        task.spec,
-        preparation=cohorts.preparation(data, task.rules),
+    outcomes = cohorts.chosen_outcomes(data, request.rules)
+    return replace(
+        request.spec,
+        preparation=cohorts.preparation(data, request.rules),
         outcomes=None if outcomes is None else tuple(outcomes),
-    )
-    return asked.words(name)
-
-
-def _keep_secret(task: requests.KeepSecret) -> None:
-    """Make the secret, and return nothing of it."""
-    cohorts.secret_of(task.workspace)
-
-
-_DONE_BY: dict[type[requests.Task], Callable[[Any], Any]] = {
-    requests.KeepSecret: _keep_secret,
-    requests.Understand: cohorts.understand,
-    requests.DescribeColumns: cohorts.describe_columns,
-    requests.ReadMap: cohorts.read_own_map,
-    requests.ListCodes: cohorts.list_codes,
-    requests.MatchCodes: cohorts.match_codes,
-    requests.CountCohort: cohorts.count_cohort,
-    requests.CountProtected: cohorts.count_protected,
-    requests.DrawMap: cohorts.map_of_run,
-    requests.MeasureStability: _measure,
-    requests.NoteStability: _note_stability,
-    requests.ShowProfile: downloads.write_documents,
-    requests.NameClusters: _name_clusters,
-    requests.ExplainCodes: _explain_texts,
-    requests.ExplainRecord: _explain_record,
-    requests.SplitRun: _split_run,
-    requests.ShowSlice: _show_slice,
-    requests.RankDiagnoses: _rank_diagnoses,
-    requests.AssignFile: lambda task: assign_records(task.folder, task.records, task.path),
-    requests.NoteClusters: _note_clusters,
-    requests.AssignData: _assign_data,
-    requests.WriteDownload: downloads.write,
-    requests.CompareRuns: _compare_runs,
-}
-
-
-def do(task: requests.Task, report: Reporter) -> Any:
-    """Do a task and return what it found, in plain values."""
-    if isinstance(task, requests.MakeRun):
-        return _make_run(task, report)
-    return _DONE_BY[type(task)](task)
+    ).words(name)
