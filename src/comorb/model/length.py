@@ -109,7 +109,7 @@ class LengthModel:
         """Return the model in which two clusters are one, at the place of the first."""
         sizes, model = self.sizes.sum(axis=0), self.model
         both = [first, second]
-        share = sizes[both] / max(float(sizes[both].sum()), TINY)
+        share = (sizes[both] + EDGE) / (sizes[both].sum() + 2 * EDGE)  # even where both are empty
         merged = np.delete(self.sizes, second, axis=1)
         merged[:, first] += self.sizes[:, second]
         means, parameters = model.means.copy(), model.parameters.copy()
