@@ -24,8 +24,8 @@ from comorb.model.kernels import splitmix64
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import FIRST_STRENGTH, Prior, evidence, learn_strength
-from comorb.model.select_k import hard_labels
 from comorb.model.start import best_start
+from comorb.model.sweep import hard_labels
 from comorb.records.datasets import paper, record_like
 
 NHDS = Path(__file__).parents[2] / "shared" / "data" / "nhds2010.csv.gz"
@@ -224,7 +224,7 @@ def choice_figures(runs):
     hits = 0
     for run in range(runs):
         k = 2 + run % 11
-        hits += choose_k(paper(10_000, 99, k, seed=500 + run).matrix).best == k
+        hits += choose_k(paper(10_000, 99, k, seed=500 + run).matrix).finest == k
     return [Figure(f"k recovered, N=10,000, d=99, k in 2..12, {runs} runs", hits / runs, 0.9)]
 
 

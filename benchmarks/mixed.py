@@ -22,8 +22,8 @@ from comorb.model.emissions.base import Feature, FeatureTable
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, learn_strength
-from comorb.model.select_k import hard_labels
 from comorb.model.start import gather_rows
+from comorb.model.sweep import hard_labels
 from comorb.records.datasets import record_like
 
 CASES = (

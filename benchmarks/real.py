@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ SUBSETS = {
     "stroke": ("434",),
     "births": tuple(f"V{n}" for n in range(30, 40)),
     "psychiatric": tuple(str(n) for n in range(290, 320)),
+    "renal": ("585",),
 }
 
 
@@ -63,6 +64,42 @@ def discharges(subset=None, first=None):
 def claims():
     """Return the inpatient claims of SynPUF."""
     return matrix_of(coded("synpuf_inpatient", "ICD9_DGNS_CD_"))
+
+
+def vermont():
+    """Return the discharges of Vermont."""
+    return matrix_of(coded("zoo/vermont/vermont_dx", "DX"))
+
+
+def admissions():
+    """Return the admissions of Rio Grande do Sul, with two different codes or more."""
+    records = coded("zoo/brazil_sih/RDRS2019", "DIAG")
+    return matrix_of([[code for code in record if code != "000"] for record in records], fewest=2)
+
+
+def long_table(name, person, code):
+    """Return the records of a table with a row for each code of a person, 3 characters of it."""
+    records = {}
+    with gzip.open(SHARED / "zoo" / f"{name}.csv.gz", "rt") as file:
+        for row in csv.DictReader(file):
+            if row.get("dx", "1") == "1" and row.get("icdv", "9") == "9":
+                records.setdefault(row[person], []).append(code(row))
+    return matrix_of(list(records.values()))
+
+
+# The numbers of the first four were looked at when the rules of the choice were made.
+SEEN = {name: partial(discharges, name) for name in ("heart failure", "COPD", "births", "stroke")}
+UNSEEN = {
+    "renal": partial(discharges, "renal"),
+    "diabetes": partial(discharges, "diabetes"),
+    "SynPUF": claims,
+    "Vermont": vermont,
+    "Rio Grande do Sul": admissions,
+    "eunomia": partial(
+        long_table, "eunomia/CONDITION_ERA", "PERSON_ID", lambda row: row["CONDITION_CONCEPT_ID"]
+    ),
+}
+SETS = SEEN | UNSEEN
 
 
 def small_table(name, items):

@@ -1,7 +1,8 @@
 """What the settings of the model do: each at half and at twice its value, one at a time.
 
 ``python -m benchmarks.settings start`` takes the ``Config`` of ``comorb.model.start``;
-``agglomeration``, ``decompose``, ``em``, ``lca``, ``diagnostics`` and ``select_k`` have one, too.
+``agglomeration``, ``decompose``, ``em``, ``lca``, ``diagnostics``, ``sweep``
+and ``select_k`` have one, too.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from comorb.model.em import em
 from comorb.model.lca import fit_classes
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior, evidence
-from comorb.model.select_k import choose, mark_isolated, recommend
+from comorb.model.select_k import choose, find_numbers, mark_isolated
 from comorb.model.start import best_start
 from comorb.records.datasets import paper, record_like
 
 LARGE = ("min_rows", "rows_per_cluster", "full_record", "later_rows", "final_rows")
-COMPARED_BY = ("reliable", "min_covered", "min_covered_alone", "enough_gain")
+COMPARED_BY = ("reliable", "min_covered", "min_covered_alone", "enough_gain", "min_breadth")
 
 
 @cache
@@ -118,6 +119,7 @@ MEASURES: dict[str, Callable[[], list[float]]] = {
     "lca": class_likelihood,
     "diagnostics": sureness,
     "select_k": recommended,
+    "sweep": recommended,
 }
 
 
@@ -158,12 +160,12 @@ def sweep_choice() -> None:
         drawn += [(name, blocks_of(discharges(name))) for name in ("heart failure", "stroke")]
     with workers(-1) as pool:
         rows = {name: choose(blocks, None, pool).rows for name, blocks in drawn}
-    print(f"\n{'recommended k':<28}" + "".join(f"{name:>15}" for name in rows))
+    print(f"\n{'finest k':<28}" + "".join(f"{name:>15}" for name in rows))
     for name in COMPARED_BY:
         value = getattr(module.CONFIG, name)
         for to in (value - 0.05, value, value + 0.04):
             with other(module, name, to):
-                found = [recommend(mark_isolated(own)).k for own in rows.values()]
+                found = [find_numbers(mark_isolated(own))[1] for own in rows.values()]
             print(f"{name + f' = {to:.2f}':<28}" + "".join(f"{k:>15}" for k in found), flush=True)
 
 

@@ -20,7 +20,7 @@ from benchmarks.accuracy import blocks_of
 from benchmarks.real import FEWEST, coded, matrix_of, small_table
 from benchmarks.table import Figure, show
 from comorb import BernoulliMixture
-from comorb.model.diagnostics import contingency, intervals, temper, temperature
+from comorb.model.diagnostics import contingency, intervals, out_of_bag, temper, temperature
 from comorb.model.mixture import Mixture
 from comorb.records.datasets import record_like
 
@@ -213,7 +213,41 @@ def known_figures():
     return figures
 
 
-PARTS = ("intervals", "tempering", "known")
+def few_figures(samples):
+    """Compare what is said of few records with what is right: tempered, and out of bag."""
+    figures = []
+    for n, name in ((1000, "a group of 1%, n=1,000"), (1000, "like records, n=1,000")):
+        rows = []
+        for seed in range(samples):
+            rng = np.random.default_rng([5, seed])
+            if name.startswith("like"):
+                drawn = record_like(n, 5, seed=700 + seed)
+                matrix, labels, k = drawn.matrix, drawn.labels, 5
+            else:
+                means = rng.beta(1, 4, size=(3, 40)).clip(0.02, 0.8)
+                model = Mixture(np.array([0.6, 0.39, 0.01]), means)
+                (matrix, labels), k = model.sample(n, rng), 3
+            blocks = blocks_of(matrix)
+            found = BernoulliMixture(k).fit(matrix)
+            tau = temperature(found.mixture_, blocks)
+            own = found.labels_
+            right = contingency(own, labels).argmax(axis=1)[own] == labels
+            least = own == np.bincount(own, minlength=k).argmin()
+            said = temper(found.predict_proba(matrix), tau)[np.arange(n), own]
+            bag = out_of_bag(found.mixture_, blocks, tau)[np.arange(n), own]
+            rows += [[one[some].mean() for one in (said, bag, right) for some in (least, own >= 0)]]
+        small, every, small_bag, every_bag, small_right, every_right = np.nanmean(rows, axis=0)
+        print(
+            f"{name}: said {every:.2f}, out of bag {every_bag:.2f}, right {every_right:.2f}; "
+            f"smallest cluster {small:.2f}, {small_bag:.2f}, {small_right:.2f}",
+            flush=True,
+        )
+        gap = abs(small - small_right) - abs(small_bag - small_right)
+        figures.append(Figure(f"{name}: nearer to right, smallest cluster", gap, 0, True, ""))
+    return figures
+
+
+PARTS = ("intervals", "tempering", "known", "few")
 
 
 def main(samples: int = 10, parts: tuple[str, ...] = PARTS) -> None:
@@ -224,6 +258,8 @@ def main(samples: int = 10, parts: tuple[str, ...] = PARTS) -> None:
         show("Intervals", coverage_figures(samples))
     if "tempering" in parts:
         show("Posteriors", tempered_figures(samples))
+    if "few" in parts:
+        show("Confidence of few records", few_figures(samples))
     if "known" in parts:
         show("Posteriors of real groups", known_figures())
 

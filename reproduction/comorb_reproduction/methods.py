@@ -20,7 +20,7 @@ from comorb.model.decompose import asvtd
 from comorb.model.em import Stopping, em
 from comorb.model.estimators import BernoulliMixture
 from comorb.model.mixture import Mixture
-from comorb.model.select_k import hard_labels
+from comorb.model.sweep import hard_labels
 from comorb.records.datasets.simulate import Simulated
 from comorb_reproduction.hmm12 import hmm12
 from comorb_reproduction.jain_oh import jain_oh, third_moment

@@ -18,7 +18,7 @@ from comorb.errors import ComorbWarning
 from comorb.model.arrays import Ints
 from comorb.model.em import em
 from comorb.model.estimators import BernoulliMixture
-from comorb.model.select_k import hard_labels
+from comorb.model.sweep import hard_labels
 from comorb.profiles.build import profile
 from comorb.profiles.profile import Profile
 from comorb.views import charts

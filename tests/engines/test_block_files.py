@@ -15,8 +15,8 @@ from comorb.engines.block_files import identity
 from comorb.errors import EngineError, StorageError
 from comorb.model.emissions.base import Feature
 from comorb.model.moments import prevalence
-from comorb.model.select_k import hard_labels
 from comorb.model.start import gather_rows
+from comorb.model.sweep import hard_labels
 from comorb.records.cohort_file import load_cohort
 from tests.engines.conftest import GROUP, ROWS
 from tests.model.mixed_rows import mixed_blocks, mixed_rows

@@ -24,8 +24,8 @@ from comorb.model.blocks import (
 from comorb.model.em import expect
 from comorb.model.estimators import BernoulliMixture
 from comorb.model.moments import moments, prevalence
-from comorb.model.select_k import hard_labels
 from comorb.model.subsample import thin_rows
+from comorb.model.sweep import hard_labels
 from tests.engines.conftest import CLUSTERS, save
 from tests.settings import patch_config
 

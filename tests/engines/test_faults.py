@@ -33,8 +33,8 @@ from comorb.model import start
 from comorb.model.em import expect
 from comorb.model.estimators import BernoulliMixture
 from comorb.model.moments import prevalence
-from comorb.model.select_k import hard_labels
 from comorb.model.subsample import thin_rows
+from comorb.model.sweep import hard_labels
 from comorb.records.cohort_file import CohortFile
 from comorb.records.datasets import region
 from comorb.records.distributed import shuffle

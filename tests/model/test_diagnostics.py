@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
+from comorb import BernoulliMixture
 from comorb.model import diagnostics
 from comorb.model.diagnostics import (
     adjusted_rand,
@@ -17,8 +18,9 @@ from comorb.model.diagnostics import (
     contingency,
     information_share,
     intervals,
-    jaccard,
     lengths,
+    out_of_bag,
+    overlap,
     residuals,
     temper,
     temperature,
@@ -132,7 +134,7 @@ def test_the_table_counts_records():
 def test_the_overlap_finds_the_match_whatever_its_number():
     one = np.array([0, 0, 0, 1, 1, 2])
     other = np.array([2, 2, 1, 1, 1, 0])
-    np.testing.assert_allclose(jaccard(one, other, 3), [2 / 3, 2 / 3, 1.0])
+    np.testing.assert_allclose(overlap(contingency(one, other)), [2 / 3, 2 / 3, 1.0])
 
 
 def test_the_share_of_the_variance_between_clusters(truth, sample):
@@ -344,3 +346,43 @@ def test_the_bootstrap_agrees_with_the_sandwich_and_forgets_the_order(monkeypatc
     rows = np.random.default_rng(0).permutation(3000)
     again = information_share(model, dense_to_blocks(matrix[rows], block_rows=700))
     np.testing.assert_allclose(again, found, rtol=1e-9)
+
+
+def few_records(seed, n=1000):
+    """Return records of three clusters, one of them with one in a hundred."""
+    rng = np.random.default_rng(seed)
+    means = rng.beta(1, 4, size=(3, 40)).clip(0.02, 0.8)
+    return Mixture(np.array([0.6, 0.39, 0.01]), means).sample(n, seed)
+
+
+@pytest.mark.compiled
+def test_records_are_less_sure_of_clusters_that_they_made():
+    said, without, right = [], [], []
+    for seed in range(4):
+        matrix, labels = few_records(seed)
+        blocks = blocks_of(matrix)
+        model = BernoulliMixture(3).fit(matrix).mixture_
+        posterior = np.concatenate([model.posterior(load())[0] for load in blocks.loaders])
+        own = posterior.argmax(axis=1)
+        small = own == np.bincount(own, minlength=3).argmin()
+        # the small cluster is right where most of its records are of the small one
+        right.append((labels[small] == 2).mean())
+        said.append(posterior.max(axis=1)[small].mean())
+        without.append(out_of_bag(model, blocks)[small, own[small]].mean())
+    assert np.mean(said) > np.mean(right) + 0.1
+    assert abs(np.mean(without) - np.mean(right)) < np.mean(said) - np.mean(right)
+
+
+@pytest.mark.compiled
+def test_records_left_out_do_not_depend_on_their_order(truth):
+    matrix = draw(truth, 300, seed=3)[0]
+    order = np.random.default_rng(1).permutation(300)
+    one = out_of_bag(truth, dense_to_blocks(matrix), 0.9)
+    two = out_of_bag(truth, dense_to_blocks(matrix[order]), 0.9)
+    np.testing.assert_allclose(one.sum(axis=1), 1)
+    kinds = np.unique(matrix, axis=0, return_inverse=True)[1].ravel()
+    for kind in range(kinds.max() + 1):  # equal rows may change places, and those alone
+        mine, own = (
+            np.sort(table, axis=0) for table in (one[kinds == kind], two[kinds[order] == kind])
+        )
+        np.testing.assert_array_equal(mine, own)

@@ -10,7 +10,16 @@ from comorb.errors import InputError
 from comorb.model import fit, select_k
 from comorb.model.agglomeration import cheapest_merge
 from comorb.model.prior import Prior
-from comorb.model.select_k import Choice, Row, empty_clusters, mark_isolated, reason, recommend
+from comorb.model.select_k import (
+    Choice,
+    Row,
+    empty_clusters,
+    find_numbers,
+    knee,
+    main_number,
+    mark_isolated,
+    reason,
+)
 from comorb.records.datasets import heart_failure, paper
 from tests.settings import patch_config
 
@@ -18,8 +27,9 @@ from tests.settings import patch_config
 @pytest.mark.compiled
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_the_number_of_clusters_is_recovered(k):
-    choice = choose_k(paper(10_000, 99, k, seed=k).matrix, ks=range(1, 11))
-    assert choice.best == k
+    choice = choose_k(paper(10_000, 99, k, seed=k).matrix, ks=range(1, 11), goal="finest")
+    assert choice.best == choice.finest == k
+    assert k - 1 <= choice.main <= k
     assert f"{k} groups are recommended" in choice.reason
     assert [row.k for row in choice.rows] == list(range(1, 11))
     best = choice.rows[k - 1]
@@ -83,7 +93,7 @@ THREE_LEVELS = np.array([[0.7, 0.2, 0.1], [0.2, 0.3, 0.5]])
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", [0, 1, 5, 6])
 def test_a_number_is_judged_the_same_in_every_range(seed):
-    matrix = RARE.sample(350, seed)[0].toarray()
+    matrix = RARE.sample(900, seed)[0].toarray()
     every = choose_k(matrix)
     assert every.best == 2
     for ks in ([1, 2], [1, 2, 3], [2, 4], [3]):
@@ -125,11 +135,11 @@ def test_no_number_with_an_empty_cluster_is_recommended(seed):
 
 def test_a_number_whose_fit_leaves_a_cluster_empty_is_withdrawn():
     rows = (ONE, TWO, THREE)
-    choice = Choice(rows, 3, reason(rows, THREE), {}, ())
+    choice = Choice(rows, 3, "", {}, ())
     found = choice.without_best()
     assert found.best == 2
     assert found.rows[2].smallest == 0
-    assert "Finer groups" not in found.reason
+    assert "finer groups" not in found.reason
     assert found.without_best().best == 1
 
 
@@ -184,104 +194,157 @@ def test_a_range_that_can_not_be_names_its_bound(ks):
         choose_k(paper(400, 12, 2, seed=1).matrix, ks=ks)
 
 
-def row(k, evidence, reliability, held_out=None, smallest=10.0):
+def row(k, evidence, reliability, held_out=None, smallest=10.0, breadth=20.0, smaller=0.1, bic=0):
     held_out = evidence if held_out is None else held_out
-    return Row(k, evidence, 0, 0, held_out, 0.9, smallest, reliability, (1 / k,) * k)
+    return Row(
+        *(k, evidence, bic, 0, held_out, 0.9, smallest, reliability, (1 / k,) * k),
+        held_out_given_length=held_out,
+        breadth=breadth,
+        smaller=smaller,
+    )
 
 
 ONE = row(1, -6.0, (1.0,))
 TWO = row(2, -5.0, (0.9, 0.8))
 THREE = row(3, -4.5, (0.9, 0.9, 0.76))
-FOUR = row(4, -4.2, (0.9, 0.9, 0.7, 0.6))
-LUCKY = row(5, -4.0, (0.9, 0.9, 0.9, 0.9, 0.7))
-CLEAR = row(5, -4.0, (0.9,) * 5)
-SIX = row(6, -3.9, (0.9, 0.9, 0.9, 0.7, 0.7, 0.6))
+FOUR = row(4, -4.45, (0.9, 0.9, 0.7, 0.6))
+LUCKY = row(5, -4.4, (0.9, 0.9, 0.9, 0.9, 0.7))
+CLEAR = row(5, -4.4, (0.9,) * 5)
+SIX = row(6, -4.39, (0.9, 0.9, 0.9, 0.7, 0.7, 0.6))
 SHAKY = row(2, -5.0, (0.9, 0.3))
 SHAKIER = row(3, -4.9, (0.2, 0.3, 0.1))
 
 
 @pytest.mark.parametrize(
-    ("rows", "best"),
+    ("rows", "finest"),
     [
-        ([ONE, TWO], TWO),
-        ([ONE, TWO, THREE, FOUR], THREE),
-        ([ONE, TWO, THREE, FOUR, LUCKY, SIX], THREE),  # 4 and 6 fail: 80% may be chance
-        ([ONE, TWO, THREE, FOUR, CLEAR, SIX], CLEAR),
-        ([ONE, TWO, THREE, FOUR, LUCKY], LUCKY),  # whether 6 fails isn't known
-        ([ONE, row(2, -6.1, (0.5, 0.5)), row(3, -6.2, (0.9,) * 3)], ONE),
-        ([ONE, row(2, -6.1, (0.9, 0.9), held_out=-5.9)], None),  # new records gain: groups
-        ([ONE, row(2, -5.9, (0.2, 0.2), held_out=-6.1)], None),  # evidence gains: groups
-        ([ONE, SHAKY, SHAKIER], SHAKY),
-        ([ONE, row(2, -5.8, (0.1, 0.1)), SHAKIER], SHAKIER),
-        ([ONE, row(2, -5.0, (0.9, 0.9), smallest=0.2)], ONE),
+        ([ONE, TWO], 2),
+        ([ONE, TWO, THREE, FOUR], 3),
+        ([ONE, TWO, THREE, FOUR, LUCKY, SIX], 3),  # 4 and 6 fail: 80% may be chance
+        ([ONE, TWO, THREE, FOUR, CLEAR, SIX], 5),
+        ([ONE, TWO, THREE, FOUR, LUCKY], 5),  # whether 6 fails isn't known
+        ([ONE, row(2, -6.1, (0.5, 0.5)), row(3, -6.2, (0.9,) * 3)], 1),
+        ([ONE, row(2, -6.1, (0.9, 0.9), held_out=-5.9)], 2),  # new records gain: groups
+        ([ONE, SHAKY, SHAKIER], 3),  # none comes out again: the main ones alone
+        ([ONE, row(2, -5.0, (0.9, 0.9), smallest=0.2)], 1),
+        ([ONE, replace(TWO, doubled=True)], 1),
+        ([ONE, replace(TWO, breadth=3.0)], 1),  # a pair of codes
+        ([ONE, TWO, replace(THREE, breadth=3.0), replace(FOUR, reliability=(0.9,) * 4)], 3),
+        ([ONE, TWO, replace(THREE, smaller=0.004)], 2),  # some records alone
+        ([ONE, TWO, replace(THREE, held_out_given_length=-4.9996)], 2),  # within the noise of fits
+        ([ONE, TWO, replace(THREE, held_out_given_length=-5.1)], 2),  # longer records alone
     ],
 )
-def test_the_number_follows_from_the_figures(rows, best):
-    assert recommend(mark_isolated(rows)) == (best or rows[1])
+def test_the_finest_number_follows_from_the_figures(rows, finest):
+    assert find_numbers(mark_isolated(rows))[1] == finest
+
+
+def test_of_few_items_the_evidence_decides():
+    rows = [ONE, replace(TWO, breadth=2.0), replace(THREE, breadth=2.0, held_out_given_length=-9)]
+    assert find_numbers(rows, n_columns=6) == (3, 3)
+    assert find_numbers(rows) == (1, 1)
+    assert find_numbers([ONE, replace(TWO, breadth=4.0)], n_columns=24) == (2, 2)
+
+
+def curve(*evidence):
+    return [row(k, value, (0.9,) * k) for k, value in enumerate(evidence, 1)]
+
+
+def test_the_knee_is_where_a_group_begins_to_gain_less_than_its_share():
+    assert main_number(curve(0.0, 5.0, 9.0, 9.1, 9.2)) == 3
+    assert main_number(curve(0.0, 5.0, 4.0, 9.0, 9.1)) == 4  # a dip is no end
+    assert main_number(curve(0.0, -1.0, -2.0)) == 1
+    assert main_number(curve(0.0, 19.0)) == 2
+    even = curve(*np.arange(20.0))
+    assert max(knee(even).values()) == pytest.approx(0)
+    empty = [*curve(0.0, 5.0, 9.0)[:2], row(3, 9.0, (0.9,) * 3, smallest=0.0)]
+    assert main_number(empty) == 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_knee_is_that_of_the_least_concave_majorant(seed):
+    rng = np.random.default_rng(seed)
+    values = np.cumsum(rng.normal(1, 2, size=20) / np.arange(1, 21))
+    best = np.maximum.accumulate(values)
+    if best[-1] <= best[0]:
+        pytest.skip("nothing beats one group")
+    lines = [
+        best[a] + (best[b] - best[a]) * (np.arange(20) - a) / (b - a)
+        for a in range(20)
+        for b in range(a + 1, 20)
+    ]
+    inside = [
+        np.where((np.arange(20) >= a) & (np.arange(20) <= b), line, -np.inf)
+        for line, (a, b) in zip(
+            lines, [(a, b) for a in range(20) for b in range(a + 1, 20)], strict=True
+        )
+    ]
+    hull = np.maximum(best, np.max(inside, axis=0))
+    wanted = (hull - hull[0]) / (hull[-1] - hull[0]) - np.arange(20) / 19
+    found = knee(curve(*values))
+    np.testing.assert_allclose([found[k] for k in range(1, 21)], wanted, atol=1e-12)
+
+
+AGAIN = "all of them come out again when a third of the records is left out."
+MAIN = "groups are recommended: they are the main ones, as each further group explains less of"
 
 
 @pytest.mark.parametrize(
-    ("rows", "best", "words"),
+    ("rows", "best", "finest", "words"),
     [
-        (
-            [ONE, TWO],
-            TWO,
-            "2 groups are recommended: of the numbers whose groups come out again they explain "
-            "the records best once the complexity of the model is counted; all of them come out "
-            "again when a third of the records is left out. It is the largest number that was "
-            "looked at.",
-        ),
+        ([ONE, TWO], TWO, 2, f"2 {MAIN} the records than its even share; {AGAIN}"),
         (
             [ONE, TWO, THREE, FOUR],
-            THREE,
-            "3 groups are recommended: of the numbers whose groups come out again they explain "
-            "the records best once the complexity of the model is counted; all of them come out "
-            "again when a third of the records is left out. Finer groups, up to 4, describe the "
-            "records more closely but come out less reliably.",
+            TWO,
+            3,
+            f"2 {MAIN} the records than its even share; {AGAIN} Up to 3 finer groups are borne "
+            "out by the records.",
         ),
         (
-            [ONE, TWO, THREE, FOUR, LUCKY, SIX],
-            THREE,
-            "3 groups are recommended: of the numbers whose groups come out again they explain "
-            "the records best once the complexity of the model is counted; all of them come out "
-            "again when a third of the records is left out. 5 groups come out again too, but "
-            "neither 4 nor 6 do, which may be chance. Other finer groups, up to 6, "
-            "describe the records more closely but come out less reliably.",
+            [replace(ONE, bic=-1), TWO],
+            TWO,
+            2,
+            f"2 {MAIN} the records than its even share; {AGAIN} BIC alone would take 1: it "
+            "counts every code of every group in full, also where the records say next to "
+            "nothing about it.",
         ),
         (
-            [ONE, TWO, THREE, FOUR, LUCKY, row(6, -4.1, (0.9, 0.2, 0.2, 0.2, 0.2, 0.2))],
-            THREE,
-            "3 groups are recommended: of the numbers whose groups come out again they explain "
-            "the records best once the complexity of the model is counted; all of them come out "
-            "again when a third of the records is left out. 5 groups come out again too, but "
-            "neither 4 nor 6 do, which may be chance.",
+            [ONE, TWO, replace(THREE, bic=-1)],
+            TWO,
+            2,
+            f"2 {MAIN} the records than its even share; {AGAIN} BIC alone would take 3: it does "
+            "not ask how much each further group explains, or whether more than a few codes, or "
+            "the number of codes, hold it apart.",
         ),
         (
             [ONE, row(2, -7.0, (0.5, 0.5))],
             ONE,
+            1,
             "One group is recommended: the data show no groups of records that differ in their "
             "codes beyond chance; no other number that was looked at explains them, or new "
             "records, better.",
         ),
         (
+            [ONE, TWO],
+            ONE,
+            1,
+            "One group is recommended: what could be split off differs by a few codes that go "
+            "together or by how many codes a record has, or does not come out again; these are "
+            "no groups.",
+        ),
+        (
             [ONE, SHAKY, SHAKIER],
             SHAKY,
+            2,
             "2 groups are offered as a useful description: 1 of them, with 50% of the records, "
             "comes out again when a third of the records is left out, so that some would come "
             "out differently in another sample. They reach 91% of what any number that was "
             "looked at gains on new records.",
         ),
         (
-            [ONE, row(2, -5.8, (0.1, 0.1)), SHAKIER],
-            SHAKIER,
-            "3 groups are offered as a useful description: none of them comes out again reliably "
-            "when a third of the records is left out, so that some would come out differently in "
-            "another sample. They reach 100% of what any number that was looked at gains on new "
-            "records.",
-        ),
-        (
             [SHAKY, SHAKIER],
             SHAKIER,
+            3,
             "3 groups are offered as a useful description: none of them comes out again reliably "
             "when a third of the records is left out, so that some would come out differently in "
             "another sample.",
@@ -289,19 +352,22 @@ def test_the_number_follows_from_the_figures(rows, best):
         (
             [ONE, row(2, -5.0, (0.9, 0.9), smallest=0.2)],
             ONE,
+            1,
             "One group is recommended: any other number that was looked at leaves a group empty.",
         ),
         (
             [FOUR],
             FOUR,
+            4,
             "4 groups were asked for; 2 of them, with 50% of the records, come out again when a "
             "third of the records is left out.",
         ),
-        ([ONE], ONE, "One group was asked for."),
+        ([ONE], ONE, 1, "One group was asked for."),
     ],
 )
-def test_the_words_say_what_the_figures_bear_out(rows, best, words):
-    assert reason(mark_isolated(rows), best) == words
+def test_the_words_say_what_the_figures_bear_out(rows, best, finest, words):
+    base = [replace(one, bic=one.bic or (0 if one.k == best.k else 1)) for one in rows]
+    assert reason(base, best, finest) == words
 
 
 @pytest.mark.compiled
@@ -320,10 +386,10 @@ def test_the_figures_told_are_those_of_the_final_clusters():
 def test_the_range_grows_when_its_edge_is_best(monkeypatch):
     patch_config(monkeypatch, select_k, first_range=3)
     matrix = paper(4000, 60, 5, seed=2).matrix
-    choice = choose_k(matrix)
-    assert choice.best == 5
+    choice = choose_k(matrix, goal="finest")
+    assert choice.best == choice.finest == 5
     assert [row.k for row in choice.rows] == [1, 2, 3, 4, 5, 6]
-    assert choose_k(matrix, ks=[1, 2, 3]).best == 3
+    assert choose_k(matrix, ks=[1, 2, 3], goal="finest").best == 3
 
 
 @pytest.mark.compiled
@@ -342,7 +408,7 @@ def test_every_merge_tells_whether_its_split_comes_out_again():
 
 def test_other_figures_of_the_clusters_change_the_words():
     rows = (row(1, -10, (1.0,)), row(2, -9, (0.9, 0.9)))
-    choice = Choice(rows, 2, reason(rows, rows[1]), {}, ())
+    choice = Choice(rows, 2, reason(rows, rows[1], 2), {}, (), finest=2)
     assert "all of them come out again" in choice.reason
     judged = choice.with_reliability((0.9, 0.2), (0.3, 0.7))
     assert judged.row.covered == pytest.approx(0.3)

@@ -20,7 +20,6 @@ from comorb.model.em import Stopping, em, expect
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
 from comorb.model.prior import Prior
-from comorb.model.select_k import hard_labels
 from comorb.model.start import (
     CandidateRace,
     best_start,
@@ -31,6 +30,7 @@ from comorb.model.start import (
     split_clusters,
 )
 from comorb.model.subsample import column_keys, distinct_rows, thin_rows
+from comorb.model.sweep import hard_labels
 from comorb.records.datasets import paper, record_like
 from tests.model.conftest import dense_to_blocks, draw, random_mixture
 

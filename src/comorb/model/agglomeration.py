@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import betaln, gammaln
 
 from comorb.model import features, kernels
 from comorb.model.arrays import Floats
@@ -95,6 +95,32 @@ def cheapest_merge(sums: Floats, prior: Prior, among: Sequence[int] = ()) -> tup
     Where ``among`` names clusters, one of the pair is one of them.
     """
     return _cheapest_pair(*_log_marginals(sums, prior), among)
+
+
+def merge_losses(sums: Floats, pair: tuple[int, int], prior: Prior) -> Floats:
+    """Return the evidence that the union of two clusters loses in each code and feature."""
+    d = prior.present.size
+    three = np.stack([*sums[:, pair].T, sums[:, pair].sum(axis=1)], axis=1)
+    positives, sizes = three[:d], three[-1]
+    present, absent = prior.present[:, None], prior.absent[:, None]
+    terms = betaln(positives + present, sizes - positives + absent) - betaln(present, absent)
+    if prior.variables:
+        own = features.log_marginal(prior.variables, three[d:-1], prior.prior_statistics)
+        terms = np.concatenate([terms, own])
+    return np.asarray(terms[:, 0] + terms[:, 1] - terms[:, 2])
+
+
+def breadth(losses: Floats) -> float:
+    """Return how many codes hold two clusters apart: (Σ L⁺)² / Σ L⁺², 1 where one code does all.
+
+    The participation ratio of the evidence that their union loses in each code.
+
+    >>> breadth(np.array([3.0, 3.0, -1.0]))
+    2.0
+    """
+    positive = np.sort(np.maximum(losses, 0.0))
+    squares = float(np.sum(positive**2))
+    return float(positive.sum() ** 2 / squares) if squares > 0 else 0.0
 
 
 def merge_sums_to(sums: Floats, k: int, prior: Prior) -> Floats:

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from scipy import linalg, sparse
 from scipy.optimize import brentq, linear_sum_assignment
-from scipy.special import betaincinv, rel_entr
+from scipy.special import betaincinv, gammaln, rel_entr
 
 from comorb.model import features, kernels
 from comorb.model.arrays import Floats, Ints
@@ -19,6 +19,7 @@ from comorb.model.blocks import (
     Blocks,
     Rows,
     exact_sum,
+    map_blocks,
     map_reduce,
     map_tasks,
     single_threaded,
@@ -32,7 +33,7 @@ from comorb.model.kernels import splitmix64
 from comorb.model.mixture import EDGE, Mixture
 from comorb.model.moments import Moments, prevalence
 from comorb.model.prior import Prior, learn_strength
-from comorb.model.subsample import subsample, unit_records
+from comorb.model.subsample import Records, subsample, unit_records
 
 # Squared log-ratios of two clusters, nats² a record, up to which sums of them are exact.
 MAX_SQUARED_RATIO = 2.0**20
@@ -67,6 +68,9 @@ class Config:
     bootstrap_repeats: int = 40
     bootstrap_rows: int = 8192
     bootstrap_passes: int = 30
+    # fits to bootstrap samples by which a record is judged without it: each is left out of 4 of 12
+    # on average, and of none in 4 of 1,000; ``python -m benchmarks.sureness 4 few`` prints the gain
+    out_of_bag_fits: int = 12
     # pairs of codes with fewer records than a χ² needs (Cochran 1954) are not shown as misfits
     min_pair_count: float = 5.0
     alike: float = 0.01  # clusters whose means all differ by less have the same profile
@@ -99,19 +103,12 @@ def adjusted_rand(one: Ints, other: Ints, weights: Floats | None = None) -> floa
     return 1.0 if most == by_chance else float((pairs - by_chance) / (most - by_chance))
 
 
-def jaccard(one: Ints, other: Ints, k: int, weights: Floats | None = None) -> Floats:
-    """Return, for each of the k clusters of one, its overlap |a ∩ b| / |a ∪ b| with its match.
-
-    Clusters are matched one to one so that the overlaps add up to the most. (k,)
-    """
-    table = np.zeros((k, k))
-    found = contingency(one, other, weights)
-    table[: found.shape[0], : found.shape[1]] = found
-    return overlap(table)
-
-
 def overlap(table: Floats) -> Floats:
-    """Return the overlap of each row's cluster with its match, from their contingency, (k,)."""
+    """Return the overlap |a ∩ b| / |a ∪ b| of each row's cluster with its match, (k,).
+
+    From their contingency, (k, k); clusters are matched one to one so that the overlaps add up to
+    the most.
+    """
     union = table.sum(axis=1)[:, None] + table.sum(axis=0)[None, :] - table
     shared = np.divide(table, union, out=np.zeros_like(table), where=union > 0)
     rows, columns = linear_sum_assignment(shared, maximize=True)
@@ -468,15 +465,11 @@ def _bootstrap_shares(model: Mixture, blocks: Blocks, executor: Executor | None)
     sums = expect(model, rows, executor).sums
     strength = learn_strength(sums, first, rows.weight, rows.variables)
     records = unit_records(rows, first, blocks.records, executor)
-    keys = (records.uniforms * 2.0**53).astype(np.uint64)
     spread = np.sqrt(records.weights)  # one of weight w stands for w records, of variance 1 each
     prior = Prior.around(first, strength, rows.weight, rows.variables)
 
     def refitted(repeat: int) -> Floats:
-        turn = splitmix64(np.array([repeat], dtype=np.uint64))[0]
-        with np.errstate(over="ignore"):
-            even = (splitmix64(keys + turn) + 1.0) / (2.0**64 + 2.0)
-        noise = spread * (-np.log(even) - 1) if repeat else 0.0
+        noise = spread * (-np.log(_draw_uniforms(records, repeat)) - 1) if repeat else 0.0
         drawn = np.bincount(records.rows, records.weights + noise, rows.n_rows)
         part = take_rows(rows, np.arange(rows.n_rows), None, np.maximum(drawn, 0.0))
         return em(part, model, prior, Stopping(max_iter=CONFIG.bootstrap_passes)).model.means
@@ -486,6 +479,51 @@ def _bootstrap_shares(model: Mixture, blocks: Blocks, executor: Executor | None)
     mu = fits[0]
     known = np.maximum(around, 1e-300) * sums[-1][:, None] / (mu * (1 - mu))
     return np.asarray(np.clip(1 / np.maximum(known, MIN_VARIANCE), 0, 1))
+
+
+def _draw_uniforms(records: Records, repeat: int) -> Floats:
+    """Return a number in (0, 1) for each record and repeat, by hash."""
+    turn = splitmix64(np.array([repeat], dtype=np.uint64))[0]
+    keys = (records.uniforms * 2.0**53).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        return np.asarray((splitmix64(keys + turn) + 1.0) / (2.0**64 + 2.0))
+
+
+def out_of_bag(
+    model: Mixture, blocks: Blocks, tau: float = 1.0, executor: Executor | None = None
+) -> Floats:
+    """Return posteriors by fits that have not seen the record, (n, k).
+
+    A record of a small group helped to make it, and so is too sure to be in it. Here EM goes on
+    from the model on bootstrap samples (Poisson counts by hash, Breiman 1996), and the posteriors,
+    tempered by τ, are averaged over the samples without the record. A row that stands for several
+    counts as often as it was left out. For some thousand rows, in memory.
+    """
+    first = prevalence(blocks, executor)
+    records = unit_records(blocks, first, blocks.records, executor)
+    places, variables = np.arange(blocks.n_rows), blocks.variables
+    strength = learn_strength(expect(model, blocks, executor).sums, first, blocks.weight, variables)
+    prior = Prior.around(first, strength, blocks.weight, variables)
+    chances = np.cumsum(np.exp(-1.0 - gammaln(np.arange(12) + 1)))  # of Poisson counts below 12
+
+    def posterior(fit: Mixture) -> Floats:
+        parts = map_blocks(fit.posterior, blocks)
+        return temper(np.concatenate([part for part, _ in parts]), tau)
+
+    def refit(repeat: int) -> tuple[Floats, Floats]:
+        counts = np.searchsorted(chances, _draw_uniforms(records, repeat))
+        part = take_rows(blocks, places, None, records.part(counts, places.size))
+        stopping = Stopping(max_iter=CONFIG.bootstrap_passes)
+        return records.part(counts == 0, places.size), posterior(
+            em(part, model, prior, stopping).model
+        )
+
+    # what the model says counts as one record in a thousand: where no sample lacks the row
+    weight, total = np.full(places.size, 1e-3), 1e-3 * posterior(model)
+    for left_out, found in map_tasks(refit, range(1, CONFIG.out_of_bag_fits + 1), executor):
+        weight += left_out
+        total += left_out[:, None] * found
+    return np.asarray(total / weight[:, None])
 
 
 def top_and_margin(posterior: Floats) -> tuple[Floats, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import Literal, Self, get_args
@@ -95,17 +95,24 @@ class Expected:
     """The E-step's sums over some rows; ``sums`` is (d + 1, k), its last row the cluster sizes.
 
     With features beside the codes it is (d + s + 1, k): their s statistics are above the sizes.
-    The log-likelihood is in two exact parts, which are added at the end.
+    The log-likelihood is in two exact parts, which are added at the end. ``by_length`` (L, k) are
+    the cluster sizes among the records of each number of codes, where shares depend on it.
     """
 
     sums: Floats
     coarse: float
     fine: float
     variables: tuple[Variable, ...] = ()
+    by_length: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def __add__(self, other: Self) -> Expected:
-        coarse, fine = self.coarse + other.coarse, self.fine + other.fine
-        return Expected(self.sums + other.sums, coarse, fine, self.variables)
+        return Expected(
+            self.sums + other.sums,
+            self.coarse + other.coarse,
+            self.fine + other.fine,
+            self.variables,
+            self.by_length + other.by_length,
+        )
 
     @property
     def positive_counts(self) -> Floats:
@@ -144,20 +151,33 @@ class EMResult:
         return self.expected.log_likelihood
 
 
-def expect(model: Mixture, blocks: Blocks, executor: Executor | None = None) -> Expected:
-    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step."""
+def expect(
+    model: Mixture,
+    blocks: Blocks,
+    executor: Executor | None = None,
+    length_bases: Floats | None = None,
+) -> Expected:
+    """Return Σₙ wₙ P(Y = j | xₙ) xₙᵢ, the cluster sizes and the log-likelihood: the E-step.
+
+    ``length_bases`` (L, k) stand in for log ωⱼ + Σᵢ log(1 − μᵢⱼ) in records of 0, 1, ... codes.
+    """
     if model.variables != blocks.variables:
         raise InputError(
             f"expected rows with the {len(model.variables)} features that the model has, got "
             f"{len(blocks.variables)} or other ones; prepare them with prepared_for"
         )
-    if model.variables:
-        return _expect_features(model, blocks, executor)
     base, logits = model.tables()
+    if length_bases is not None:
+        base = length_bases
+    if model.variables:
+        return _expect_features(model, base, logits, blocks, executor)
     return map_reduce(partial(_expect, base, logits, blocks.snap), blocks, executor)
 
 
 def _expect(base: Floats, logits: Floats, snap: float, rows: Rows) -> Expected:
+    if base.ndim > 1:
+        step = lambda one, own: _expect(one, logits, snap, own)  # noqa: E731
+        return _expect_lengths(step, base, logits.shape[0], rows)
     sums, room = np.zeros((logits.shape[0] + 1, base.size)), kernels.make_buffers(base.size)
     return Expected(
         sums,
@@ -165,9 +185,30 @@ def _expect(base: Floats, logits: Floats, snap: float, rows: Rows) -> Expected:
     )
 
 
-def _expect_features(model: Mixture, blocks: Blocks, executor: Executor | None) -> Expected:
+def _expect_lengths(
+    expect_rows: Callable[[Floats, Rows], Expected], bases: Floats, d: int, rows: Rows
+) -> Expected:
+    """Return the E-step of a block whose rows of each length have a base of their own."""
+    lengths = np.diff(rows.indptr)
+    parts, sizes = [], np.zeros(bases.shape)
+    for length in np.unique(lengths).tolist():
+        places = np.flatnonzero(lengths == length)
+        ones = rows.indices[rows.indptr[places][:, None] + np.arange(length)].ravel()
+        own = Rows(
+            np.arange(places.size + 1, dtype=np.int64) * length,
+            ones,
+            rows.weights[places] if rows.weights.size else rows.weights,
+            rows.values[places] if rows.values.size else rows.values,
+        )
+        parts.append(expect_rows(bases[length], own))
+        sizes[length] = parts[-1].sums[d]
+    return replace(sum(parts[1:], parts[0]), by_length=sizes)
+
+
+def _expect_features(
+    model: Mixture, base: Floats, logits: Floats, blocks: Blocks, executor: Executor | None
+) -> Expected:
     """Return the E-step of a model with features: sums of cells, and of those the statistics."""
-    base, logits = model.tables()
     plan, d = plan_for(model.variables), model.n_columns
     tables = (base, logits[:d], *plan.tables(logits[d:]))
     snaps = (blocks.snap, snap_for(blocks.weight * blocks.mean_square))
@@ -176,7 +217,7 @@ def _expect_features(model: Mixture, blocks: Blocks, executor: Executor | None) 
     codes, of_cells, of_numbers = np.split(found.sums, [d + 1, d + 1 + cells])
     statistics = plan.sums(of_cells, of_numbers.reshape(numbers))
     sums = np.concatenate([codes[:-1], statistics, codes[-1:]])
-    return Expected(sums, found.coarse, found.fine, model.variables)
+    return replace(found, sums=sums, variables=model.variables)
 
 
 def _expect_rows(
@@ -186,6 +227,10 @@ def _expect_rows(
     rows: Rows,
 ) -> Expected:
     base, logits, cells, numbers = tables
+    if base.ndim > 1:
+        rest = tables[1:]
+        step = lambda one, own: _expect_rows(lookup, (one, *rest), snaps, own)  # noqa: E731
+        return _expect_lengths(step, base, logits.shape[0], rows)
     k, d, c, q = base.size, logits.shape[0], cells.shape[0], numbers.shape[0]
     sums = np.zeros((d + 1 + c + 3 * q, k))
     parts = sums[: d + 1], sums[d + 1 : d + 1 + c], sums[d + 1 + c :].reshape(q, 3, k)

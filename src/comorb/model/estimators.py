@@ -28,7 +28,7 @@ from comorb.model.blocks import Blocks, Rows, align_codes, from_csr, map_blocks,
 from comorb.model.em import Stop
 from comorb.model.emissions.base import Feature, FeatureTable, Kind, Transform
 from comorb.model.features import PreparedFeatures, prepare_for
-from comorb.model.fit import MixtureFit, apply_influence
+from comorb.model.fit import MixtureFit, Number, apply_influence
 from comorb.model.frames import (
     WHOLE,
     check_cells,
@@ -39,9 +39,11 @@ from comorb.model.frames import (
     split_codes,
 )
 from comorb.model.lca import bootstrap_test, latent_classes
+from comorb.model.length import LengthModel
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.select_k import Choice, choose, hard_labels
+from comorb.model.select_k import Choice, Goal, choose
+from comorb.model.sweep import hard_labels
 
 
 class MixtureEstimator(
@@ -84,7 +86,7 @@ class MixtureEstimator(
         blocks = self._rows(X, sample_weight, reset=True)
         with workers(self.n_jobs) as executor:
             self.fit_blocks(blocks, executor)
-            self.labels_ = hard_labels(self.mixture_, blocks, executor)
+            self.labels_ = hard_labels(self._scorer, blocks, executor)
         return self
 
     def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
@@ -107,6 +109,8 @@ class MixtureEstimator(
         """
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
+        if self.length is not None:
+            raise InputError("clusters adjusted for length learn from no more rows; fit them all")
         blocks = self._rows(X, sample_weight, reset=False)
         earlier = self._expected
         with workers(self.n_jobs) as executor:
@@ -116,7 +120,7 @@ class MixtureEstimator(
             prior = self._prior(positives / weight, weight, blocks)
             result = self._em(blocks, self.mixture_, prior, executor, earlier=earlier)
             self._set_results(result)
-            self.labels_ = hard_labels(self.mixture_, blocks, executor)
+            self.labels_ = hard_labels(self._scorer, blocks, executor)
         return self
 
     def fit_predict(self, X: Any, y: None = None, sample_weight: Any = None) -> Ints:
@@ -190,9 +194,14 @@ class MixtureEstimator(
         check_is_fitted(self)
         blocks = self._rows(X, sample_weight, reset=False)
         with workers(self.n_jobs) as executor:
-            parts = list(map_blocks(partial(_evaluate_rows, self.mixture_), blocks, executor))
+            parts = list(map_blocks(partial(_evaluate_rows, self._scorer), blocks, executor))
         posterior, densities, weights = map(np.concatenate, zip(*parts, strict=True))
         return posterior, densities, weights
+
+    @property
+    def _scorer(self) -> Mixture | LengthModel:
+        """What records are assigned by: the clusters, given length where that is adjusted."""
+        return getattr(self, "given_length_", None) or self.mixture_
 
     def _rows(self, X: Any, sample_weight: Any, reset: bool) -> Blocks:
         """Return rows, or the records of a cohort, as blocks."""
@@ -216,7 +225,7 @@ def is_cohort(X: Any, sample_weight: Any) -> bool:
     return True
 
 
-def _evaluate_rows(model: Mixture, rows: Rows) -> tuple[Floats, Floats, Floats]:
+def _evaluate_rows(model: Mixture | LengthModel, rows: Rows) -> tuple[Floats, Floats, Floats]:
     posterior, densities = model.posterior(rows)
     return posterior, densities, rows.row_weights
 
@@ -229,9 +238,10 @@ class BernoulliMixture(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto", default="auto"
-        The number of clusters, from 1 to the number of rows and of columns; "auto" lets
-        :func:`choose_k` choose.
+    n_components : int or {"auto", "main", "finest"}, default="auto"
+        The number of clusters, from 1 to the number of rows and of columns. "main" and "finest"
+        are those that :func:`choose_k` finds; "auto" is "main", the number that stays the same
+        when some records change.
     init : {"best", "asvtd"} or Mixture, default="best"
         Where EM starts: the best by evidence of many starts that depend on the data alone,
         Algorithm 2 of the paper, or a given mixture.
@@ -245,6 +255,13 @@ class BernoulliMixture(MixtureEstimator):
     smoothing : float or "auto", default="auto"
         Strength α of the prior that draws each mean to the code's overall prevalence (see
         ``Prior.around``); "auto" learns it from the data, 0 is plain maximum likelihood.
+    keep : float, optional
+        With a mixture as ``init``, such as last year's: how much more evidence, in nats a record, a
+        fit that starts from the data must have to be taken instead; 0.01 is a good value. See
+        ``anchor_``.
+    length : "adjust", optional
+        Let the shares of the clusters depend on how many codes a record has, so that these differ
+        in what is coded and not in how much: P(x | s) = Σ_j π_j(s) P(x | j, s).
     n_jobs : int, default=-1
         Threads; −1 for all cores.
     verbose : int, default=0
@@ -269,9 +286,14 @@ class BernoulliMixture(MixtureEstimator):
     smoothing_ : float
         The strength of the prior that was used.
     choice_ : Choice
-        The sweep over the number of clusters, with ``n_components="auto"`` only.
+        The sweep over the number of clusters, where that was chosen.
     tree_ : tuple of Merge
-        How the clusters merge until one is left, with ``n_components="auto"`` only.
+        How the clusters merge until one is left, where their number was chosen.
+    anchor_ : Anchor
+        With ``keep`` only: whether the fit stayed with ``init``, what the free fit has more, and
+        the model that was not taken.
+    given_length_ : LengthModel or None
+        With ``length="adjust"``: the clusters with their shares by length.
     n_features_in_ : int
         The number of columns seen at fit.
     feature_names_in_ : ndarray of str
@@ -311,6 +333,7 @@ def choose_k(
     sample_weight: Any = None,
     lca: bool = False,
     blrt: int = 0,
+    goal: Goal = "main",
     n_jobs: int = -1,
 ) -> Choice:
     """Find out how many clusters the rows of X hold.
@@ -320,7 +343,7 @@ def choose_k(
     X : array, sparse matrix or frame of shape (n, d), or Cohort
         Zeros and ones, of any type; a cohort's codes with its features and weights.
     ks : sequence of int, optional
-        The numbers to try; by default 1 to 20, and more where the largest is best.
+        The numbers to try; by default 1 to 20, and more where the finest is the largest.
     sample_weight : array of shape (n,), optional
         How many records each row stands for: patterns with counts give the choice of their rows.
     lca : bool, default=False
@@ -328,6 +351,8 @@ def choose_k(
         classes print: ``classes`` and ``to_pandas()`` of the choice.
     blrt : int, default=0
         With ``lca``, so many draws of the bootstrap likelihood-ratio test for each number.
+    goal : {"main", "finest"}, default="main"
+        Which of the two numbers that are found, ``main`` and ``finest``, is the best.
     n_jobs : int, default=-1
         Threads; −1 for all cores.
 
@@ -335,8 +360,9 @@ def choose_k(
     -------
     Choice
         For each number its evidence, BIC, ICL, held-out log-likelihood, stability, smallest
-        cluster and the reliability of each; the best one with the reason; a model for each, and
-        the tree of merges. A number that leaves a cluster empty is not recommended.
+        cluster and the reliability of each; the main and the finest number, and the best one with
+        the reason; a model for each, and the tree of merges. A number that leaves a cluster empty
+        is not recommended.
     """
     if is_cohort(X, sample_weight):
         blocks: Blocks = X.blocks()
@@ -346,7 +372,7 @@ def choose_k(
         checked = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
         blocks = _make_blocks(binary_csr(checked), sample_weight)
     with workers(n_jobs) as executor:
-        choice = choose(blocks, ks, executor)
+        choice = choose(blocks, ks, executor, goal)
         if not (lca or blrt):
             return choice
         choice, models = latent_classes(choice, blocks, executor)
@@ -386,8 +412,8 @@ class LatentClassModel(MixtureEstimator):
 
     Parameters
     ----------
-    n_components : int or "auto", default="auto"
-        The number of clusters; "auto" chooses as :func:`choose_k` does.
+    n_components : int or {"auto", "main", "finest"}, default="auto"
+        The number of clusters; "main" (or "auto") and "finest" choose as :func:`choose_k` does.
     kinds : "infer" or dict, default="infer"
         The kind of each column by its name: "number", "category", "count" or "binary". What is not
         named is inferred, which one line on standard error shows: whole numbers are taken for
@@ -398,7 +424,7 @@ class LatentClassModel(MixtureEstimator):
     transforms : dict, optional
         What a number goes through before the model sees it, by its name: "log", or "rank" for the
         normal score of its rank. ``parameters_`` has it undone.
-    init, tol, stop, max_iter, smoothing, n_jobs, verbose
+    init, tol, stop, max_iter, smoothing, keep, length, n_jobs, verbose
         As :class:`BernoulliMixture` has them.
 
     Attributes
@@ -425,7 +451,7 @@ class LatentClassModel(MixtureEstimator):
 
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
-        n_components: int | Literal["auto"] = "auto",
+        n_components: int | Number = "auto",
         kinds: Literal["infer"] | Mapping[str, Kind] = "infer",
         *,
         influence: Mapping[str, float] | None = None,
@@ -435,6 +461,8 @@ class LatentClassModel(MixtureEstimator):
         stop: Stop = "likelihood",
         max_iter: int = 1000,
         smoothing: float | Literal["auto"] = "auto",
+        keep: float | None = None,
+        length: Literal["adjust"] | None = None,
         n_jobs: int = -1,
         verbose: int = 0,
     ) -> None:
@@ -445,6 +473,8 @@ class LatentClassModel(MixtureEstimator):
             stop=stop,
             max_iter=max_iter,
             smoothing=smoothing,
+            keep=keep,
+            length=length,
             n_jobs=n_jobs,
             verbose=verbose,
         )

@@ -6,9 +6,9 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 
@@ -19,11 +19,34 @@ from comorb.model.blocks import Blocks
 from comorb.model.diagnostics import collapse_warning
 from comorb.model.em import EMResult, Expected, Stop, Stopping, em, fine_tolerance
 from comorb.model.emissions.base import Variable
+from comorb.model.length import (
+    LengthModel,
+    fit_given_length,
+    longest_record,
+    start_given_length,
+)
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.prior import FIRST_STRENGTH, Prior, learn_strength
-from comorb.model.select_k import Choice, choose, finalise
+from comorb.model.prior import FIRST_STRENGTH, Prior, evidence, learn_strength
+from comorb.model.select_k import Choice, Goal, choose, finalise
 from comorb.model.start import Candidate, best_start, max_clusters, paper_start
+
+# the number of clusters that is chosen: "auto" is "main"
+Number = Literal["auto", "main", "finest"]
+NUMBERS = get_args(Number)
+
+
+@dataclass(frozen=True, eq=False)
+class Anchor:
+    """What became of an earlier model that a fit started from.
+
+    ``kept`` says whether the fit stayed with it, ``gain`` what the free fit has more, in nats a
+    record, and ``other`` is the model that was not taken: near in worth where the gain is small.
+    """
+
+    kept: bool
+    gain: float
+    other: Mixture
 
 
 class MixtureFit:
@@ -34,13 +57,15 @@ class MixtureFit:
 
     def __init__(  # noqa: PLR0913 - scikit-learn wants every parameter by name
         self,
-        n_components: int | Literal["auto"] = "auto",
+        n_components: int | Number = "auto",
         *,
         init: Literal["best", "asvtd"] | Mixture = "best",
         tol: float | None = None,
         stop: Stop = "likelihood",
         max_iter: int = 1000,
         smoothing: float | Literal["auto"] = "auto",
+        keep: float | None = None,
+        length: Literal["adjust"] | None = None,
         n_jobs: int = -1,
         verbose: int = 0,
     ) -> None:
@@ -50,6 +75,8 @@ class MixtureFit:
         self.stop = stop
         self.max_iter = max_iter
         self.smoothing = smoothing
+        self.keep = keep
+        self.length = length
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -78,10 +105,11 @@ class MixtureFit:
         self.n_features_in_ = blocks.n_columns + len(blocks.variables)
         self._check_parameters(blocks)
         first = prevalence(blocks, executor)
-        if self.n_components != "auto":
+        if not isinstance(self.n_components, str):
             result = self._fit_k(blocks, self.n_components, first, executor, watch)
         else:
-            choice = choose(blocks, None, executor)
+            goal: Goal = "finest" if self.n_components == "finest" else "main"
+            choice = choose(blocks, None, executor, goal)
             result = self._fit_k(blocks, choice.best, first, executor, watch)
             found = finalise(choice, result.model, blocks, executor)
             while choice.best > 1 and not found.row.offered:
@@ -90,7 +118,12 @@ class MixtureFit:
                 found = finalise(choice, result.model, blocks, executor)
             self.choice_: Choice = found
             self.tree_ = found.tree
+        if self.keep is not None:
+            result = self._compare_with_free(blocks, result, first, executor, watch)
         self._set_results(result)
+        self.given_length_: LengthModel | None = None
+        if self.length == "adjust":
+            self._adjust_length(blocks, first, executor)
         if warned := collapse_warning(self.mixture_, blocks.weight):
             warnings.warn(warned, ComorbWarning, stacklevel=3)
         return self
@@ -111,6 +144,54 @@ class MixtureFit:
         order = result.model.order()
         expected = replace(result.expected, sums=result.expected.sums[:, order])
         return replace(result, model=result.model.at(order), expected=expected)
+
+    def _compare_with_free(
+        self,
+        blocks: Blocks,
+        anchored: EMResult,
+        first: Floats,
+        executor: Executor | None,
+        watch: Callable[[int, float], None] | None,
+    ) -> EMResult:
+        """Return the fit from an earlier mixture, or the free one where that gains enough."""
+        kept = self.smoothing_
+        init, self.init = self.init, "best"
+        try:
+            free = self._fit_k(blocks, anchored.model.n_components, first, executor, watch)
+        finally:
+            self.init = init
+        gain = self._value(free, blocks, first) - self._value(anchored, blocks, first, kept)
+        leaves = gain > (self.keep or 0.0)
+        chosen, other = (free, anchored) if leaves else (anchored, free)
+        if not leaves:
+            self.smoothing_ = kept
+        self.anchor_ = Anchor(not leaves, gain, other.model)
+        return chosen
+
+    def _value(
+        self, result: EMResult, blocks: Blocks, first: Floats, strength: float | None = None
+    ) -> float:
+        """Return what fits are compared by: the evidence, or the likelihood without a prior."""
+        alpha = self.smoothing_ if strength is None else strength
+        value = result.log_likelihood
+        if alpha > 0:
+            prior = Prior.around(first, alpha, blocks.weight, blocks.variables)
+            value = evidence(result.model, result.expected.sums, value, prior)
+        return value / blocks.weight
+
+    def _adjust_length(self, blocks: Blocks, first: Floats, executor: Executor | None) -> None:
+        """Go on from the plain fit to clusters given the number of codes."""
+        prior = self._prior(first, blocks.weight, blocks)
+        start = start_given_length(
+            self.mixture_, blocks, longest_record(blocks, executor), executor
+        )
+        found, self._expected = fit_given_length(start, blocks, prior, first, executor)
+        order = found.model.order()
+        self.given_length_ = found.match_lengths().at(order)
+        self._expected = replace(self._expected, sums=self._expected.sums[:, order])
+        model = self.given_length_.model
+        self.weights_, self.means_, self.traits_ = model.weights, model.means, model.parameters
+        self.log_likelihood_ = self._expected.log_likelihood
 
     def _prior(self, first: Floats, weight: float, blocks: Blocks) -> Prior | None:
         if self.smoothing_ > 0:
@@ -174,25 +255,32 @@ class MixtureFit:
 
     def _check_parameters(self, blocks: Blocks) -> None:
         n, d, k = int(blocks.records), blocks.n_columns, self.n_components
-        whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
         most = min(n, max_clusters(blocks))
-        if k != "auto" and not (whole and 1 <= k <= most):
+        whole = isinstance(k, int | np.integer) and not isinstance(k, bool) and 1 <= k <= most
+        if k not in NUMBERS and not whole:
             raise InputError(
-                "expected the number of clusters, n_components, to be 'auto' or a whole number "
-                f"from 1 to {most}, for {n} rows and {d + len(blocks.variables)} columns, got {k!r}"
+                "expected the number of clusters, n_components, to be 'auto', 'main', 'finest' or "
+                f"a whole number from 1 to {most}, for {n} rows and "
+                f"{d + len(blocks.variables)} columns, got {k!r}"
             )
         number = isinstance(self.smoothing, Real)
         if self.smoothing != "auto" and not (number and self.smoothing >= 0):
             raise InputError(
                 f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
             )
+        if self.length not in (None, "adjust"):
+            raise InputError(f"expected length to be None or 'adjust', got {self.length!r}")
+        if self.keep is not None and not (isinstance(self.keep, Real) and self.keep >= 0):
+            raise InputError(f"expected keep to be zero or more, got {self.keep!r}")
         if isinstance(self.init, Mixture):
             wrong = self.init.variables != blocks.variables
-            if k == "auto" or self.init.means.shape != (k, d) or wrong:
+            if k in NUMBERS or self.init.means.shape != (k, d) or wrong:
                 raise InputError(
                     f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
                     f"give n_components and a mixture of as many clusters"
                 )
+        elif self.keep is not None:
+            raise InputError("expected init to be an earlier Mixture where keep is given")
         elif self.init not in ("best", "asvtd"):
             raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
 

@@ -590,3 +590,38 @@ def expect_mixed(
             coarse += high
             fine += ((whole - high) + fine_snap) - fine_snap
     return coarse, fine
+
+
+@jit
+def fill_length_tables(means: Floats, table: Floats) -> None:
+    """Fill the chance of 0, 1, ... ones among the first 0, 1, ..., d columns, (d + 1, L, k).
+
+    The Poisson-binomial distribution of ``means`` (d, k), a column at a time; ``table[0]`` is set.
+    """
+    d, k = means.shape
+    for i in range(d):
+        for j in range(k):
+            table[i + 1, 0, j] = table[i, 0, j] * (1.0 - means[i, j])
+        for s in range(1, table.shape[1]):
+            for j in range(k):
+                p = means[i, j]
+                table[i + 1, s, j] = table[i, s, j] * (1.0 - p) + table[i, s - 1, j] * p
+
+
+@jit
+def add_length_counts(means: Floats, before: Floats, after: Floats, counts: Floats) -> None:
+    """Add to ``counts`` (d, k) how many records of each column the lengths let expect.
+
+    ``before`` is of ``fill_length_tables``, ``after`` (L, k) how many records there are of each
+    length over their chance; it is changed.
+    """
+    d, k = means.shape
+    longest = after.shape[0] - 1
+    for i in range(d - 1, -1, -1):
+        for s in range(longest):
+            for j in range(k):
+                p = means[i, j]
+                counts[i, j] += p * after[s + 1, j] * before[i, s, j]
+                after[s, j] = after[s, j] * (1.0 - p) + after[s + 1, j] * p
+        for j in range(k):
+            after[longest, j] *= 1.0 - means[i, j]

@@ -297,12 +297,16 @@ class CandidateRace:
         EM lets the ``doubled`` clusters grow apart, the pairs whose union loses the least evidence
         are merged until there are k, and EM follows: all split and merge moves at once.
         """
+        refitted = self.merge_to(doubled, result.model.n_components)
+        return max(result, refitted, key=self.score)
+
+    def merge_to(self, doubled: Mixture, k: int) -> EMResult:
+        """Return a fit of k clusters merged from more, after these grew apart by EM."""
         grown = self.run(doubled, CONFIG.grow_passes)
         around = self.around(self.strength or FIRST_STRENGTH)
-        sums = merge_sums_to(grown.expected.sums, result.model.n_components, around)
+        sums = merge_sums_to(grown.expected.sums, k, around)
         merged = Expected(sums, 0.0, 0.0, self.blocks.variables)
-        refitted = self.run(maximise(merged, self.prior), CONFIG.short_passes)
-        return max(result, refitted, key=self.score)
+        return self.run(maximise(merged, self.prior), CONFIG.short_passes)
 
     def reseed_empty(self, result: EMResult, keys: Keys) -> EMResult:
         """Return the fit with halves of large clusters in the place of empty ones, after EM."""

@@ -129,8 +129,8 @@ class Records(NamedTuple):
     uniforms: Floats
     weights: Floats
 
-    def part(self, drawn: Mask, n_rows: int) -> Floats:
-        """Return what each row weighs in a part of the records, (n_rows,)."""
+    def part(self, drawn: Mask | Ints, n_rows: int) -> Floats:
+        """Return what each row weighs in a part of the records, or drawn so often, (n_rows,)."""
         return np.bincount(self.rows, self.weights * drawn, n_rows).astype(np.float64)
 
 

@@ -188,7 +188,6 @@ def make_profile(
                 clusters.mixture,
                 repeats=request.repeats,
                 sample_weight=sample.weights,
-                labels=assigned.labels,
                 features=sample.features,
             )
             if clusters.choice is not None:

@@ -11,16 +11,16 @@ from scipy import sparse
 
 from comorb.errors import ComorbWarning, InputError
 from comorb.model import kernels
-from comorb.model.arrays import Floats, Ints, binary_csr, check_places
+from comorb.model.arrays import Floats, binary_csr, check_places
 from comorb.model.blocks import Blocks, from_csr, workers
-from comorb.model.diagnostics import adjusted_rand, jaccard
+from comorb.model.diagnostics import adjusted_rand
 from comorb.model.emissions.base import FeatureTable
 from comorb.model.features import PreparedFeatures, prepare_for
-from comorb.model.fit import MixtureFit, apply_influence
+from comorb.model.fit import MixtureFit
 from comorb.model.mixture import Mixture
 from comorb.model.moments import prevalence
-from comorb.model.select_k import hard_labels
 from comorb.model.subsample import unit_records
+from comorb.model.sweep import better_refit, fit_level, hard_labels, reliability
 from comorb.model.tabular import Tabular
 
 
@@ -30,7 +30,7 @@ class Stability(Tabular):
 
     ari: float  # the mean of ``aris``; the paper reports above 0.9 on its two data sets
     aris: tuple[float, ...]  # for each repeat, of two fits on the records they share
-    jaccard: tuple[float, ...]  # for each cluster, its mean overlap with its match in the parts
+    jaccard: tuple[float, ...]  # of each cluster with its match in the parts: ``reliability``
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the stability of each cluster, by columns."""
@@ -44,7 +44,6 @@ def stability(
     share: float = 2 / 3,
     repeats: int = 3,
     sample_weight: Floats | None = None,
-    labels: Ints | None = None,
     features: FeatureTable | None = None,
 ) -> Stability:
     """Fit overlapping parts of the records and compare what comes out.
@@ -63,8 +62,6 @@ def stability(
         How many pairs of parts.
     sample_weight : ndarray of shape (n,), optional
         How many records each row stands for.
-    labels : ndarray of int, shape (n,), optional
-        The cluster of each record, when it is known already.
     features : FeatureTable, optional
         The features of the records besides their codes.
 
@@ -82,20 +79,20 @@ def stability(
     many = int(blocks.records)
     if (common := many * (2 * share - 1)) < 2 * k:
         raise InputError("stability.too_few", share=share, n=many, common=common, k=k)
-    whole = hard_labels(model, blocks) if labels is None else labels
     records = unit_records(blocks, prevalence(blocks), blocks.records, None)
     drawn = (records.uniforms * 2.0**53).astype(np.uint64)
-    aris, overlaps = [], []
+    aris: list[float] = []
+    refits: list[Mixture] = []
     for repeat in range(repeats):
         place = kernels.splitmix64(drawn + np.uint64(repeat)) / 2.0**64
         low, high = place < share, place >= 1 - share
         one, other, both = (records.part(own, n) for own in (low, high, low & high))
-        again = [_refit_labels(rows, part, model) for part in (one, other)]
-        aris.append(adjusted_rand(again[0], again[1], both))
-        parts = zip((one, other), again, strict=True)
-        overlaps += [jaccard(whole, own, k, part) for part, own in parts]
-    means = np.mean(overlaps, axis=0)
-    return Stability(float(np.mean(aris)), tuple(aris), tuple(float(mean) for mean in means))
+        pair = [_refit(rows.part(part).seen_by(model), model) for part in (one, other)]
+        first, second = (hard_labels(refit, blocks) for refit in pair)
+        aris.append(adjusted_rand(first, second, both))
+        refits += pair
+    again = reliability(model, refits, blocks).tolist()
+    return Stability(float(np.mean(aris)), tuple(aris), tuple(again))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,12 +123,10 @@ class _Records:
         return self.blocks(None if table is None else prepare_for(model.variables, table))
 
 
-def _refit_labels(records: _Records, part: Floats, model: Mixture) -> Ints:
-    """Return the cluster of every row in a fit on a part of the records."""
-    own = records.part(part)
-    influence = {one.feature.name: one.influence for one in model.variables}
+def _refit(part: Blocks, model: Mixture) -> Mixture:
+    """Return the fit of a part of the records: see ``better_refit``."""
     with warnings.catch_warnings(), workers(-1) as executor:
         warnings.simplefilter("ignore", ComorbWarning)
-        blocks = apply_influence(own.blocks(own.features), influence)
-        found = MixtureFit(model.n_components).fit_blocks(blocks, executor).mixture_
-        return hard_labels(found, records.seen_by(found), executor)
+        found = MixtureFit(model.n_components).fit_blocks(part, executor).mixture_
+    own = fit_level(part, found, prevalence(part))
+    return better_refit(part, own, model).model
