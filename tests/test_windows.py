@@ -52,12 +52,15 @@ def lacks(node: ast.AST) -> str | None:
 
 def asks(node: ast.AST) -> bool:
     """Tell whether what a node holds is reached only where it is there."""
-    if isinstance(node, ast.Try):
+    if isinstance(node, ast.Try | ast.With):
+        suppressed = [one.type or node for one in getattr(node, "handlers", [])]
+        suppressed += [
+            item.context_expr
+            for item in getattr(node, "items", [])
+            if "suppress" in ast.unparse(item.context_expr)
+        ]
         caught = {
-            name.id
-            for one in node.handlers
-            for name in ast.walk(one.type or node)
-            if isinstance(name, ast.Name)
+            name.id for one in suppressed for name in ast.walk(one) if isinstance(name, ast.Name)
         }
         return bool(caught & {"AttributeError", "ImportError"})
     return isinstance(node, ast.If | ast.IfExp) and "hasattr" in {
@@ -92,6 +95,7 @@ def unguarded(node: ast.AST) -> Iterator[str]:
         "path.read_text()",
         "path.write_text(text)",
         "if os.nice(5):\n    pass",
+        "with suppress(OSError):\n    import resource",
         "if hasattr(os, 'nice'):\n    pass\nelse:\n    os.nice(5)",
     ],
 )
@@ -106,6 +110,7 @@ def test_what_windows_lacks_is_seen(line):
         "if hasattr(os, 'killpg'):\n    os.kill(process, 0)",
         "cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else 1",
         "try:\n    import resource\nexcept ImportError:\n    resource = None",
+        "with suppress(ImportError, OSError):\n    import resource",
         "signal.signal(signal.SIGTERM, stop)",
         "path.read_text('utf-8')",
         "path.write_text(text, encoding='utf-8')",
