@@ -38,14 +38,14 @@ def test_splits_are_told_up_to_the_number_chosen_and_beyond_where_they_hold(caps
     row = {"k": 2, "evidence": -1.0, "bic": 1.0, "icl": 1.0, "held_out": -1.0, "stability": 1.0,
            "in_reliable": 0.9, "smallest": 40.0}  # fmt: skip
     splits = [
-        {"groups": 1, "name": "All", "into": ("Heart", "Lung"), "reliably": False},
-        {"groups": 2, "name": "Lung", "into": ("Asthma", "COPD"), "reliably": True},
-        {"groups": 3, "name": "Heart", "into": ("Valves", "Kidneys"), "reliably": False},
+        {"groups": 1, "name": "All", "into": ("Heart", "Lung"), "reliably": False, "breadth": 9.2},
+        {"groups": 2, "name": "Lung", "into": ("Asthma", "COPD"), "reliably": True, "breadth": 1.1},
+        {"groups": 3, "name": "Heart", "into": ("Valves", "x"), "reliably": False, "breadth": 3.0},
     ]
     show_choice({"rows": [row], "best": 2, "reason": "Because.", "splits": splits})
-    told = capsys.readouterr().out
-    assert "1 to 2: All → Heart | Lung (not reliable)" in told
-    assert "2 to 3: Lung → Asthma | COPD (both come out again)" in told
+    told = " ".join(capsys.readouterr().out.split())
+    assert "1 to 2: All → Heart | Lung (not reliable, held apart by 9 codes)" in told
+    assert "2 to 3: Lung → Asthma | COPD (both come out again, held apart by 1 code)" in told
     assert "Valves" not in told
     assert "90%" in told
 

@@ -231,7 +231,7 @@ interface Run {
   created: number;
   records: Figure;
   clusters: number;
-  k: number | "auto";
+  k: number | "auto" | "main" | "finest";
   rules: Record<string, any>;
   parent?: string;
   within?: { run: string; cluster?: number; region?: number[][] } | null;

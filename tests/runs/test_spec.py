@@ -107,10 +107,13 @@ def test_options_ask_for_a_run(words, spec):
 
 
 def test_a_number_of_clusters_is_whole_and_a_command_may_take_a_part():
-    _, app = command_of(RunSpec)
-    told = CliRunner().invoke(app, ["-k", "many"])
-    assert told.exit_code == 2
-    assert "expected auto or a whole number from 1 on, got 'many'" in " ".join(told.output.split())
+    found, app = command_of(RunSpec)
+    refused = CliRunner().invoke(app, ["-k", "many"])
+    assert refused.exit_code == 2
+    words = " ".join(refused.output.replace("│", "").split())
+    assert "expected main, finest, auto or a whole number from 1 on, got 'many'" in words
+    assert CliRunner().invoke(app, ["-k", "finest"]).exit_code == 0
+    assert found == [RunSpec("finest")]
     _, app = command_of(RunSpec, ("model",))
     assert CliRunner().invoke(app, ["--title", "Hearts"]).exit_code == 2
 

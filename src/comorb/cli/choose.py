@@ -63,8 +63,8 @@ def choose(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Find out how many clusters records hold.
 
-    Of the numbers whose records lie mostly in clusters that come out again in parts of the records,
-    the recommended one explains the records best once the complexity of the model is counted.
+    Finds the number of main groups, and the finest number that the records bear out; what BIC
+    would take is shown with them.
 
     Example: comorb choose visits.csv --having 428 --chart choice.png
     """

@@ -466,6 +466,8 @@ def show_choice(summary: dict[str, Any]) -> None:
     for split in summary["splits"]:
         if split["groups"] < summary["best"] or split["reliably"]:
             holds = "both come out again" if split["reliably"] else "not reliable"
+            codes = round(split["breadth"])
+            holds += f", held apart by {codes} {'code' if codes == 1 else 'codes'}"
             parts = f"{split['name']} → {' | '.join(split['into'])} ({holds})"
             _say(f"  {split['groups']} to {split['groups'] + 1}: {parts}")
     _say(

@@ -449,6 +449,9 @@ def choice_summary(
         rows = [row | {"smallest": round_count(round(row["smallest"]), least)} for row in rows]
     return {
         "best": choice.best,
+        "main": choice.main,
+        "finest": choice.finest,
+        "bic": choice.lowest_bic,
         "reason": choice.reason,
         "notes": list(round_notes(ledger.notes, least) if least else ledger.notes),
         "min_cell": least,

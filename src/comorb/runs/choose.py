@@ -220,6 +220,7 @@ class Split:
     reliability: float  # its mean overlap with its match in parts of the records
     into: tuple[str, str]
     reliably: bool  # whether both come out again
+    breadth: float  # how many codes hold the two apart
 
 
 def splits(choice: Choice, codes: Sequence[str], names: Sequence[str], system: str) -> list[Split]:
@@ -235,6 +236,7 @@ def splits(choice: Choice, codes: Sequence[str], names: Sequence[str], system: s
             merge.reliability,
             (named[merge.left + 1][merge.first], named[merge.left + 1][merge.second]),
             merge.splits_reliably,
+            merge.breadth,
         )
         for merge in sorted(choice.tree, key=lambda merge: merge.left)
         if {merge.left, merge.left + 1} <= set(named)

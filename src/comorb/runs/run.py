@@ -146,7 +146,8 @@ def find_clusters(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = MixtureFit(request.k).fit_blocks(blocks, executor, pace.gained)
-    reason = fitted.choice_.reason if request.k == "auto" else Message("run.as_asked", k=request.k)
+    chosen = isinstance(request.k, str)
+    reason = fitted.choice_.reason if chosen else Message("run.as_asked", k=request.k)
     facts: dict[str, Any] = {"reason": reason, "passes": fitted.n_iter_}
     for name in ("converged", "log_likelihood", "smoothing"):
         facts[name] = getattr(fitted, f"{name}_")
@@ -162,7 +163,7 @@ def find_clusters(
         facts["passes_over_the_file"] = passes.passes + passes.recalled
         facts["bytes_a_pass"] = sum(group.size for group in groups)
     notes = tuple(one.message.args[0] for one in caught if isinstance(one.message, Warning))
-    choice = fitted.choice_ if request.k == "auto" else None
+    choice = fitted.choice_ if chosen else None
     return Clusters(mixture, numbers, reason, facts, notes, check, choice)
 
 

@@ -34,16 +34,19 @@ METHODS = ("bch", "ml", "naive")
 
 
 class Clusters(Form):
-    """A number of clusters, or 'auto'; a command always has it."""
+    """A number of clusters, or which one is looked for; a command always has it."""
 
     argument = str
     always = True
-    json = staticmethod(lambda _: int | Literal["auto"])
+    json = staticmethod(lambda _: int | Literal["auto", "main", "finest"])
 
     def read(self, text: Any) -> Any:
-        """Return the number."""
+        """Return the number, or the word."""
+        if text in ("main", "finest"):
+            return text
         if not text.isdigit() or int(text) < 1:
-            raise OptionError("-k", f"expected auto or a whole number from 1 on, got {text!r}")
+            wanted = "main, finest, auto or a whole number from 1 on"
+            raise OptionError("-k", f"expected {wanted}, got {text!r}")
         return int(text)
 
     def words(self, rule: Rule, value: Any) -> list[str]:
@@ -109,10 +112,11 @@ class RunSpec(Spec):
     own. ``command`` is what was run, for the report.
     """
 
-    k: int | Literal["auto"] = declare(
+    k: int | Literal["auto", "main", "finest"] = declare(
         "auto",
         Clusters(),
-        "How many clusters, or auto to find out.",
+        "How many clusters; main for the main groups of the records, finest for as many as they "
+        "bear out; auto is main.",
         "--clusters -k K",
         part="model",
         first=True,

@@ -268,7 +268,7 @@ class Jobs:
             row = self.store.get("runs", key)
             if row is None or row["state"] != "queued":
                 return
-            automatic = row["k"] == "auto"
+            automatic = isinstance(row["k"], str)
             started = time.monotonic()
             data = self.store.get("data", row["data"])
             size = ((data or {}).get("about") or {}).get("records")
@@ -371,7 +371,7 @@ class Jobs:
     def _expected(self, automatic: bool, records: int | None = None) -> float:
         """Return how many seconds a run may take, from the last one of its kind."""
         for row in self.store.list("runs"):
-            if row["state"] == "done" and (row["k"] == "auto") == automatic:
+            if row["state"] == "done" and isinstance(row["k"], str) == automatic:
                 rate = float(row["seconds"]) / int(row["records"])
                 return max(rate * (records or row["records"]), 1.0) + 0.5
         size = records or 20_000

@@ -78,7 +78,7 @@ def create_run(wanted: Wanted, caller: Analyst) -> Row:
     jobs.check_queue(user.name)
     plain = wanted.model_dump()
     k, parent, within = plain["k"], plain["parent"], plain["within"]
-    if k != "auto" and not 1 <= k <= 50:
+    if isinstance(k, int) and not 1 <= k <= 50:
         raise RefusedError(422, "run.k", k=k)
     if (plain["merge"] or wanted.split) and not parent:
         raise RefusedError(422, "run.no_parent")

@@ -9,7 +9,7 @@ import { withView } from "./view.js";
 /** @param {Run} run */
 export async function rerun(run, change, query = "") {
   const { data, rules, title, within } = run;
-  const k = run.k === "auto" ? "auto" : run.clusters;
+  const k = typeof run.k === "string" ? run.k : run.clusters;
   const made = await call("POST", "/api/v1/runs", {
     data,
     k,

@@ -126,7 +126,8 @@ function number(run) {
     change(-1, t("k.fewer")),
     h("strong", {}, String(run.clusters)),
     change(1, t("k.more")),
-    run.k === "auto" ? null : button(t("cohort.auto"), go("auto")),
+    run.k === "auto" || run.k === "main" ? null : button(t("cohort.auto"), go("auto")),
+    run.k === "finest" ? null : button(t("k.finest"), go("finest"), { title: t("k.finest.about") }),
   );
 }
 
