@@ -206,15 +206,23 @@ def test_brazilian_admissions_whose_claims_share_an_id():
         )
 
 
-def test_mexican_items_of_several_values():
-    rows = frame("mexico_items/casos.csv.gz")
-    cohort = read_records(ZOO / "mexico_items/casos.csv.gz")
-    assert len(cohort) == len(rows)
-    found = pd.Series(cohort.covariates["OBESIDAD"].to_pylist()).astype(str)
-    assert (found == "1").sum() == (rows["OBESIDAD"] == "1").sum() == 6714
-
-
 def test_every_file_of_the_zoo_is_tried_here():
     own = Path(__file__).read_text("utf-8")
     files = [file for file in ZOO.rglob("*.*") if file.is_file() and file.name != "README.md"]
     assert [file.name for file in files if file.name not in own] == []
+
+
+def test_mexican_items_are_one_yes_and_two_no():
+    rows = frame("mexico_items/casos.csv.gz")
+    cohort = read_records(ZOO / "mexico_items/casos.csv.gz")
+    assert len(cohort) == len(rows)
+    names = [one.name for one in cohort.features.features]
+    yes = dict(zip(names, (cohort.features.values == 1).sum(axis=0).tolist(), strict=True))
+    assert {name: yes[name] for name in ("DIABETES", "EPOC", "HIPERTENSION", "OBESIDAD")} == {
+        "DIABETES": 3979,
+        "EPOC": 356,
+        "HIPERTENSION": 6135,
+        "OBESIDAD": 6714,
+    }
+    assert yes == {name: int((rows[name] == "1").sum()) for name in names}
+    assert not {"ORIGEN", "NACIONALIDAD", "TOMA_MUESTRA_LAB"} & {*names, *cohort.codes}

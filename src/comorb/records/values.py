@@ -31,6 +31,7 @@ def _meaning_of_words(table: str) -> dict[str, str]:
 
 
 _YES_NO = _meaning_of_words("answers")
+_SENTINELS = [set(group.split()) for group in _WORDS["sentinels"]["unknown"]]
 _SEXES = _meaning_of_words("sexes")
 _ISO_5218 = {"1": "male", "2": "female", "9": "other"}
 _ISO_COLUMN = re.compile(r"iso|5218|bene_sex_ident", re.IGNORECASE)
@@ -78,6 +79,29 @@ def yes_no(text: str) -> bool | None:
     """Return what a yes or a no means, None for other texts."""
     answer = _YES_NO.get(text.strip().lower())
     return None if answer is None else answer == "yes"
+
+
+def find_sentinels(texts: Collection[str]) -> set[str]:
+    """Return the numbers among answers that say 'unknown', if they stand apart from the others.
+
+    The other values must be less than half as large; beside 0, a -1 may be a value.
+
+    >>> sorted(find_sentinels(["1", "2", "98", "99"])), find_sentinels(["1", "6", "7", "9"])
+    (['98', '99'], set())
+    """
+    numbers = {text: text.strip().removesuffix(".0") for text in texts if not is_missing(text)}
+    if not all(re.fullmatch(r"-?[0-9]{1,5}", number) for number in numbers.values()):
+        return set()
+    others = {int(number) for number in numbers.values() if number not in set().union(*_SENTINELS)}
+    found: set[str] = set()
+    for group in _SENTINELS if others else ():
+        held = {int(number) for number in numbers.values() if number in group}
+        low = min(map(int, group))
+        if min(others) > 0 if low < 0 else 2 * max(others) < low:
+            found |= {text for text, number in numbers.items() if number in group}
+        else:
+            others |= held
+    return found
 
 
 def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:

@@ -28,10 +28,11 @@ from comorb.records.layouts.names import (
     WEAK_CODE_NAME,
     find_role,
     first_match,
+    is_label,
     names_matching,
     normalise_name,
 )
-from comorb.records.values import is_missing, yes_no
+from comorb.records.values import find_sentinels, is_missing, yes_no
 
 Cells = Mapping[str, Sequence[str | None]]
 
@@ -247,12 +248,18 @@ class Columns:
             return self.given.code_columns(self.names)
         samples = {name: self.sample[name] for name in self._free}
         flags = [name for name, values in samples.items() if _are_flags(values)]
-        bare = {name: {v.removesuffix(".0") for v in values} for name, values in samples.items()}
-        one_two = [name for name, values in bare.items() if values == {"1", "2"}]
+        one_two = [n for n, some in samples.items() if _are_one_and_two(some) and not is_label(n)]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
         no_items = {*names_matching(flags, NOT_ITEM_NAME)}
         return tuple(name for name in coded or flags if name not in no_items)
+
+    @property
+    def are_items(self) -> bool:
+        """Whether the columns that were named as codes hold the answers of items."""
+        samples = [self.sample[name] for name in self.codes if self.given.codes]
+        answers = [_are_flags(one) or _are_one_and_two(one) for one in samples if one]
+        return bool(answers) and all(answers)
 
     @cached_property
     def choices(self) -> tuple[str, ...]:
@@ -386,9 +393,21 @@ def _split_codes(values: Sequence[str]) -> list[str]:
 
 def _are_flags(values: Sequence[str]) -> bool:
     """Return whether values are yes and no; a cross among others may be any letter."""
-    different = {value.strip().lower() for value in values}
+    different = {value.strip().lower() for value in _drop_sentinels(values)}
     known = all(yes_no(value) is not None for value in different)
     return bool(different) and known and ("x" not in different or len(different) == 1)
+
+
+def _are_one_and_two(values: Sequence[str]) -> bool:
+    """Return whether values are answers written 1 and 2."""
+    return {value.strip().removesuffix(".0") for value in _drop_sentinels(values)} == {"1", "2"}
+
+
+def _drop_sentinels(values: Sequence[str]) -> set[str]:
+    """Return the different values without numbers for 'unknown', where two answers are left."""
+    different = set(values)
+    rest = different - find_sentinels(different) if len(different) < 10 else different
+    return rest if len(rest) > 1 else different
 
 
 # The values that a column needs, besides its name, for one of these roles.
@@ -402,7 +421,7 @@ _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
 
 
 def _holds_codes(values: list[str]) -> bool:
-    if _are_flags(values):
+    if _are_flags(values) or _are_one_and_two(values):
         return False
     dates = _matching_share(values, _DATE_VALUE)
     if not values or (_matching_share(values, _CODE_VALUE) > 0.5 and dates < 0.5):
