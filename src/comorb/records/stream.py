@@ -108,15 +108,13 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     )
     if not total:
         raise RecordsError("source.no_rows", table=table.label)
-    if not _has_several_rows(plan):
+    if not plan.has_several_rows:
         distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
         ((different,),) = source.query_whole(table, f"{distinct} IS NOT NULL", add_rows)
         if different < total and column == plan.layout.patient:
             return _number_rows(source, plan)
         if different < known:
-            raise RecordsError(
-                "stream.repeated", table=table.label, n=known - different, column=column
-            )
+            plan = _join_lines(source, plan, known - different)
     if not known:
         raise plan.missing_ids_error()
     gone = {**plan.removed, Message("ledger.no_id"): total - known}
@@ -129,26 +127,38 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     return replace(plan, table=table, removed={}), begun
 
 
+def _join_lines(source: OpenedSource, plan: Plan, again: int) -> Plan:
+    """Return the plan that unites the lines of a stay; refuse ids that repeat otherwise."""
+    table, name = plan.table, quote(plan.id_column or "")
+    every = ", ".join(map(quote, table.columns))
+    same = [f"count(DISTINCT coalesce({table.text_sql(one)}, '')) = 1" for one in plan.stay_columns]
+    lines = (
+        f"SELECT count(DISTINCT hash({every})) = 1 AS equal, {' AND '.join(same) or 'false'} AS one"
+    )
+    ids = f"({lines} FROM {table.sql} WHERE {name} IS NOT NULL GROUP BY {name} HAVING count(*) > 1)"
+    picks = "count(*), count(*) FILTER (equal), count(*) FILTER (one)"
+    ((n, equal, one),) = source.query_whole(table, f"SELECT {picks} FROM {ids}", add_rows)
+    if n == equal or one < n:
+        raise RecordsError("stream.repeated", table=table.label, n=again, column=plan.id_column)
+    note = Message("note.lines_of_stay", column=plan.id_column, n=n, same=plan.stay_columns)
+    return replace(plan, lines=True, notes=(*plan.notes, note))
+
+
 def _number_rows(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     table = source.view(plan.table.label, source.numbered_sql(plan.table, _ROW), plan.table.text)
     layout = replace(plan.layout, record=_ROW)
     return replace(plan, table=table, layout=layout), Ledger(notes=(NO_UNIQUE_ID,))
 
 
-def _has_several_rows(plan: Plan) -> bool:
-    """Return whether a record may have several rows, anywhere in the table."""
-    return plan.reader.by_code or plan.unit == "patient" or plan.layout.part is not None
-
-
 def _ordered_sql(plan: Plan) -> str:
     """Return the SQL of a table with the rows of each record together."""
-    order = f" ORDER BY {quote(plan.id_column or '')}" if _has_several_rows(plan) else ""
+    order = f" ORDER BY {quote(plan.id_column or '')}" if plan.has_several_rows else ""
     return f"SELECT * FROM {plan.table.sql}{order}"
 
 
 def _split_rows(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
     """Yield the rows of a table in parts; all rows of a record are in the same part."""
-    key, several = plan.id_column or "", _has_several_rows(plan)
+    key, several = plan.id_column or "", plan.has_several_rows
     held: list[pa.RecordBatch] = []
     for batch in source.batches(plan.table, _ordered_sql(plan), PART_ROWS):
         held.append(batch)
