@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ from comorb.records.features import (
 from comorb.records.join import open_joining
 from comorb.records.layouts.assembly import Encode, make_encoder
 from comorb.records.layouts.plan import Plan, plan_by_date
-from comorb.records.ledger import NO_UNIQUE_ID, Ledger
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger, relaxed_note
 from comorb.records.sources.arrow import register_table
 from comorb.records.sources.duck import OpenedSource, add_rows, quote
 from comorb.records.sources.open import open_source
@@ -51,6 +51,28 @@ class Part(Cohort):
 
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         return self.only(mask, rule)
+
+    def relax_least(self) -> Cohort:
+        """Return the part: how many codes a record needs is decided for the whole cohort."""
+        return self
+
+
+class TooFewCodesError(Exception):
+    """Most records have fewer codes than they need; ``least`` is one less."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__(least)
+        self.least = least
+
+
+def relax_least(write: Callable[[int | None], None]) -> None:
+    """Write a cohort, again with fewer codes that a record needs while most have too few."""
+    least = None
+    while True:
+        try:
+            return write(least)
+        except TooFewCodesError as error:
+            least = error.least
 
 
 @contextmanager
@@ -221,7 +243,9 @@ def write_cohort(
     '2GB'. The file is one for `load_cohort` and `comorb.engines.open_blocks`.
     """
     spec = preparation or CohortSpec()
-    _write_selected(open_parts(source, spec, memory), Path(path), spec)
+    relax_least(
+        lambda least: _write_selected(open_parts(source, spec, memory), Path(path), spec, least)
+    )
 
 
 def select_cohort(source: CohortFile, path: str | Path, spec: CohortSpec) -> None:
@@ -230,22 +254,28 @@ def select_cohort(source: CohortFile, path: str | Path, spec: CohortSpec) -> Non
     The codes are those of the file: rules on the coding of records need the records themselves.
     """
     blocks = range(len(source.blocks(()).loaders))
-    parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
-    _write_selected(nullcontext(parts), Path(path), spec, source.ledger)
+
+    def write(least: int | None) -> None:
+        parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
+        _write_selected(nullcontext(parts), Path(path), spec, least, source.ledger)
+
+    relax_least(write)
 
 
 def _write_selected(
     opening: AbstractContextManager[Iterator[Part]],
     path: Path,
     spec: CohortSpec,
+    least: int | None,
     before: Ledger | None = None,
 ) -> None:
     """Write the records that rules leave to a draft, then the codes that stay to a file."""
     draft = path.with_name(f"{path.name}.draft")
-    whole = CohortSum(spec, before)
+    whole = CohortSum(spec, before, least)
     try:
         with opening as parts:  # when a source is closed, it is refused if it has changed
-            write_parts((whole.table(spec.select(part)) for part in parts), draft, whole.finish)
+            chosen = (select_part(part, spec, least) for part in parts)
+            write_parts(map(whole.table, chosen), draft, whole.finish)
         if whole.kept.all() and not whole.features:
             draft.replace(path)
         else:
@@ -255,6 +285,11 @@ def _write_selected(
             write_parts(finished, path, lambda: whole.header)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def select_part(part: Cohort, spec: CohortSpec, least: int | None) -> Cohort:
+    """Return the records of a part that meet the rules, with ``least`` codes if it is given."""
+    return spec.select(part if least is None else replace(part, least_codes=least))
 
 
 @dataclass(frozen=True)
@@ -297,7 +332,8 @@ class CohortSum:
     """The sum of the parts of a cohort, of which one at least is added.
 
     `finish` decides which codes are ``kept``, the ``features``, and the ``header`` of the file.
-    ``before`` is the ledger of a cohort that the parts belong to.
+    ``before`` is the ledger of a cohort that the parts belong to; ``least`` is how many codes a
+    record needs, where that was relaxed.
     """
 
     total: Summary
@@ -305,8 +341,10 @@ class CohortSum:
     features: tuple[Feature, ...]
     header: dict[str, Any]
 
-    def __init__(self, spec: CohortSpec, before: Ledger | None = None) -> None:
-        self.spec, self.before = spec, before
+    def __init__(
+        self, spec: CohortSpec, before: Ledger | None = None, least: int | None = None
+    ) -> None:
+        self.spec, self.before, self.least = spec, before, least
 
     def table(self, part: Cohort) -> pa.Table:
         """Add a part and return its rows, with the columns and types of the first part."""
@@ -322,6 +360,12 @@ class CohortSum:
         """Decide which codes stay and what becomes a feature, and return the header."""
         cohort, counts = self.total.cohort, self.total.counts
         ledger = (Ledger() + self.total.ledger).open("features", READ, len(counts))
+        limit = Message("ledger.at_least", limit=cohort.least_codes)
+        for line in ledger.lines if self.spec.at_least is None else ():
+            if line.rule == limit and 2 * line.after < line.before:
+                raise TooFewCodesError(cohort.least_codes - 1)
+        if self.least is not None:
+            ledger = ledger.noted(relaxed_note(self.least))
         rules = self.spec.drop_rules(cohort, lambda: counts)
         self.kept, ledger = follow_rules(rules, counts > 0, ledger)
         if not ledger.left("records"):
