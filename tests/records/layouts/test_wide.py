@@ -97,3 +97,28 @@ def test_stays_of_two_people_under_one_id_are_refused(tmp_path):
         read_records(other)
     with pytest.raises(RecordsError, match="must be unique when records are read"):
         write_cohort(other, tmp_path / "cohort.parquet", memory="1GB")
+
+
+@pytest.mark.parametrize("write", ["*{}".format, ";{}".format, "|{}".format, "/{}".format])
+def test_several_columns_with_several_codes_in_a_cell(write, tmp_path):
+    held = [{"I219", "E119"}, {"J440"}, {"N179", "C509", "I500"}, {"K703", "B182"}] * 15
+    cells = [sorted(one) for one in held]
+    table = pa.table(
+        {
+            "certificate_id": [f"d{row:02d}" for row in range(len(held))],
+            "cause_a": ["".join(map(write, codes[:2])).lstrip(";|/") for codes in cells],
+            "cause_b": ["".join(map(write, codes[1:])).lstrip(";|/") or None for codes in cells],
+        }
+    )
+    cohort = read_records(table, level="full")
+    assert list(sets(cohort).values()) == held
+    write_cohort(table, tmp_path / "cohort.parquet", CohortSpec(level=("full",), at_least=1), "1GB")
+    assert sets(load_cohort(tmp_path / "cohort.parquet")) == sets(cohort)
+
+
+def test_an_asterisk_after_a_code_is_a_mark_of_the_icd():
+    pairs = [("E10.4†", "G63.2*"), ("A18.0†", "M49.0*"), ("I10", "N08.3*")] * 10
+    one, two = zip(*pairs, strict=True)
+    cohort = read_records(pa.table({"dx1": one, "dx2": two}), level="full")
+    assert set(cohort.codes) >= {"G632", "M490", "N083"}
+    assert cohort.matrix.sum(axis=1).tolist() == [2] * 30

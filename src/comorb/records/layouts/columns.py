@@ -160,7 +160,8 @@ _DATE_VALUE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}")
 _ICD10_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?")
 _ICD_VALUE = re.compile(rf"{_ICD10_VALUE.pattern}|[EV]?\d{{2,3}}\.\d{{1,2}}")
 _DISEASE_VALUE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
-_SEPARATORS = re.compile(r"\s*[;,|/\s]\s*")
+# An asterisk before a code separates; one after it is a mark of the ICD-10.
+_SEPARATORS = re.compile(r"\s*[;,|/\s]\s*|\*(?=\w)")
 _NUMBER_VALUE = re.compile(r"-?[0-9]+([.,][0-9]+)*")
 _DAY_VALUE = re.compile(
     r"\d{4}[-/.]\d\d[-/.]\d\d.*|\d\d?[-/.]\d\d?[-/.]\d{2,4}.*|(19|20)\d{6}(\.0)?|\d\d?-?[A-Za-z]{3}-?\d{4}.*"
@@ -279,18 +280,19 @@ class Columns:
 
     @property
     def holds_lists(self) -> bool:
-        """Whether one column holds several codes in a text."""
-        if len(self.codes) != 1:
-            return False
-        values = [value.strip() for value in self.sample[self.codes[0]]]
-        several = [v for v in values if _SEPARATORS.search(v) and not _DECIMAL_COMMA.fullmatch(v)]
-        return len(several) > 0.05 * len(values)
+        """Whether a column holds several codes in a text; of several columns, codes of the ICD."""
+        samples = [[value.strip() for value in self.sample[name]] for name in self.codes]
+        several = [len(_find_lists(values)) > 0.05 * len(values) for values in samples]
+        if len(samples) < 2:
+            return any(several)
+        texts = [text for values in samples for text in _find_lists(values)]
+        return any(several) and _matching_share(_split_codes(texts), _DISEASE_VALUE) > 0.9
 
     @property
     def separator(self) -> str:
         """The mark between the codes of a text."""
-        values = self.sample[self.codes[0]]
-        return next((mark for mark in ";|,/" if any(mark in value for value in values)), " ")
+        values = [text for name in self.codes for text in _find_lists(self.sample[name])]
+        return next((mark for mark in ";|,/*" if any(mark in value for value in values)), " ")
 
     def layout(self, kind: str, codes: tuple[str, ...]) -> Layout:
         """Return the layout of this kind: the given roles, and the others recognised."""
@@ -383,6 +385,11 @@ def list_names(names: Sequence[str]) -> str:
     if len(names) <= 12:
         return Message("text.list", parts=shown)
     return Message("text.more", parts=shown, n=len(names) - 12)
+
+
+def _find_lists(values: Sequence[str]) -> list[str]:
+    """Return the texts that hold several codes; a comma may stand for the dot of one."""
+    return [v for v in values if _SEPARATORS.search(v.strip()) and not _DECIMAL_COMMA.fullmatch(v)]
 
 
 def _split_codes(values: Sequence[str]) -> list[str]:

@@ -333,8 +333,9 @@ def _read_covariates(
 
 
 def _recognise_delimited(columns: Columns) -> Layout | None:
-    """Return the layout of a table with a row a record, and several codes in one column."""
-    if len(columns.codes) != 1 or not (columns.holds_lists or columns.given.kind == "delimited"):
+    """Return the layout of a table with a row a record, and several codes in a cell."""
+    alone = len(columns.codes) == 1 and columns.given.kind == "delimited"
+    if not (alone or columns.holds_lists):
         return None
     layout = columns.layout("delimited", columns.codes)
     if columns.given.kind is None and columns.repeats(layout.record):
@@ -344,7 +345,11 @@ def _recognise_delimited(columns: Columns) -> Layout | None:
 
 def _add_delimited_codes(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     """Add the codes of each text."""
-    (name,) = plan.layout.codes or ("",)
+    for name in plan.layout.codes or ():
+        _add_column_of_lists(mentions, batch, plan, name)
+
+
+def _add_column_of_lists(mentions: Mentions, batch: pa.RecordBatch, plan: Plan, name: str) -> None:
     mark = plan.layout.separator or ";"
     text = batch.column(name)
     lists = pc.utf8_split_whitespace(text) if mark == " " else pc.split_pattern(text, mark)
