@@ -6,6 +6,7 @@ from inspect import signature
 from typing import Annotated
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from pydantic import BaseModel, ValidationError
@@ -15,12 +16,14 @@ from comorb.cli.options import spec_options
 from comorb.errors import EmptyCohortError, RecordsError
 from comorb.fields import Bounds, Form, Texts, declare, question_of, rules_of
 from comorb.records.codes.code_map import CodeMap, Line
+from comorb.records.cohort_file import CohortFile, load_cohort
 from comorb.records.definitions import RULES
-from comorb.records.distributed.read import read_dask, read_spark
+from comorb.records.distributed.read import distribute_cohort, read_dask, read_spark
 from comorb.records.features import FeatureSpec
 from comorb.records.layouts.layout import Layout
-from comorb.records.read import inspect_records, read_records
+from comorb.records.read import count_left, inspect_records, read_records
 from comorb.records.spec import READING, CohortSpec, Preparation
+from comorb.records.stream import write_cohort
 from comorb.web.server.data_api import takes
 
 RECORDS = pa.table(
@@ -321,3 +324,32 @@ def test_what_another_version_wrote_is_read():
     }
     spec = CohortSpec.from_dict(old)
     assert json.loads(json.dumps(spec.to_dict())) == old
+
+
+def short_records(rows=120):
+    """Visits of which one in three has three codes, half have two, and the others one."""
+    codes = ["I50", "E11", "N18"]
+    shorter = [1 + (row % 2) + (row % 6 in (1, 3)) for row in range(rows)]
+    columns = {
+        f"dx{place + 1}": [codes[place] if n > place else None for n in shorter]
+        for place in range(3)
+    }
+    return pa.table({"visit_id": [f"v{row:03d}" for row in range(rows)], **columns}), shorter
+
+
+def test_the_least_number_of_codes_relaxes_in_memory_in_parts_and_on_workers(tmp_path):
+    table, lengths = short_records()
+    kept = sum(n > 1 for n in lengths)
+    pq.write_table(table, tmp_path / "visits.parquet")
+    whole = CohortSpec().apply(read_records(table))
+    write_cohort(table, tmp_path / "cohort.parquet", CohortSpec(), "1GB")
+    distribute_cohort(tmp_path / "visits.parquet", tmp_path / "folder", CohortSpec())
+    files = load_cohort(tmp_path / "cohort.parquet"), CohortFile.open(tmp_path / "folder")
+    found = (whole, *files)
+    for one in found:
+        assert (one.ledger.left("records"), one.least_codes) == (kept, 2)
+        assert any("2 codes or more were kept" in str(note) for note in one.ledger.notes)
+        assert one.ledger.adds_up
+    assert count_left(read_records(table), CohortSpec())[0] == kept
+    asked = CohortSpec(at_least=3).apply(read_records(table))
+    assert len(asked) == sum(n > 2 for n in lengths)

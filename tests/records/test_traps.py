@@ -159,10 +159,15 @@ def test_items_written_as_yes_or_nothing():
 
 def test_items_of_1_and_2():
     table = pa.table({"id": ["a", "b", "c"], "CHF": ["1", "2", "1"], "COPD": ["2", "2", "1"]})
-    assert sets(read_records(table)) == {"a": {"COPD"}, "b": {"CHF", "COPD"}, "c": set()}
-    assert "2 was read as yes" in read_records(table).ledger.notes[0]
-    other = read_records(table, layout=Layout(yes="1"))
-    assert sets(other) == {"a": {"CHF"}, "b": set(), "c": {"CHF", "COPD"}}
+    assert sets(read_records(table)) == {"a": {"CHF"}, "b": set(), "c": {"CHF", "COPD"}}
+    assert "1 was read as yes" in read_records(table).ledger.notes[0]
+    other = read_records(table, layout=Layout(yes="2"))
+    assert sets(other) == {"a": {"COPD"}, "b": {"CHF", "COPD"}, "c": set()}
+    rarer = table.set_column(1, "CHF", pa.array(["1", "2", "1"])).set_column(
+        2, "COPD", pa.array(["2", "1", "1"])
+    )
+    assert sets(read_records(rarer)) == {"a": {"COPD"}, "b": {"CHF"}, "c": set()}
+    assert "2 was read as yes" in read_records(rarer).ledger.notes[0]
 
 
 def test_what_stands_for_yes_must_be_there():

@@ -213,3 +213,39 @@ def test_commas_that_may_be_of_two_kinds_leave_text():
         "the commas of column 'cost' may stand before thousands or before decimals, so it stays "
         "text; write the numbers without",
     )
+
+
+@pytest.mark.parametrize(
+    ("column", "years"),
+    [
+        ("idade", {"467": 67, "301": 1 / 12, "215": 15 / 365.25, "503": 103, "999": None}),
+        ("EDAD", {"4067": 67, "3006": 0.5, "2010": 10 / 365.25, "4998": None}),
+        ("startage", {"67": 67, "7001": 0, "7007": 319 / 365.25, "80": 80}),
+        ("age", {"67": 67, "999": None, "-1": None, "130": None, "31": 31, "5": 5, "50": 50}),
+        ("age_months", {"18": 1.5, "600": 50, "9999": None}),
+        ("EdadDias", {"730.5": 2, "3652.5": 10}),
+    ],
+)
+def test_ages_with_a_unit_and_impossible_ones(column, years):
+    counts = {text: 7 if value and value > 60 else 1 for text, value in years.items()}
+    ages = read_ages(counts, column)
+    assert ages.of == {text: value and pytest.approx(value) for text, value in years.items()}
+    assert ages.notes
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["27112018", "03042019"], [date(2018, 11, 27), date(2019, 4, 3)]),
+        (["11272018", "4032019"], [date(2018, 11, 27), date(2019, 4, 3)]),
+        (["20181127", "20190403"], [date(2018, 11, 27), date(2019, 4, 3)]),
+    ],
+)
+def test_dates_without_marks(texts, days):
+    read = read_dates(dict.fromkeys(texts, 1), "day")
+    assert list(read.of.values()) == days
+    assert bool(read.notes) == (texts[0] != "20181127")
+
+
+def test_ambiguous_dates_without_marks_stay_text():
+    assert read_dates({"03042019": 1, "05062019": 1}, "day").of is None

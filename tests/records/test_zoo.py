@@ -2,13 +2,13 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from comorb.errors import RecordsError
-from comorb.records.layouts.layout import Layout
 from comorb.records.read import inspect_records, read_records
 from tests.records.helpers import sets
 
@@ -195,26 +195,39 @@ def test_vermont():
 
 
 def test_brazilian_admissions_whose_claims_share_an_id():
-    rows, path = frame("brazil_sih/RDRS2019.csv.gz"), ZOO / "brazil_sih/RDRS2019.csv.gz"
-    with pytest.raises(RecordsError, match=r"the ids in column 'N_AIH' must be unique"):
-        read_records(path)
-    cohort = read_records(path, layout=Layout(ignored=("N_AIH",)))
-    assert len(cohort) == len(rows)
+    rows = frame("brazil_sih/RDRS2019.csv.gz")
+    cohort = read_records(ZOO / "brazil_sih/RDRS2019.csv.gz", level="full")
+    codes = [name for name in rows.columns if re.match("DIAG|CID_", name)]
+    pairs = rows.melt("N_AIH", codes)[["N_AIH", "value"]]
+    check(cohort, by_code(pairs[~pairs["value"].isin(["0000", "0", "000"])]))
+    first = rows.drop_duplicates("N_AIH").set_index("N_AIH").loc[cohort.ids.to_pylist()]
     for ours, theirs in {"died": "MORTE", "los": "DIAS_PERM", "cost": "VAL_TOT"}.items():
         assert sum(cohort.covariates[ours].to_pylist()) == pytest.approx(
-            rows[theirs].astype(float).sum()
+            first[theirs].astype(float).sum()
         )
-
-
-def test_mexican_items_of_several_values():
-    rows = frame("mexico_items/casos.csv.gz")
-    cohort = read_records(ZOO / "mexico_items/casos.csv.gz")
-    assert len(cohort) == len(rows)
-    found = pd.Series(cohort.covariates["OBESIDAD"].to_pylist()).astype(str)
-    assert (found == "1").sum() == (rows["OBESIDAD"] == "1").sum() == 6714
+    units = first["COD_IDADE"].map({"2": 365.25, "3": 12, "4": 1, "5": 1}).astype(float)
+    years = first["IDADE"].astype(float) / units + 100 * (first["COD_IDADE"] == "5")
+    assert cohort.covariates["age"].to_pylist() == pytest.approx(years.tolist())
+    assert any("lines of one stay" in note for note in cohort.ledger.notes)
 
 
 def test_every_file_of_the_zoo_is_tried_here():
     own = Path(__file__).read_text("utf-8")
     files = [file for file in ZOO.rglob("*.*") if file.is_file() and file.name != "README.md"]
     assert [file.name for file in files if file.name not in own] == []
+
+
+def test_mexican_items_are_one_yes_and_two_no():
+    rows = frame("mexico_items/casos.csv.gz")
+    cohort = read_records(ZOO / "mexico_items/casos.csv.gz")
+    assert len(cohort) == len(rows)
+    names = [one.name for one in cohort.features.features]
+    yes = dict(zip(names, (cohort.features.values == 1).sum(axis=0).tolist(), strict=True))
+    assert {name: yes[name] for name in ("DIABETES", "EPOC", "HIPERTENSION", "OBESIDAD")} == {
+        "DIABETES": 3979,
+        "EPOC": 356,
+        "HIPERTENSION": 6135,
+        "OBESIDAD": 6714,
+    }
+    assert yes == {name: int((rows[name] == "1").sum()) for name in names}
+    assert not {"ORIGEN", "NACIONALIDAD", "TOMA_MUESTRA_LAB"} & {*names, *cohort.codes}

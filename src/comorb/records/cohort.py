@@ -35,7 +35,7 @@ from comorb.records.features import (
     find_covariate,
     summarise_column,
 )
-from comorb.records.ledger import NO_UNIQUE_ID, Ledger
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger, relaxed_note
 from comorb.records.values import same_sexes
 from comorb.storage import fingerprint
 
@@ -225,6 +225,20 @@ class Cohort:
         """Keep the records with at least so many distinct codes (the paper's rule: 3)."""
         counts = np.diff(self.matrix.indptr)
         return self._keep(counts >= number, Message("ledger.at_least", limit=number))
+
+    def relax_least(self) -> Cohort:
+        """Return the cohort with the most codes a record needs that at least half of them have."""
+        counts = self._code_counts()
+        fine = (n for n in range(self.least_codes, 1, -1) if 2 * (counts >= n).sum() >= len(counts))
+        least = next(fine, min(self.least_codes, 1))
+        return self if least == self.least_codes else self._with_least(least)
+
+    def _code_counts(self) -> Ints:
+        """Return how many codes each record has."""
+        return np.diff(self.matrix.indptr)
+
+    def _with_least(self, least: int) -> Cohort:
+        return replace(self, least_codes=least, ledger=self.ledger.noted(relaxed_note(least)))
 
     def drop_codes(self, *codes: str) -> Cohort:
         """Drop codes, matched as in `having`, and keep every record."""

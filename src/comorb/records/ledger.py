@@ -20,6 +20,11 @@ PROBLEM_LIMIT = 100
 NO_UNIQUE_ID = Message("note.row_numbers")
 
 
+def relaxed_note(least: int) -> Message:
+    """Return the note on records that need fewer codes than usual."""
+    return Message("note.least_relaxed", limit=least, option="--at-least N")
+
+
 @dataclass(frozen=True)
 class Line:
     """One rule and how many of a unit were there before and after it."""

@@ -13,7 +13,7 @@ from comorb.model.arrays import Ints, Mask
 from comorb.records.cohort import Cohort, follow_rules
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import MIN_CELL, ColumnRole
-from comorb.records.ledger import Ledger
+from comorb.records.ledger import Ledger, relaxed_note
 from comorb.records.spec import READING, CohortSpec
 
 FIRST_RECORDS = 1 << 17  # which have most codes
@@ -60,6 +60,14 @@ class MarkedCohort(Cohort):
         rows = np.searchsorted(matrix.indptr, places, side="right") - 1
         found[matrix.indices[places[self.left[rows]]]] = True
         return found
+
+    def _code_counts(self) -> Ints:
+        counts = super()._code_counts()
+        return counts if self.left is None else counts[self.left]
+
+    def _with_least(self, least: int) -> Cohort:
+        ledger = self.marked_ledger.noted(relaxed_note(least))
+        return replace(self, least_codes=least, marked_ledger=ledger)
 
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         both = self.marked & mask

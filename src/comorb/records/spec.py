@@ -543,6 +543,8 @@ class CohortSpec(Spec):
         if self.without:
             cohort = cohort.without(*self.without)
         cohort = cohort.where(age=self.age, sex=self.sex or None, dates=self.dates)
+        if self.at_least is None:
+            cohort = cohort.relax_least()
         least = cohort.least_codes if self.at_least is None else self.at_least
         return cohort.at_least(least) if least > min(cohort.least_codes, 1) else cohort
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ from comorb.records.features import (
 from comorb.records.join import open_joining
 from comorb.records.layouts.assembly import Encode, make_encoder
 from comorb.records.layouts.plan import Plan, plan_by_date
-from comorb.records.ledger import NO_UNIQUE_ID, Ledger
+from comorb.records.ledger import NO_UNIQUE_ID, Ledger, relaxed_note
 from comorb.records.sources.arrow import register_table
 from comorb.records.sources.duck import OpenedSource, add_rows, quote
 from comorb.records.sources.open import open_source
@@ -51,6 +51,28 @@ class Part(Cohort):
 
     def _keep(self, mask: Mask, rule: str) -> Cohort:
         return self.only(mask, rule)
+
+    def relax_least(self) -> Cohort:
+        """Return the part: how many codes a record needs is decided for the whole cohort."""
+        return self
+
+
+class TooFewCodesError(Exception):
+    """Most records have fewer codes than they need; ``least`` is one less."""
+
+    def __init__(self, least: int) -> None:
+        super().__init__(least)
+        self.least = least
+
+
+def relax_least(write: Callable[[int | None], None]) -> None:
+    """Write a cohort, again with fewer codes that a record needs while most have too few."""
+    least = None
+    while True:
+        try:
+            return write(least)
+        except TooFewCodesError as error:
+            least = error.least
 
 
 @contextmanager
@@ -108,15 +130,13 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     )
     if not total:
         raise RecordsError("source.no_rows", table=table.label)
-    if not _has_several_rows(plan):
+    if not plan.has_several_rows:
         distinct = f"SELECT count(*) FROM (SELECT {name} FROM {table.sql} GROUP BY 1) WHERE {name}"
         ((different,),) = source.query_whole(table, f"{distinct} IS NOT NULL", add_rows)
         if different < total and column == plan.layout.patient:
             return _number_rows(source, plan)
         if different < known:
-            raise RecordsError(
-                "stream.repeated", table=table.label, n=known - different, column=column
-            )
+            plan = _join_lines(source, plan, known - different)
     if not known:
         raise plan.missing_ids_error()
     gone = {**plan.removed, Message("ledger.no_id"): total - known}
@@ -129,26 +149,38 @@ def _with_id(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     return replace(plan, table=table, removed={}), begun
 
 
+def _join_lines(source: OpenedSource, plan: Plan, again: int) -> Plan:
+    """Return the plan that unites the lines of a stay; refuse ids that repeat otherwise."""
+    table, name = plan.table, quote(plan.id_column or "")
+    every = ", ".join(map(quote, table.columns))
+    same = [f"count(DISTINCT coalesce({table.text_sql(one)}, '')) = 1" for one in plan.stay_columns]
+    lines = (
+        f"SELECT count(DISTINCT hash({every})) = 1 AS equal, {' AND '.join(same) or 'false'} AS one"
+    )
+    ids = f"({lines} FROM {table.sql} WHERE {name} IS NOT NULL GROUP BY {name} HAVING count(*) > 1)"
+    picks = "count(*), count(*) FILTER (equal), count(*) FILTER (one)"
+    ((n, equal, one),) = source.query_whole(table, f"SELECT {picks} FROM {ids}", add_rows)
+    if n == equal or one < n:
+        raise RecordsError("stream.repeated", table=table.label, n=again, column=plan.id_column)
+    note = Message("note.lines_of_stay", column=plan.id_column, n=n, same=plan.stay_columns)
+    return replace(plan, lines=True, notes=(*plan.notes, note))
+
+
 def _number_rows(source: OpenedSource, plan: Plan) -> tuple[Plan, Ledger]:
     table = source.view(plan.table.label, source.numbered_sql(plan.table, _ROW), plan.table.text)
     layout = replace(plan.layout, record=_ROW)
     return replace(plan, table=table, layout=layout), Ledger(notes=(NO_UNIQUE_ID,))
 
 
-def _has_several_rows(plan: Plan) -> bool:
-    """Return whether a record may have several rows, anywhere in the table."""
-    return plan.reader.by_code or plan.unit == "patient" or plan.layout.part is not None
-
-
 def _ordered_sql(plan: Plan) -> str:
     """Return the SQL of a table with the rows of each record together."""
-    order = f" ORDER BY {quote(plan.id_column or '')}" if _has_several_rows(plan) else ""
+    order = f" ORDER BY {quote(plan.id_column or '')}" if plan.has_several_rows else ""
     return f"SELECT * FROM {plan.table.sql}{order}"
 
 
 def _split_rows(source: OpenedSource, plan: Plan) -> Iterator[pa.Table]:
     """Yield the rows of a table in parts; all rows of a record are in the same part."""
-    key, several = plan.id_column or "", _has_several_rows(plan)
+    key, several = plan.id_column or "", plan.has_several_rows
     held: list[pa.RecordBatch] = []
     for batch in source.batches(plan.table, _ordered_sql(plan), PART_ROWS):
         held.append(batch)
@@ -211,7 +243,9 @@ def write_cohort(
     '2GB'. The file is one for `load_cohort` and `comorb.engines.open_blocks`.
     """
     spec = preparation or CohortSpec()
-    _write_selected(open_parts(source, spec, memory), Path(path), spec)
+    relax_least(
+        lambda least: _write_selected(open_parts(source, spec, memory), Path(path), spec, least)
+    )
 
 
 def select_cohort(source: CohortFile, path: str | Path, spec: CohortSpec) -> None:
@@ -220,22 +254,28 @@ def select_cohort(source: CohortFile, path: str | Path, spec: CohortSpec) -> Non
     The codes are those of the file: rules on the coding of records need the records themselves.
     """
     blocks = range(len(source.blocks(()).loaders))
-    parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
-    _write_selected(nullcontext(parts), Path(path), spec, source.ledger)
+
+    def write(least: int | None) -> None:
+        parts = (Part(**vars(source.part(number, 0, 0))) for number in blocks)
+        _write_selected(nullcontext(parts), Path(path), spec, least, source.ledger)
+
+    relax_least(write)
 
 
 def _write_selected(
     opening: AbstractContextManager[Iterator[Part]],
     path: Path,
     spec: CohortSpec,
+    least: int | None,
     before: Ledger | None = None,
 ) -> None:
     """Write the records that rules leave to a draft, then the codes that stay to a file."""
     draft = path.with_name(f"{path.name}.draft")
-    whole = CohortSum(spec, before)
+    whole = CohortSum(spec, before, least)
     try:
         with opening as parts:  # when a source is closed, it is refused if it has changed
-            write_parts((whole.table(spec.select(part)) for part in parts), draft, whole.finish)
+            chosen = (select_part(part, spec, least) for part in parts)
+            write_parts(map(whole.table, chosen), draft, whole.finish)
         if whole.kept.all() and not whole.features:
             draft.replace(path)
         else:
@@ -245,6 +285,11 @@ def _write_selected(
             write_parts(finished, path, lambda: whole.header)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def select_part(part: Cohort, spec: CohortSpec, least: int | None) -> Cohort:
+    """Return the records of a part that meet the rules, with ``least`` codes if it is given."""
+    return spec.select(part if least is None else replace(part, least_codes=least))
 
 
 @dataclass(frozen=True)
@@ -287,7 +332,8 @@ class CohortSum:
     """The sum of the parts of a cohort, of which one at least is added.
 
     `finish` decides which codes are ``kept``, the ``features``, and the ``header`` of the file.
-    ``before`` is the ledger of a cohort that the parts belong to.
+    ``before`` is the ledger of a cohort that the parts belong to; ``least`` is how many codes a
+    record needs, where that was relaxed.
     """
 
     total: Summary
@@ -295,8 +341,10 @@ class CohortSum:
     features: tuple[Feature, ...]
     header: dict[str, Any]
 
-    def __init__(self, spec: CohortSpec, before: Ledger | None = None) -> None:
-        self.spec, self.before = spec, before
+    def __init__(
+        self, spec: CohortSpec, before: Ledger | None = None, least: int | None = None
+    ) -> None:
+        self.spec, self.before, self.least = spec, before, least
 
     def table(self, part: Cohort) -> pa.Table:
         """Add a part and return its rows, with the columns and types of the first part."""
@@ -312,6 +360,12 @@ class CohortSum:
         """Decide which codes stay and what becomes a feature, and return the header."""
         cohort, counts = self.total.cohort, self.total.counts
         ledger = (Ledger() + self.total.ledger).open("features", READ, len(counts))
+        limit = Message("ledger.at_least", limit=cohort.least_codes)
+        for line in ledger.lines if self.spec.at_least is None else ():
+            if line.rule == limit and 2 * line.after < line.before:
+                raise TooFewCodesError(cohort.least_codes - 1)
+        if self.least is not None:
+            ledger = ledger.noted(relaxed_note(self.least))
         rules = self.spec.drop_rules(cohort, lambda: counts)
         self.kept, ledger = follow_rules(rules, counts > 0, ledger)
         if not ledger.left("records"):

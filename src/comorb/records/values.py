@@ -9,9 +9,10 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -31,6 +32,7 @@ def _meaning_of_words(table: str) -> dict[str, str]:
 
 
 _YES_NO = _meaning_of_words("answers")
+_SENTINELS = [set(group.split()) for group in _WORDS["sentinels"]["unknown"]]
 _SEXES = _meaning_of_words("sexes")
 _ISO_5218 = {"1": "male", "2": "female", "9": "other"}
 _ISO_COLUMN = re.compile(r"iso|5218|bene_sex_ident", re.IGNORECASE)
@@ -41,7 +43,14 @@ _AGES = [
     for form, patterns in _WORDS["ages"].items()
     for pattern in patterns
 ]
-_AGE_NOTES = {"range": "note.ages_range", "open": "note.ages_open", "unit": "note.ages_unit"}
+_AGE_NOTES = {
+    "range": "note.ages_range",
+    "open": "note.ages_open",
+    "unit": "note.ages_unit",
+    "coded": "note.ages_coded",
+    "impossible": "note.ages_impossible",
+}
+MAX_AGE = 120  # years: the oldest person of whom a document is known was 122
 
 _NUMBER = re.compile(r"[-+]?[0-9]+([.,][0-9]+)*")
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(,[0-9]{3})+")
@@ -50,6 +59,7 @@ _YEAR_FIRST = (
     re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[ T].*)?"),
     re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:\.0)?(?:[ T].*)?"),
 )
+_COMPACT = re.compile(r"[0-9]{7,8}(\.0)?")
 _SLASHED = re.compile(r"([0-9]{1,2})([-/.])([0-9]{1,2})\2([0-9]{4})(?:[ T].*)?")
 _NAMED = re.compile(r"([0-9]{1,2})[-/. ]*([A-Za-z]{3})[a-z]*[-/., ]*([0-9]{4})(?:[ T:].*)?")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -78,6 +88,29 @@ def yes_no(text: str) -> bool | None:
     """Return what a yes or a no means, None for other texts."""
     answer = _YES_NO.get(text.strip().lower())
     return None if answer is None else answer == "yes"
+
+
+def find_sentinels(texts: Collection[str]) -> set[str]:
+    """Return the numbers among answers that say 'unknown', if they stand apart from the others.
+
+    The other values must be less than half as large; beside 0, a -1 may be a value.
+
+    >>> sorted(find_sentinels(["1", "2", "98", "99"])), find_sentinels(["1", "6", "7", "9"])
+    (['98', '99'], set())
+    """
+    numbers = {text: text.strip().removesuffix(".0") for text in texts if not is_missing(text)}
+    if not all(re.fullmatch(r"-?[0-9]{1,5}", number) for number in numbers.values()):
+        return set()
+    others = {int(number) for number in numbers.values() if number not in set().union(*_SENTINELS)}
+    found: set[str] = set()
+    for group in _SENTINELS if others else ():
+        held = {int(number) for number in numbers.values() if number in group}
+        low = min(map(int, group))
+        if min(others) > 0 if low < 0 else 2 * max(others) < low:
+            found |= {text for text, number in numbers.items() if number in group}
+        else:
+            others |= held
+    return found
 
 
 def sexes_of(texts: Collection[str], column: str = "") -> dict[str, str]:
@@ -127,16 +160,40 @@ def read_sexes(counts: Mapping[str, int], column: str) -> Meanings:
 
 
 def read_ages(counts: Mapping[str, int], column: str) -> Meanings:
-    """Read ages as years: the middle of a range, from zero in 'under 18', or its closed end."""
+    """Read ages as years: the middle of a range, from zero in 'under 18', or its closed end.
+
+    The name of the column may have the unit, and the first digit of all ages may be it. No age is
+    below 0 or above 120.
+    """
     present = {text: count for text, count in counts.items() if not is_missing(text)}
-    ages = {text: _age(_simple(text)) for text in present}
+    read = _coded_ages(present) or _age
+    words = re.split(r"[^a-z]+", _simple(re.sub(r"([a-z])([A-Z])", r"\1_\2", column)))
+    unit = next((word for word in words if len(word) > 2 and word in _UNITS), "y")
+    ages = {text: read(_simple(text), unit) for text in present}
     forms: Counter[str] = Counter()
     for text, (_, form) in ages.items():
         forms[form] += present[text]
     noted = [(key, forms[form]) for form, key in _AGE_NOTES.items() if forms[form]]
     notes = [Message(key, n=count, column=column) for key, count in noted]
     years = {text: years for text, (years, _) in ages.items()}
-    return _decide(float, years, present, column, Message("noun.age"), notes)
+    return _decide(float, years, present, column, Message("noun.age"), notes, forms["impossible"])
+
+
+def read_age_units(counts: Mapping[str, int]) -> dict[str, str] | None:
+    """Return the unit of each text of a column of units, as a word; None if they aren't known.
+
+    >>> read_age_units({"4": 90, "3": 5})
+    {'4': 'years', '3': 'months'}
+    """
+    present = {text: count for text, count in counts.items() if not is_missing(text)}
+    simple = {text: _simple(text).removesuffix(".0") for text in present}
+    if present and all(word in _UNITS for word in simple.values()):
+        return simple
+    usual = simple[max(present, key=present.__getitem__)] if present else ""
+    for known in _WORDS["age_units"]:
+        if usual == known["usual"] and {*simple.values()} <= known["units"].keys():
+            return {text: known["units"][word] for text, word in simple.items()}
+    return None
 
 
 def read_numbers(counts: Mapping[str, int], column: str) -> Meanings:
@@ -156,7 +213,9 @@ def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
     stays text.
     """
     present = {text: count for text, count in counts.items() if not is_missing(text)}
-    slashed = [parts for text in present if (parts := _SLASHED.fullmatch(text.strip()))]
+    days_first = _has_days_first(present)
+    written = {text: _add_slashes(text.strip()) if days_first else text.strip() for text in present}
+    slashed = [parts for text in written.values() if (parts := _SLASHED.fullmatch(text))]
     open_order = [parts for parts in slashed if parts[2] != "."]
     day_first = any(
         _day(parts[4], parts[3], parts[1]) for parts in open_order if int(parts[1]) > 12
@@ -164,8 +223,29 @@ def read_dates(counts: Mapping[str, int], column: str) -> Meanings:
     day_last = any(_day(parts[4], parts[1], parts[3]) for parts in open_order if int(parts[3]) > 12)
     if open_order and day_first == day_last:
         return Meanings(str, None, (Message("note.day_month", column=column),))
-    days = {text: _date(text.strip(), day_last) for text in present}
-    return _decide(date, days, present, column, Message("noun.date"))
+    days = {text: _date(one, day_last) for text, one in written.items()}
+    form = Message("text.month_first") if day_last else Message("text.day_first")
+    notes = [Message("note.days_without_marks", column=column, form=form)] if days_first else []
+    return _decide(date, days, present, column, Message("noun.date"), notes)
+
+
+def _has_days_first(present: Mapping[str, int]) -> bool:
+    """Return whether numbers such as 15032021 end, rather than begin, with the year."""
+    numbers = [text for text in map(str.strip, present) if _COMPACT.fullmatch(text)]
+    begins = sum(_plausible(_date(text, False)) for text in numbers)
+    swapped = [_add_slashes(text) for text in numbers]
+    ends = sum(_plausible(_date(one, False)) or _plausible(_date(one, True)) for one in swapped)
+    return ends > begins
+
+
+def _plausible(day: date | None) -> bool:
+    return day is not None and 1900 <= day.year < 2100
+
+
+def _add_slashes(text: str) -> str:
+    """Return 15032021 as 15/03/2021; a number may have lost its first zero."""
+    digits = text.removesuffix(".0").zfill(8)
+    return f"{digits[:2]}/{digits[2:4]}/{digits[4:]}" if _COMPACT.fullmatch(text) else text
 
 
 def _decide(
@@ -175,13 +255,17 @@ def _decide(
     column: str,
     noun: str,
     notes: Sequence[str] = (),
+    noted: int = 0,
 ) -> Meanings:
-    """Return the meanings of a column; it stays text where most values can't be read."""
+    """Return the meanings of a column; it stays text where most values can't be read.
+
+    ``noted`` is how many of these the notes have.
+    """
     lost = sum(count for text, count in present.items() if values[text] is None)
     if lost * 2 > sum(present.values()):
         return Meanings(str, None, (Message("note.stays_text", column=column, noun=noun),))
-    if lost:
-        notes = (*notes, Message("note.values_lost", n=lost, column=column, noun=noun))
+    if lost > noted:
+        notes = (*notes, Message("note.values_lost", n=lost - noted, column=column, noun=noun))
     return Meanings(kind, values, tuple(notes))
 
 
@@ -191,18 +275,47 @@ def _simple(text: str) -> str:
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def _age(text: str) -> tuple[float | None, str]:
+def _coded_ages(
+    present: Mapping[str, int],
+) -> Callable[[str, str], tuple[float | None, str]] | None:
+    """Return the function that reads ages whose first digit is the unit, if these are such."""
+    bare = {text: text.strip().removesuffix(".0") for text in present}
+    for code in _WORDS["coded_ages"]:
+        width = len(code["usual"].partition("]")[2]) + 1
+        numbers = {text: number.zfill(width) for text, number in bare.items()}
+        usual = sum(n for text, n in present.items() if re.fullmatch(code["usual"], numbers[text]))
+        coded = all(re.fullmatch(code["pattern"], number) for number in numbers.values())
+        if coded and 2 * usual > sum(present.values()):
+            return partial(_coded_age, code, width)
+    return None
+
+
+def _coded_age(code: Mapping[str, Any], width: int, text: str, _: str) -> tuple[float | None, str]:
+    parts = re.fullmatch(code["pattern"], text.removesuffix(".0").zfill(width))
+    if parts is None or parts["unit"] is None:
+        return None, "impossible"
+    years = int(parts["low"]) / code["in_a_year"][parts["unit"]]
+    return _possible(years + code.get("added", {}).get(parts["unit"], 0), "coded")
+
+
+def _possible(years: float, form: str) -> tuple[float | None, str]:
+    return (years, form) if 0 <= years <= MAX_AGE else (None, "impossible")
+
+
+def _age(text: str, usual_unit: str = "y") -> tuple[float | None, str]:
     """Return an age in years, and the form in which it was written."""
+    if (days := _WORDS["startage"].get(text.removesuffix(".0"))) is not None:
+        return days / _UNITS["days"], "coded"
     for pattern, form in _AGES:
         parts = pattern.fullmatch(text)
-        in_a_year = _UNITS.get(parts["unit"] or "y") if parts else None
+        in_a_year = _UNITS.get(parts["unit"] or usual_unit) if parts else None
         if parts is None or in_a_year is None:
             continue
         low, high = parts["low"], parts.groupdict().get("high")
         years = float(low.replace(",", ".") or 0)
         if high:
             years = (years + float(high)) / 2
-        return years / in_a_year, "unit" if form == "plain" and in_a_year != 1 else form
+        return _possible(years / in_a_year, "unit" if form == "plain" and in_a_year != 1 else form)
     return None, "lost"
 
 

@@ -13,6 +13,7 @@ from comorb.records.layouts.covariates import (
     read_weights,
 )
 from comorb.records.layouts.layout import Layout
+from comorb.records.read import read_records
 from comorb.records.sources.open import open_source
 from comorb.records.spec import CohortSpec
 from comorb.records.stream import write_cohort
@@ -128,3 +129,12 @@ def test_roles_give_names_and_leave_others_out_of_the_way():
 def test_weights_must_be_positive_numbers(values):
     with pytest.raises(RecordsError, match="weights in column 'w' must all be numbers above 0"):
         read_weights("file.csv", "w", pa.chunked_array([values]))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string()])
+def test_impossible_ages_are_missing_however_they_are_stored(kind):
+    ages = pa.array([999, -1, 45, 70, 18, 33] * 10).cast(kind)
+    codes = {"dx1": ["I50", "E11", "N18"] * 20, "dx2": ["J44", "I10", "C50"] * 20}
+    cohort = read_records(pa.table({"visit_id": list(map(str, range(60))), "age": ages, **codes}))
+    assert cohort.covariates["age"].to_pylist() == [None, None, 45, 70, 18, 33] * 10
+    assert any("20 ages of column 'age' are below 0 or above 120" in n for n in cohort.ledger.notes)

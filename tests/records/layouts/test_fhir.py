@@ -197,3 +197,11 @@ def test_visits_where_no_resource_names_an_encounter(parts, tmp_path):
     with pytest.raises(RecordsError, match=message):
         write_cohort(path, out, preparation, "2GB") if parts else preparation.read(path)
     assert len(read_records(path, unit="patient")) == 4
+
+
+def test_references_to_a_version_name_the_patient(tmp_path):
+    resources = [condition(f"p{n}/_history/{n % 3 + 1}", [icd("E11.9")]) for n in range(5)]
+    resources.append(condition("p0/_history/2", [icd("I10")]))
+    write_ndjson(tmp_path / "Condition.ndjson", resources)
+    found = sets(read_records(tmp_path / "Condition.ndjson"))
+    assert found == {"p0": {"E11", "I10"}, **{f"p{n}": {"E11"} for n in range(1, 5)}}

@@ -187,3 +187,72 @@ def test_published_item_tables_are_read_as_they_are(name, layout, codes, kinds, 
     if name == "lsay":
         assert len(cohort) == 3116
         assert (~np.isnan(cohort.features.values).all(axis=1)).sum() == 2675
+
+
+def survey(marks, share=0.1, rows=400, codes=("1", "2")):
+    """Answers of a survey with marks for unknown, and which of them mean yes."""
+    rng = np.random.default_rng(5)
+    truth = rng.random((rows, len(ITEMS))) < share
+    cells = np.where(truth, *codes).astype(object)
+    gaps = rng.random((rows, len(ITEMS))) < 0.05
+    cells[gaps] = rng.choice(marks, gaps.sum())
+    columns = {name: pa.array(cells[:, j]) for j, name in enumerate(ITEMS)}
+    table = pa.table({"folio": [f"f{row}" for row in range(rows)], **columns})
+    return table, np.where(gaps, np.nan, truth)
+
+
+@pytest.mark.parametrize(
+    ("marks", "codes"),
+    [
+        (["97", "98", "99"], ("1", "2")),
+        (["7", "9"], ("1", "2")),
+        (["999"], ("1", "0")),
+        (["8", "9"], ("1", "0")),
+        (["-1"], ("1", "2")),
+        (["98.0", "99.0"], ("1.0", "2.0")),
+        (["9"], ("2", "1")),
+    ],
+)
+def test_numbers_that_stand_apart_are_missing_answers(marks, codes):
+    table, truth = survey(marks, codes=codes)
+    cohort = read_records(table)
+    assert [one.name for one in cohort.features.features] == ITEMS
+    assert np.array_equal(cohort.features.values, truth, equal_nan=True)
+    assert any("they were read as missing" in note for note in cohort.ledger.notes)
+
+
+def test_a_scale_and_a_change_keep_their_numbers():
+    rows = range(120)
+    scales = {f"pain{j}": [str(1 + (row * 7 + j) % 8) for row in rows] for j in range(3)}
+    change = {f"change{j}": [str((row + j) % 3 - 1) for row in rows] for j in range(3)}
+    for cells, levels in ((scales, tuple("12345678")), (change, ("-1", "0", "1"))):
+        features = read_records(pa.table(cells)).features.features
+        assert [(one.kind, one.levels) for one in features] == 3 * [("category", levels)]
+
+
+def test_names_say_which_of_one_and_two_is_yes():
+    table, held = answered("1", "2")
+    few = table.rename_columns(["id", *(f"{name} (1=no, 2=si)" for name in ITEMS)])
+    cohort = read_records(few)
+    every = {f"{name} (1=no, 2=si)" for name in ITEMS}
+    shown = {person: {f"{one} (1=no, 2=si)" for one in some} for person, some in held.items()}
+    assert sets(cohort) == {person: every - some for person, some in shown.items()}
+    assert any("as the names of the columns say" in note for note in cohort.ledger.notes)
+
+
+def test_items_named_as_codes_are_items_and_never_repaired_codes():
+    table, truth = survey(["98"])
+    cohort = read_records(table, layout=Layout(codes=("CHF", "COPD")))
+    assert np.nansum(truth[:, :2], axis=0).tolist() == np.nansum(cohort.features.values, 0).tolist()
+    wide = read_records(table, layout=Layout(kind="wide", codes=("CHF", "COPD")))
+    assert (wide.system, set(wide.codes)) == ("opaque", {"1", "2", "98"})
+    assert not any("repaired" in note for note in wide.ledger.notes)
+
+
+def test_unknown_answers_are_the_same_in_parts(tmp_path):
+    table, _ = survey(["98", "99"], rows=3000)
+    whole = read_records(table)
+    write_cohort(table, tmp_path / "items.parquet", memory="1GB")
+    parts = load_cohort(tmp_path / "items.parquet")
+    assert np.array_equal(whole.features.values, parts.features.values, equal_nan=True)
+    assert set(whole.ledger.notes) == set(parts.ledger.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,9 @@ _RECOGNISED_SHARE = 0.8
 _LISTED_SHARE = 0.5
 _CLEAR_GAIN = 0.2
 _SLIGHT_LOSS = 0.05
+# Fewer different numbers of one or two digits are answers or labels, not codes that lost zeros.
+_MIN_REPAIRED = 10
+_SHORT_NUMBER = re.compile(r"[0-9]{1,2}(\.0)?")
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
     """Recognise the coding system of a column by its distinct codes, or each with its count.
 
     It is 'opaque' when fewer than four in five values look like one system, or like ICD-9 and
-    ICD-10 mixed.
+    ICD-10 mixed, and when a few short numbers would all need leading zeros to be codes.
 
     >>> recognise(["428.0", "250.00", "V45.81"])
     Recognition(system='icd9cm', matched=3, total=3, ambiguous=1, rivals=())
@@ -53,6 +57,8 @@ def recognise(values: Iterable[str] | Mapping[str, int]) -> Recognition:
     present, floats = _present_values(values)
     diagnoses = _recognise_diagnoses(present, floats)
     total = sum(present.values())
+    if len(present) < _MIN_REPAIRED and all(map(_SHORT_NUMBER.fullmatch, map(str.strip, present))):
+        return Recognition("opaque", total, total, 0)
     good: dict[str, Fit] = {}
     for key, system in SYSTEMS.items():
         if system.kind in ("procedure", "drug"):

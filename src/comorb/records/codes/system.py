@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 _PADDING = re.compile(r"""^[\s'"\u200b\ufeff]+|[\s'"\u200b\ufeff]+$""")
 _MARKS = re.compile(r"[\s.+*!#†‡–_-]+$")
+_ZEROS = re.compile(r"0{4,}")  # no system has such a code: it fills a field of fixed width
 _FLOAT = re.compile(r"[1-9][0-9]*\.0")
 _DOTTED = re.compile(r"[0-9]+[.,][0-9]+")
 
@@ -86,7 +87,7 @@ class CodingSystem:
     @lru_cache(maxsize=1 << 16)  # noqa: B019 - systems are there for good, and see a code three times
     def _normalised(self, raw: str, floats: bool) -> NormalisedCode:
         text = _PADDING.sub("", raw)
-        if is_missing(text):
+        if is_missing(text) or _ZEROS.fullmatch(text):
             return NormalisedCode("", "missing")
         is_float = floats and _FLOAT.fullmatch(text) is not None
         text = text.removesuffix(".0") if is_float else text

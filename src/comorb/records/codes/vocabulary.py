@@ -203,6 +203,7 @@ def ledger_notes(
         return [raw for raw, code in codes if find_score(score).is_coarse(code, key)]
 
     add_note("note.repaired", lambda key: fits[key].repaired)
+    add_note("note.zeros", lambda key: {raw for raw in fits[key].missing if "0000" in raw})
     add_note("note.coarse", lambda key: fits[key].mixed)
     if coding.chronic:
         add_note("note.chronic_unknown", lambda key: fits[key].left_out.get(NOT_DETERMINED, ()))

@@ -137,6 +137,7 @@ class _Job:
     folder: str
     by_patient: bool
     tables: tuple[ShuffledTable, ...]
+    least: int | None = None
 
 
 @dataclass(frozen=True)
@@ -193,9 +194,14 @@ def distribute_cohort(
     try:
         tables, partitions = schema.shuffle_tables(str(work), executor)
         job = _Job(schema.whole, schema.spec, kind, str(work), len(schema.keys) > 1, tables)
-        attempts = _read_partitions(job, partitions, executor)
-        _refuse_repeated(job, schema.keys, attempts, executor)
-        _write_parts(attempts, path, work, schema.spec, executor)
+
+        def write(least: int | None) -> None:
+            own = replace(job, least=least)
+            attempts = _read_partitions(own, partitions, executor)
+            _refuse_repeated(own, schema.keys, attempts, executor)
+            _write_parts(attempts, path, work, own, executor)
+
+        stream.relax_least(write)
     except (RecordsError, StorageError):
         with suppress(StorageError):  # the first error says more than that of removing
             removed(work)
@@ -255,7 +261,7 @@ def _try_partition(job: _Job, item: tuple[int, tuple[Partition, ...]]) -> _Attem
         if part is None:
             return _Attempt(begun=begun)
         cohort, useless = part
-        selected = job.spec.select(cohort)
+        selected = stream.select_part(cohort, job.spec, job.least)
         table = as_table(selected)
         summary = stream.summarise(selected, table.schema, job.spec)
         draft = f"draft-{number:06d}-{secrets.token_hex(8)}.parquet"
@@ -295,7 +301,7 @@ def _write_parts(
     attempts: Sequence[_Attempt],
     path: Place,
     work: Place,
-    spec: CohortSpec,
+    job: _Job,
     executor: Executor | None,
 ) -> None:
     """Decide which codes stay, let workers write the final parts, and write the manifest."""
@@ -303,7 +309,7 @@ def _write_parts(
     useless = [one.useless for one in read if one.useless is not None]
     if len(useless) == len(read) and useless:
         raise useless[0]
-    total, begun = stream.CohortSum(spec), attempts[0].begun
+    total, begun = stream.CohortSum(job.spec, least=job.least), attempts[0].begun
     for one in read:
         assert one.summary is not None  # noqa: S101 - left out above
         total.add(replace(one.summary, ledger=one.summary.ledger + begun))

@@ -28,10 +28,11 @@ from comorb.records.layouts.names import (
     WEAK_CODE_NAME,
     find_role,
     first_match,
+    is_label,
     names_matching,
     normalise_name,
 )
-from comorb.records.values import is_missing, yes_no
+from comorb.records.values import find_sentinels, is_missing, yes_no
 
 Cells = Mapping[str, Sequence[str | None]]
 
@@ -159,7 +160,8 @@ _DATE_VALUE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?/\d\d?/\d{2,4}")
 _ICD10_VALUE = re.compile(r"[A-TV-Z]\d[0-9A-Z](\.?[0-9A-Z]{1,4})?")
 _ICD_VALUE = re.compile(rf"{_ICD10_VALUE.pattern}|[EV]?\d{{2,3}}\.\d{{1,2}}")
 _DISEASE_VALUE = re.compile(rf"{_ICD_VALUE.pattern}|[EV]?\d{{3,5}}|[EV]\d{{2,3}}", re.IGNORECASE)
-_SEPARATORS = re.compile(r"\s*[;,|/\s]\s*")
+# An asterisk before a code separates; one after it is a mark of the ICD-10.
+_SEPARATORS = re.compile(r"\s*[;,|/\s]\s*|\*(?=\w)")
 _NUMBER_VALUE = re.compile(r"-?[0-9]+([.,][0-9]+)*")
 _DAY_VALUE = re.compile(
     r"\d{4}[-/.]\d\d[-/.]\d\d.*|\d\d?[-/.]\d\d?[-/.]\d{2,4}.*|(19|20)\d{6}(\.0)?|\d\d?-?[A-Za-z]{3}-?\d{4}.*"
@@ -247,12 +249,18 @@ class Columns:
             return self.given.code_columns(self.names)
         samples = {name: self.sample[name] for name in self._free}
         flags = [name for name, values in samples.items() if _are_flags(values)]
-        bare = {name: {v.removesuffix(".0") for v in values} for name, values in samples.items()}
-        one_two = [name for name, values in bare.items() if values == {"1", "2"}]
+        one_two = [n for n, some in samples.items() if _are_one_and_two(some) and not is_label(n)]
         flags = one_two if len(one_two) > len(flags) else flags
         coded = [name for name in flags if re.fullmatch(r"[A-Z]?\d\d[\w.]*", name.upper())]
         no_items = {*names_matching(flags, NOT_ITEM_NAME)}
         return tuple(name for name in coded or flags if name not in no_items)
+
+    @property
+    def are_items(self) -> bool:
+        """Whether the columns that were named as codes hold the answers of items."""
+        samples = [self.sample[name] for name in self.codes if self.given.codes]
+        answers = [_are_flags(one) or _are_one_and_two(one) for one in samples if one]
+        return bool(answers) and all(answers)
 
     @cached_property
     def choices(self) -> tuple[str, ...]:
@@ -272,18 +280,19 @@ class Columns:
 
     @property
     def holds_lists(self) -> bool:
-        """Whether one column holds several codes in a text."""
-        if len(self.codes) != 1:
-            return False
-        values = [value.strip() for value in self.sample[self.codes[0]]]
-        several = [v for v in values if _SEPARATORS.search(v) and not _DECIMAL_COMMA.fullmatch(v)]
-        return len(several) > 0.05 * len(values)
+        """Whether a column holds several codes in a text; of several columns, codes of the ICD."""
+        samples = [[value.strip() for value in self.sample[name]] for name in self.codes]
+        several = [len(_find_lists(values)) > 0.05 * len(values) for values in samples]
+        if len(samples) < 2:
+            return any(several)
+        texts = [text for values in samples for text in _find_lists(values)]
+        return any(several) and _matching_share(_split_codes(texts), _DISEASE_VALUE) > 0.9
 
     @property
     def separator(self) -> str:
         """The mark between the codes of a text."""
-        values = self.sample[self.codes[0]]
-        return next((mark for mark in ";|,/" if any(mark in value for value in values)), " ")
+        values = [text for name in self.codes for text in _find_lists(self.sample[name])]
+        return next((mark for mark in ";|,/*" if any(mark in value for value in values)), " ")
 
     def layout(self, kind: str, codes: tuple[str, ...]) -> Layout:
         """Return the layout of this kind: the given roles, and the others recognised."""
@@ -378,6 +387,11 @@ def list_names(names: Sequence[str]) -> str:
     return Message("text.more", parts=shown, n=len(names) - 12)
 
 
+def _find_lists(values: Sequence[str]) -> list[str]:
+    """Return the texts that hold several codes; a comma may stand for the dot of one."""
+    return [v for v in values if _SEPARATORS.search(v.strip()) and not _DECIMAL_COMMA.fullmatch(v)]
+
+
 def _split_codes(values: Sequence[str]) -> list[str]:
     """Return the codes of texts that may hold several; a comma may stand for the dot of one."""
     dotted = (v.replace(",", ".") if _DECIMAL_COMMA.fullmatch(v.strip()) else v for v in values)
@@ -386,9 +400,21 @@ def _split_codes(values: Sequence[str]) -> list[str]:
 
 def _are_flags(values: Sequence[str]) -> bool:
     """Return whether values are yes and no; a cross among others may be any letter."""
-    different = {value.strip().lower() for value in values}
+    different = {value.strip().lower() for value in _drop_sentinels(values)}
     known = all(yes_no(value) is not None for value in different)
     return bool(different) and known and ("x" not in different or len(different) == 1)
+
+
+def _are_one_and_two(values: Sequence[str]) -> bool:
+    """Return whether values are answers written 1 and 2."""
+    return {value.strip().removesuffix(".0") for value in _drop_sentinels(values)} == {"1", "2"}
+
+
+def _drop_sentinels(values: Sequence[str]) -> set[str]:
+    """Return the different values without numbers for 'unknown', where two answers are left."""
+    different = set(values)
+    rest = different - find_sentinels(different) if len(different) < 10 else different
+    return rest if len(rest) > 1 else different
 
 
 # The values that a column needs, besides its name, for one of these roles.
@@ -402,7 +428,7 @@ _ROLE_VALUES: dict[str, Callable[[Sequence[str]], bool]] = {
 
 
 def _holds_codes(values: list[str]) -> bool:
-    if _are_flags(values):
+    if _are_flags(values) or _are_one_and_two(values):
         return False
     dates = _matching_share(values, _DATE_VALUE)
     if not values or (_matching_share(values, _CODE_VALUE) > 0.5 and dates < 0.5):

@@ -74,8 +74,8 @@ def covariate_names(columns: Sequence[str], layout: Layout) -> dict[str, str]:
 def column_sql(name: str, table: SourceTable, layout: Layout) -> str:
     """Return the SQL that reads a column: ids, and what is interpreted here, as text."""
     role = next((role for role, column in layout.roles.items() if column == name), "")
-    labels = "ENUM" if role == "age" else r"ENUM|U?\w*INT|DOUBLE|FLOAT|DECIMAL"
-    interpreted = role in _ROLE_READERS and re.match(labels, table.columns[name])
+    numbers = r"ENUM|U?\w*INT|DOUBLE|FLOAT|DECIMAL"
+    interpreted = role in _ROLE_READERS and re.match(numbers, table.columns[name])
     return table.text_sql(name) if interpreted or role in ("record", "patient") else quote(name)
 
 

@@ -152,8 +152,10 @@ def _most_used_system(source: OpenedSource, table: SourceTable) -> str | None:
 
 
 def _reference_sql(name: str) -> str:
+    """Return the SQL of the id that a reference names, of whatever version."""
     path = literal(f"$.{name}.reference")
-    return f"regexp_replace(json_extract_string(json, {path}), '^.*[/:]', '')"
+    text = f"regexp_replace(json_extract_string(json, {path}), '/_history/[^/]*$', '')"
+    return f"regexp_replace({text}, '^.*[/:]', '')"
 
 
 READER = Reader("fhir", _plan, read_long, count_long, unit="patient", by_code=True, of_json=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from comorb.model.emissions.base import Kind
 from comorb.records.features import FeatureSpec
 from comorb.records.layouts.columns import MAX_VALUES, Cells, Columns
 from comorb.records.layouts.covariates import covariate_names
+from comorb.records.layouts.events import read_answers
 from comorb.records.layouts.layout import Layout
 from comorb.records.layouts.plan import Plan
 from comorb.records.layouts.wide import Mentions, make_row_reader
@@ -28,7 +30,7 @@ from comorb.records.sources.duck import (
     literals,
     quote,
 )
-from comorb.records.values import is_missing, yes_no
+from comorb.records.values import find_sentinels, is_missing, yes_no
 
 _ITEMS_PER_QUERY = 1000
 _MIN_LEVEL_ROWS = 10  # the fewest rows of a level other than yes and no, in a large table
@@ -40,9 +42,9 @@ def _recognise(columns: Columns) -> Layout | None:
     Without these, every column must have few values, or features must be named.
     """
     given, features = columns.given.kind == "binary", columns.given.features
-    if not given and columns.codes:
+    if not given and columns.codes and not columns.are_items:
         return None
-    if given or len(columns.flags) > 1:
+    if given or columns.are_items or len(columns.flags) > 1:
         items = columns.flags or columns.choices
     else:
         items = () if features or len(columns.choices) < 3 else columns.choices
@@ -52,9 +54,10 @@ def _recognise(columns: Columns) -> Layout | None:
 def plan_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
     """Return the plan for a table in which each item is a yes or a no, or one of few values.
 
-    Where items are written 1 and 2, 2 is a yes unless the layout names another; where no item is
-    written as no, an empty cell is one. Both are noted. An item with empty cells and a no, or with
-    several levels, becomes a feature, in which empty cells are missing.
+    Where items are written 1 and 2, `_which_is_yes` says which is a yes unless the layout does;
+    where no item is written as no, an empty cell is one; numbers such as 98 and 99 that stand
+    apart are empty cells. All of this is noted. An item with empty cells and a no, or with several
+    levels, becomes a feature, in which empty cells are missing.
     """
     items, yes = plan.layout.codes or (), plan.layout.yes
     seen = {cell for name in items for cell in cells[name]}
@@ -68,15 +71,21 @@ def plan_items(source: OpenedSource, plan: Plan, cells: Cells) -> Plan:
             return _add_notes(plan, [])
     counts = _query_items(source, plan, lambda text: f"histogram({text})", add_histograms)
     texts = {name: dict(held or {}) for name, held in counts}
-    present = {text for held in texts.values() for text in held if not is_missing(text)}
-    written = set(map(_normalise_answer, present))
+    unknown = {name: find_sentinels(held) for name, held in texts.items()}
+    answered = {
+        name: {t: n for t, n in held.items() if t not in unknown[name] and not is_missing(t)}
+        for name, held in texts.items()
+    }
+    written = {_normalise_answer(text) for held in answered.values() for text in held}
     notes: list[str] = []
-    if yes is None and written == {"1", "2"}:
-        yes = "2"
-        notes.append(Message("note.items_one_two"))
+    plain = [held for held in answered.values() if {*map(_normalise_answer, held)} <= {"1", "2"}]
+    if yes is None and {"1", "2"} <= written and len(plain) > 0.8 * len(items):
+        yes, note = _which_is_yes(items, plain, written)
+        notes.append(note)
     if yes is not None and _normalise_answer(yes) not in written:
         raise RecordsError("layout.no_yes", table=plan.table.label, yes=yes)
-    read = {name: _read_item(held, yes) for name, held in texts.items()}
+    read = {name: _read_item(held, yes, unknown[name]) for name, held in texts.items()}
+    notes += _sentinel_note(texts, unknown)
     if not any(item.no for item in read.values()) and any(item.blank for item in read.values()):
         notes.append(Message("note.items_empty"))
     elif yes is None and written == {"1"}:
@@ -108,9 +117,45 @@ class _Item:
     kind: Kind | None = None
 
 
-def _read_item(held: Mapping[str, int], yes: str | None) -> _Item:
+def _which_is_yes(
+    items: Sequence[str], answered: Sequence[Mapping[str, int]], written: Collection[str]
+) -> tuple[str, str]:
+    """Return which of 1 and 2 is the yes of items, and the note on why.
+
+    The labels in their names decide. Otherwise it is 1, unless 2 is the rarer answer over all
+    items: most people lack most conditions.
+    """
+    labels = Counter(
+        one.yes[0] for name in items if (one := read_answers(("1", "2"), "item", name)).is_clear
+    )
+    if labels:
+        ((yes, _),) = labels.most_common(1)
+        return yes, Message("note.items_labelled", yes=yes)
+    counts: Counter[str] = Counter()
+    for held in answered:
+        for text, n in held.items():
+            counts[_normalise_answer(text)] += n
+    percent = f"{100 * counts['2'] / counts.total():.0f}%"
+    if "0" in written or 2 * counts["2"] >= counts.total():
+        return "1", Message("note.items_one_is_yes", percent=percent)
+    return "2", Message("note.items_one_two", percent=percent)
+
+
+def _sentinel_note(
+    texts: Mapping[str, Mapping[str, int]], unknown: Mapping[str, Collection[str]]
+) -> list[str]:
+    """Return the note on numbers that were read as missing answers, if any."""
+    marks = sorted({_normalise_answer(text) for some in unknown.values() for text in some})
+    n = sum(texts[name][text] for name, some in unknown.items() for text in some)
+    names = [repr(name) for name, some in unknown.items() if some]
+    if not names:
+        return []
+    return [Message("note.items_unknown", n=n, marks=marks, items=len(names), first=names[0])]
+
+
+def _read_item(held: Mapping[str, int], yes: str | None, unknown: Collection[str]) -> _Item:
     """Return the meanings of the texts of an item, each with its number of rows."""
-    blank = tuple(text for text in held if is_missing(text))
+    blank = tuple(text for text in held if is_missing(text) or text in unknown)
     meant = {text: _is_yes(text, yes) for text in held if text not in blank}
     one, zero = (tuple(text for text in meant if meant[text] is way) for way in (True, False))
     strange = [text for text in meant if meant[text] is None]

@@ -28,6 +28,7 @@ def _compile(name: str) -> re.Pattern[str]:
 ROLE_NAMES = {role: tuple(map(_fill, some)) for role, some in _TABLES["roles"].items()}
 KIND_CODE_NAMES = {kind: tuple(map(_fill, some)) for kind, some in _TABLES["kind_codes"].items()}
 KIND_TEXT_NAMES = {kind: _fill(pattern) for kind, pattern in _TABLES["kind_texts"].items()}
+AGE_UNIT_NAME = _compile("age_unit")
 WEIGHT_NAME, DESCRIPTION_NAME = _compile("weight"), _compile("description")
 CODE_NAME, WEAK_CODE_NAME = _compile("code"), _compile("weak_code")
 PLAIN_CODE_NAME, NOT_CODE_NAME = _compile("plain_code"), _compile("not_code")

@@ -49,7 +49,8 @@ class Plan:
     are those that the source has for its codes. ``meanings`` of the texts of covariates, and the
     columns ``varying`` within records, are set where they were found before reading. ``holds`` is
     'drugs', 'procedures' and so on where the codes aren't diagnoses. Records without a usable code
-    are left out unless ``keep_empty``. ``stored`` is the table with the columns and rows of its
+    are left out unless ``keep_empty``; with ``lines``, the rows of an id are lines of one stay.
+    ``stored`` is the table with the columns and rows of its
     source; ``asked`` are items that become features. ``keys`` are the columns of the source with
     the ids of patient and record, where the table has others; ``joined`` are the columns that are
     read of other tables, their keys first.
@@ -67,6 +68,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     holds: str = ""
     keep_empty: bool = False
+    lines: bool = False
     stored: SourceTable | None = None
     asked: tuple[FeatureSpec, ...] = ()
     keys: tuple[str | None, str | None] | None = None
@@ -82,6 +84,19 @@ class Plan:
         if column is None and self.reader.by_code:
             raise RecordsError("layout.no_visit_id", table=self.table.label)
         return column
+
+    @property
+    def has_several_rows(self) -> bool:
+        """Whether a record may have several rows, anywhere in the table."""
+        parts = self.layout.part is not None or self.lines
+        return self.reader.by_code or self.unit == "patient" or parts
+
+    @property
+    def stay_columns(self) -> list[str]:
+        """The columns that are the same in all lines of a stay: two or more, or none."""
+        roles = self.layout.roles
+        found = [roles[one] for one in ("patient", "sex", "date", "site") if one in roles]
+        return found if len(found) > 1 else []
 
     def missing_ids_error(self) -> RecordsError:
         """Return the error of a table in which no row has the id of its record."""

@@ -15,7 +15,7 @@ from comorb.messages import Message
 from comorb.records.layouts.covariates import are_numbers, count_texts
 from comorb.records.layouts.events import RETURN_DAYS, Events, read_events
 from comorb.records.layouts.layout import Layout
-from comorb.records.layouts.names import is_additive
+from comorb.records.layouts.names import AGE_UNIT_NAME, is_additive, normalise_name
 from comorb.records.layouts.plan import Plan
 from comorb.records.sources.duck import (
     OpenedSource,
@@ -25,12 +25,12 @@ from comorb.records.sources.duck import (
     quote,
     take_largest,
 )
-from comorb.records.values import TIME, read_dates
+from comorb.records.values import TIME, read_age_units, read_dates
 
 _ROW = " row of the file"
 _DATE_FORMATS = (
     *("%Y-%m-%d", "%Y%m%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"),
-    *("%d-%m-%Y", "%m-%d-%Y", "%d%b%Y", "%d-%b-%Y"),
+    *("%d-%m-%Y", "%m-%d-%Y", "%d%b%Y", "%d-%b-%Y", "%d%m%Y", "%m%d%Y"),
 )
 
 
@@ -43,12 +43,13 @@ def add_visit_history(source: OpenedSource, plan: Plan, given: Layout) -> Plan:
     """
     if plan.reader.kind in ("omop", "fhir"):
         return plan
-    plan = _add_stays(source, plan)
+    plan = _add_stays(source, _add_age_units(source, plan))
     events = read_events(source, plan.table, plan.layout, given)
     notes = (*plan.notes, *events.notes)
     plan = replace(plan, table=events.table, layout=events.layout, notes=notes)
     layout = plan.layout
-    several_rows = plan.reader.by_code or layout.part is not None
+    # Of two rows with one id, whatever they are, one isn't a later visit.
+    several_rows = plan.reader.by_code or layout.part is not None or layout.record is not None
     if layout.patient is None or (several_rows and layout.record is None):
         return plan
     day = _day_sql(source, plan.table, layout.date)
@@ -60,6 +61,31 @@ def add_visit_history(source: OpenedSource, plan: Plan, given: Layout) -> Plan:
     if not source.has_rows(plan.table, f"{plan.table.sql} WHERE {several}"):
         return plan
     return _add_patient_history(source, plan, key, day, events)
+
+
+def _add_age_units(source: OpenedSource, plan: Plan) -> Plan:
+    """Return the plan with the unit of each age written after it, where a column has it."""
+    table, age = plan.table, plan.layout.age
+    named = [one for one in table.columns if AGE_UNIT_NAME.fullmatch(normalise_name(one))]
+    if age is None or not named or named[0] == age:
+        return plan
+    (name, *_), text, number = named, table.text_sql(age), f"TRY_CAST({quote(age)} AS DOUBLE)"
+    units = read_age_units(
+        dict(source.count_values(table, f"coalesce({table.text_sql(name)}, '')"))
+    )
+    if units is None:
+        return replace(plan, notes=(*plan.notes, Message("note.age_unit_unknown", column=name)))
+    cases = ""
+    for one, unit in units.items():
+        word, _, more = unit.partition("+")
+        years = f"concat({number} + {more or 0}, {literal(f' {word}')})" if word else "NULL"
+        cases += (
+            f" WHEN {literal(one)} THEN CASE WHEN {number} IS NULL THEN {text} ELSE {years} END"
+        )
+    swap = f"CASE {table.text_sql(name)}{cases} ELSE {text} END AS {quote(age)}"
+    view = source.derive(table, f"SELECT * REPLACE ({swap}) FROM {table.sql}")
+    note = Message("note.age_unit", column=age, unit=name)
+    return replace(plan, table=view, notes=(*plan.notes, note))
 
 
 def _add_stays(source: OpenedSource, plan: Plan) -> Plan:

@@ -60,8 +60,8 @@ def identify(
 ) -> Identity:
     """Return the record of each of a table's n rows.
 
-    A repeated visit id is one record when a column numbers its parts, a duplicate when the rows
-    are the same, and an error when they are not.
+    A repeated visit id is one record when a column numbers its parts, or when its rows agree on the
+    patient and the stay; a duplicate when the rows are the same, and an error when they are not.
     """
     layout, column = plan.layout, plan.id_column
     ledger = Ledger().open("rows", Message("ledger.read"), n)
@@ -82,19 +82,24 @@ def identify(
             known = Identity(numbers, codes.dictionary, column, ledger)
             if distinct == n:
                 return known
-            if plan.unit == "patient" or layout.part is not None:
-                order = pc.sort_indices(known.ids)
-                rank = np.append(np.argsort(order.to_numpy()), -1)
-                return replace(known, place=rank[numbers], ids=known.ids.take(order))
+            if plan.has_several_rows:
+                return _unite_rows(known)
             return _drop_repeated(plan, others, mentions(), known)
     ids = pa.array(np.arange(1, n + 1)).cast(pa.string())
     return Identity(np.arange(n), ids, None, ledger.noted(NO_UNIQUE_ID))
 
 
+def _unite_rows(known: Identity) -> Identity:
+    """Return records in the order of their ids, each with all of its rows."""
+    order = pc.sort_indices(known.ids)
+    rank = np.append(np.argsort(order.to_numpy()), -1)
+    return replace(known, place=rank[known.place], ids=known.ids.take(order))
+
+
 def _drop_repeated(
     plan: Plan, others: pa.Table, mentions: tuple[Ints, Indices], known: Identity
 ) -> Identity:
-    """Leave out the rows that repeat an earlier one, or refuse an id with unequal rows."""
+    """Leave out the rows that repeat an earlier one; unite unequal lines of a stay, or refuse."""
     order = np.argsort(known.place, kind="stable")
     ordered = known.place[order]
     again = np.flatnonzero((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0))
@@ -109,6 +114,13 @@ def _drop_repeated(
 
     for one, two in zip(earlier.tolist(), later.tolist(), strict=True):
         if codes(one) != codes(two) or not others.slice(one, 1).equals(others.slice(two, 1)):
+            stays = others.select(plan.stay_columns)
+            if stays.num_columns and stays.take(earlier).equals(stays.take(later)):
+                n = len(np.unique(known.place[later]))
+                note = Message(
+                    "note.lines_of_stay", column=known.column, n=n, same=stays.column_names
+                )
+                return replace(_unite_rows(known), ledger=known.ledger.noted(note))
             label, first = plan.table.label, plan.table.first_row
             where = {"column": known.column, "one": one + first, "two": two + first}
             raise RecordsError("source.id_twice", table=label, **where)
@@ -321,8 +333,9 @@ def _read_covariates(
 
 
 def _recognise_delimited(columns: Columns) -> Layout | None:
-    """Return the layout of a table with a row a record, and several codes in one column."""
-    if len(columns.codes) != 1 or not (columns.holds_lists or columns.given.kind == "delimited"):
+    """Return the layout of a table with a row a record, and several codes in a cell."""
+    alone = len(columns.codes) == 1 and columns.given.kind == "delimited"
+    if not (alone or columns.holds_lists):
         return None
     layout = columns.layout("delimited", columns.codes)
     if columns.given.kind is None and columns.repeats(layout.record):
@@ -332,7 +345,11 @@ def _recognise_delimited(columns: Columns) -> Layout | None:
 
 def _add_delimited_codes(mentions: Mentions, batch: pa.RecordBatch, plan: Plan) -> None:
     """Add the codes of each text."""
-    (name,) = plan.layout.codes or ("",)
+    for name in plan.layout.codes or ():
+        _add_column_of_lists(mentions, batch, plan, name)
+
+
+def _add_column_of_lists(mentions: Mentions, batch: pa.RecordBatch, plan: Plan, name: str) -> None:
     mark = plan.layout.separator or ";"
     text = batch.column(name)
     lists = pc.utf8_split_whitespace(text) if mark == " " else pc.split_pattern(text, mark)
