@@ -18,6 +18,7 @@ SECTIONS = (
     "sureness",
     "relate",
     "protection",
+    "findings",
     "mixed",
     "peers",
     "burden",

@@ -17,7 +17,8 @@ from comorb.model.diagnostics import temper
 from comorb.profiles.build import profile
 from comorb.profiles.burden import BurdenSums
 from comorb.profiles.contents import Outcome
-from comorb.profiles.intervals import wilson_interval
+from comorb.profiles.intervals import Z, wilson_interval
+from comorb.profiles.noise import NOISE_VARIANCE
 from comorb.profiles.outcomes import (
     OTHER,
     classification_of,
@@ -369,7 +370,8 @@ def test_means_have_noise_as_large_as_a_few_records_make(extreme: float) -> None
     assert np.all(np.abs(now.estimate - was.estimate) <= reach + step + 1e-6)
     near = 0.1 * step
     np.testing.assert_allclose(now.estimate / near, np.round(now.estimate / near), atol=1e-5)
-    assert half == pytest.approx((was.high - was.low)[0] / 2, rel=0.25)
+    wide = np.hypot((was.high - was.low)[0] / 2, Z * np.sqrt(NOISE_VARIANCE) * was.cells.reach)
+    assert half == pytest.approx(wide, rel=0.25)
     assert now.cells is None
 
 

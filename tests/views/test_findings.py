@@ -6,9 +6,12 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from comorb.profiles.contents import CorrectedFigures, Outcome
+from comorb.profiles.intervals import wilson_interval
+from comorb.profiles.outcomes import summarise
 from comorb.profiles.profile import Profile
 from comorb.views.board import Board
 from comorb.views.findings import findings, page_json
@@ -157,3 +160,38 @@ def test_without_outcomes_the_largest_is_told_and_doubt_always(full: Profile) ->
     largest, doubt = findings(bare, ENGLISH)
     assert "is the largest, with" in largest.text
     assert doubt.text.startswith(f"Take group {weak.number} with care")
+
+
+def test_chance_is_not_told_and_a_difference_is(full: Profile) -> None:
+    """Rates and amounts dealt at random: of 200 runs at most 5% name a group."""
+    n, k = 900, 6
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, k, n)
+    clusters = tuple(
+        replace(full.clusters[0], number=j + 1, size=1, effective=1.0) for j in range(k)
+    )
+    source = replace(full.source, records=1, effective=1.0)
+    shown = replace(full, clusters=clusters, source=source, burden=None)
+
+    def told(died: np.ndarray) -> set[int]:
+        table = pa.table({"died": died, "age": rng.normal(60, 20, n).round()})
+        outcomes = summarise(table, labels, k, np.ones(n))
+        every = findings(replace(shown, outcomes=outcomes), ENGLISH)
+        return {place for one in every if one.about in table.column_names for place in one.clusters}
+
+    assert sum(bool(told(rng.random(n) < 0.12)) for _ in range(200)) <= 10
+    planted = (told(rng.random(n) < np.where(labels == 2, 0.35, 0.12)) for _ in range(20))
+    assert sum(3 in one for one in planted) >= 18
+
+
+def test_one_group_of_twelve_with_few_more_events_is_not_told(full: Profile) -> None:
+    events = np.array([11, *[5] * 11])
+    counts = np.append(events, events.sum())[None].astype(float)
+    known = np.append(np.full(12, 70.0), 840.0)
+    share = counts / known
+    wilson = wilson_interval(share, known)
+    one = Outcome("readmitted", "share", ("yes",), known, counts, share, *wilson)
+    clusters = tuple(replace(full.clusters[0], number=j + 1) for j in range(12))
+    shown = replace(full, clusters=clusters, burden=None, outcomes=(one,))
+    assert wilson[0][0, 0] > share[0, -1]  # its own interval lies above the figure over all
+    assert findings(shown, ENGLISH)[0].clusters == ()

@@ -1,10 +1,11 @@
-"""Intervals of shares, means and medians."""
+"""Intervals of shares, means and medians, and tests of groups against all records."""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import gammaln, stdtr
 
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Ints, Mask
 
 Z = 1.959964
 
@@ -53,6 +54,71 @@ def median_interval(values: Floats, weights: Floats) -> tuple[float, float, floa
     places = np.minimum(np.searchsorted(heaped, levels * (1 - 1e-12)), values.size - 1)
     centre, low, high = values[order][places].astype(float)
     return float(centre), float(low), float(high)
+
+
+def share_above_p(share: Floats, n: Floats, noise: tuple[Ints, Floats] | None = None) -> Floats:
+    """Return the two-sided p of each group's share above that of all, (k,): Fisher's exact test.
+
+    The last of ``share`` and ``n`` is of all records. ``n`` are effective numbers, rounded. With
+    the ``noise`` of a protected count, and how probable each is, p is that of both together.
+    """
+    size = np.round(n)
+    events, whole = np.round(share * size), float(np.nanmax(size))
+    steps, odds = noise or (np.zeros(1), np.ones(1))
+    p = np.full(share.size - 1, np.nan)
+    for j in np.flatnonzero(np.isfinite(events[:-1])):
+        of_all = max(np.round(share[-1] * whole), events[j])
+        tails = [_draw_at_least(events[j] - step, whole, of_all, size[j]) for step in steps]
+        p[j] = min(2 * odds @ tails, 1)
+    return p
+
+
+def _draw_at_least(x: float, whole: float, marked: float, drawn: float) -> float:
+    """Return the probability of at least x marked ones among those drawn from a whole."""
+    mean = drawn * marked / whole
+    if x <= mean:
+        return 1.0
+    # Terms fall faster than those of a normal tail: 20 standard deviations are all of them.
+    last = min(drawn, marked, np.ceil(x + 20 * np.sqrt(mean) + 50))
+    i = np.arange(x, last + 1)
+
+    def log_choose(of: float, some: Floats | float) -> Floats:
+        return np.asarray(gammaln(of + 1) - gammaln(some + 1) - gammaln(of - some + 1))
+
+    i = i[drawn - i <= whole - marked]
+    terms = log_choose(marked, i) + log_choose(whole - marked, drawn - i)
+    return float(np.exp(terms - log_choose(whole, drawn)).sum())
+
+
+def mean_above_p(mean: Floats, half: Floats, n: Floats) -> Floats:
+    """Return the two-sided p of each group's mean above that of all, (k,): Welch's t.
+
+    The last of each is of all records: d = m_j − m = (1 − w)(m_j − m_others), w = n_j / n, and the
+    others have the spread of all. The degrees of freedom are those of the group.
+    """
+    rest = np.maximum(1 - n[:-1] / n[-1], 1e-9)
+    error = np.hypot(half[:-1], half[-1] / np.sqrt(rest)) / Z * rest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (mean[:-1] - mean[-1]) / error
+    return np.asarray(np.minimum(2 * stdtr(np.maximum(n[:-1] - 1, 1), -t), 1))
+
+
+def reject_by_holm(p: Floats, level: float = 0.05) -> Mask:
+    """Return which hypotheses are rejected: with any of them wrongly in ``level`` of runs at most.
+
+    Holm (1979): the i-th smallest of m values of p is compared with level / (m − i + 1), up to the
+    first that is above; whatever the dependence of the tests, and whichever hypotheses are true.
+
+    >>> reject_by_holm(np.array([0.04, 0.01, 0.02, np.nan])).tolist()
+    [True, True, True, False]
+    """
+    rejected = np.zeros(p.shape, dtype=bool)
+    order = [place for place in np.argsort(p, axis=None) if not np.isnan(p.flat[place])]
+    for passed, place in enumerate(order):
+        if p.flat[place] > level / (len(order) - passed):
+            break
+        rejected.flat[place] = True
+    return rejected
 
 
 def round_nine_digits(values: Floats) -> Floats:

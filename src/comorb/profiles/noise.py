@@ -93,11 +93,19 @@ def record_keys(cohort: Cohort, secret: bytes) -> Keys:
     return np.asarray(each[texts.indices.to_numpy()])
 
 
-MAX_NOISE = 5  # the largest noise of a published count; its variance is 5.3
+MAX_NOISE = 5  # the largest noise of a published count
+NOISE_VARIANCE = 5.3  # of it
 MAX_HIDDEN_NOISE = 10  # of a suppressed count that enters published sums; its variance is 20
 MAX_ANSWER_NOISE = 50  # of an answer to one of many questions; its variance is 488
 _NOISE_SHAPE = 2.0
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def noise_odds(most: int = MAX_NOISE) -> tuple[Ints, Floats]:
+    """Return the noise that a published count may have, and how probable each is."""
+    steps = np.arange(-most, most + 1)
+    odds = np.exp(-_NOISE_SHAPE * (steps / most) ** 2)
+    return steps, odds / odds.sum()
 
 
 def noise(keys: Keys, most: int = MAX_NOISE) -> Ints:
@@ -105,9 +113,8 @@ def noise(keys: Keys, most: int = MAX_NOISE) -> Ints:
 
     Their mean is 0; j has the probability exp(−2 (j / most)²), up to a constant.
     """
-    steps = np.arange(-most, most + 1)
-    odds = np.exp(-_NOISE_SHAPE * (steps / most) ** 2)
-    edges = np.cumsum(odds / odds.sum())
+    steps, odds = noise_odds(most)
+    edges = np.cumsum(odds)
     uniform = (mixed(keys + _GOLDEN) >> np.uint64(11)).astype(np.float64) / 2.0**53
     return np.asarray(steps[np.minimum(np.searchsorted(edges, uniform, "right"), 2 * most)])
 

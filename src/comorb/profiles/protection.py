@@ -16,6 +16,7 @@ from comorb.profiles.assignment import protect_uncertain
 from comorb.profiles.burden import Burden, BurdenCells
 from comorb.profiles.intervals import Z, wilson_interval
 from comorb.profiles.noise import (
+    NOISE_VARIANCE,
     CountProtector,
     append_whole,
     noise,
@@ -55,7 +56,9 @@ def protect_outcome(
     known = protector.part_table(full.known, full.cells.known, wholes.published, wholes.true, 0)
     if full.kind == "number":
         means, spread, medians = _noisy_means(full, full.cells, known, protector)
-        half = Z * spread / np.sqrt(np.where(known > 0, known, np.nan))
+        # The noise of a record far from the mean can exceed chance: the interval holds both.
+        moved = round_two_digits(full.cells.reach) * np.sqrt(NOISE_VARIANCE)
+        half = Z * np.hypot(spread / np.sqrt(np.where(known > 0, known, np.nan)), moved)
         intervals = zip((means, means - half, means + half), medians, strict=True)
         centre, low, high = (
             np.where(np.isnan(known), np.nan, _round_by_interval(np.vstack(rows), half, means))

@@ -1,20 +1,26 @@
-"""Findings: plain sentences on what stands out, each only where the intervals bear it out."""
+"""Findings: plain sentences on what stands out, each only where chance does not explain it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from comorb.model import diagnostics, select_k
-from comorb.model.arrays import Floats
+from comorb.model.arrays import Floats, Mask
 from comorb.profiles import codec
 from comorb.profiles.assignment import REVIEW_BELOW
 from comorb.profiles.burden import MAIN_COLUMNS
-from comorb.profiles.intervals import round_nine_digits
+from comorb.profiles.intervals import (
+    mean_above_p,
+    reject_by_holm,
+    round_nine_digits,
+    share_above_p,
+)
 from comorb.profiles.labels import DEFAULT_LAMBDA, TINY
+from comorb.profiles.noise import noise_odds
 from comorb.profiles.profile import Profile
 from comorb.records.values import yes_no
 from comorb.views.words import Words, rendered, translated
@@ -37,15 +43,18 @@ class Finding:
 def findings(profile: Profile, words: Words, starred: Sequence[str] = ()) -> list[Finding]:
     """Return what stands out: who uses most, who dies and returns most, what to take with care.
 
-    With ``starred`` outcomes, of these alone. A group is named where its 95% interval lies apart
-    from those of the others, or else from the figure over all records.
+    With ``starred`` outcomes, of these alone. A group is named where its figure is above that of
+    all records by Holm's tests of all groups and outcomes of the run: of 20 runs without any
+    differences one has a sentence at most. It has the most where its 95% interval also lies above
+    those of all others.
     """
     if profile.k == 1:
         return [Finding(words("finding.one"), "records")]
     used = [name for name, _ in profile.uses]
     found: list[list[Finding]] = []
+    every = _all_figures(profile)
     for name in starred or (*used, *_RATES):
-        figures = _figures_of(profile, name)
+        figures = every.get(name)
         if figures is not None and name in used and figures.kind == "number":
             found.append(_find_use(profile, words, figures) if figures.places else [])
         elif figures is not None:
@@ -65,6 +74,10 @@ class _Figures:
     estimate: Floats
     low: Floats
     high: Floats
+    n: Floats  # effective numbers of records with a value
+    above: Mask = field(
+        default_factory=lambda: np.zeros(0, dtype=bool)
+    )  # (k,): the clusters that are above all records beyond chance
 
     @property
     def places(self) -> list[int]:
@@ -74,24 +87,44 @@ class _Figures:
 
     @property
     def apart(self) -> int | None:
-        """The cluster whose interval lies above those of all others, or none."""
+        """The cluster whose interval lies above those of all others, or none.
+
+        The highest of several is named rightly where it differs from each of the others at the
+        two-sided level (Hung and Fithian, 2019); intervals that lie apart ask for more.
+        """
         first = max(self.places, key=lambda j: self.estimate[j], default=None)
         others = [j for j in self.places if j != first]
         sure = first is not None and all(self.low[first] > self.high[j] for j in others)
         return first if sure else None
 
+    def p(self, protected: bool) -> Floats:
+        """Return the p of each cluster's figure above that of all records."""
+        if self.kind == "share":
+            return share_above_p(self.estimate, self.n, noise_odds() if protected else None)
+        return mean_above_p(self.estimate, (self.high - self.low) / 2, self.n)
 
-def _figures_of(profile: Profile, name: str) -> _Figures | None:
-    """Return the figures of a column as counted: those of a rate, or of a mean."""
+
+def _all_figures(profile: Profile) -> dict[str, _Figures]:
+    """Return the figures of rates and means as counted, by column, tested together."""
     burden = profile.burden
-    if burden is not None and name in burden.rates:
-        row = burden.rates.index(name)
-        return _Figures(name, "share", burden.rate[row], burden.low[row], burden.high[row])
+    pairs = [(one.effective, one.size) for one in profile.clusters]
+    pairs.append((profile.source.effective, profile.source.records))
+    design = np.array([some / n if some and n else np.nan for some, n in pairs])
+    every: dict[str, _Figures] = {}
+    if burden is not None:
+        rates = zip(burden.rate, burden.low, burden.high, burden.rate_known, strict=False)
+        for name, figures in zip(burden.rates, rates, strict=False):
+            every[name] = _Figures(name, "share", *figures)
     for one in profile.outcomes:
         rate = len(one.values) == 1 and yes_no(one.values[0])
-        if one.name == name and (one.kind == "number" or rate):
-            return _Figures(name, one.kind, one.estimate[0], one.low[0], one.high[0])
-    return None
+        if one.name not in every and (one.kind == "number" or rate):
+            own = one.estimate[0], one.low[0], one.high[0], one.known
+            every[one.name] = _Figures(one.name, one.kind, *own)
+    every = {name: replace(one, n=one.n * design) for name, one in every.items()}
+    protected = profile.min_cell > 0
+    p = np.array([one.p(protected) for one in every.values()])
+    above = zip(every.items(), reject_by_holm(p), strict=True)
+    return {name: replace(one, above=row) for (name, one), row in above}
 
 
 def unit_of(profile: Profile) -> str:
@@ -157,8 +190,8 @@ def _find_use(profile: Profile, words: Words, mean: _Figures) -> list[Finding]:
     name, what = mean.name, amount_name(mean.name, words)
     shares = burden.shares[burden.columns.index(name)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = (shares * end / mean.estimate for end in (mean.low, mean.high))
-    used = _Figures(name, "share", shares, *ends)
+        low, high = (shares * end / mean.estimate for end in (mean.low, mean.high))
+    used = _Figures(name, "share", shares, low, high, mean.n)
 
     def finding(key: str, place: int) -> Finding:
         text = words(
@@ -180,8 +213,7 @@ def _find_use(profile: Profile, words: Words, mean: _Figures) -> list[Finding]:
         found = [Finding(text, name, tuple(profile.numbers[j] for j in near))]
     else:
         found = [finding("most", most)]
-    above = (j for j in used.places if mean.low[j] > mean.estimate[-1])
-    over = [j for j in above if shares[j] > burden.share[j]]
+    over = [j for j in used.places if mean.above[j] and shares[j] > burden.share[j]]
     beyond = max(over, key=lambda j: shares[j] - burden.share[j], default=None)
     if beyond is not None and beyond != most:
         found.append(finding("more", beyond))
@@ -205,10 +237,10 @@ def _find_highest(profile: Profile, words: Words, figures: _Figures) -> Finding:
         return _finding(profile, text, name, *places)
 
     first = figures.apart
-    if first is not None:
+    if first is not None and figures.above[first]:
         x = write_interval(words, kind, figure[first], figures.low[first], figures.high[first])
         return finding("most", first, group=group_name(profile, words, first), x=x)
-    above = [j for j in figures.places if figures.low[j] > figure[-1]]
+    above = [j for j in figures.places if figures.above[j]]
     above = sorted(above, key=lambda j: -figure[j])[:_MAX_GROUPS]
     if not above:
         return finding("even")
