@@ -13,6 +13,7 @@ from typing import Literal, Self
 import numpy as np
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.messages import Message
 from comorb.model.agglomeration import short_run_em
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks
@@ -135,11 +136,8 @@ class MixtureFit:
         if self.verbose:
             sys.stderr.write("\n")
         if not result.converged and self.max_iter > 0:
-            warnings.warn(
-                f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
-                self._convergence_warning,
-                stacklevel=4,
-            )
+            text = Message("model.not_converged", limit=self.max_iter)
+            warnings.warn(text, self._convergence_warning, stacklevel=4)
         return result
 
     def _set_results(self, result: EMResult) -> None:
@@ -178,23 +176,19 @@ class MixtureFit:
         most = min(n, max_clusters(blocks))
         if k != "auto" and not (whole and 1 <= k <= most):
             raise InputError(
-                "expected the number of clusters, n_components, to be 'auto' or a whole number "
-                f"from 1 to {most}, for {n} rows and {d + len(blocks.variables)} columns, got {k!r}"
+                "model.n_components", limit=most, n=n, columns=d + len(blocks.variables), k=k
             )
         number = isinstance(self.smoothing, Real)
         if self.smoothing != "auto" and not (number and self.smoothing >= 0):
-            raise InputError(
-                f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
-            )
+            raise InputError("model.smoothing", smoothing=self.smoothing)
         if isinstance(self.init, Mixture):
             wrong = self.init.variables != blocks.variables
             if k == "auto" or self.init.means.shape != (k, d) or wrong:
                 raise InputError(
-                    f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
-                    f"give n_components and a mixture of as many clusters"
+                    "model.init_shape", expected=str((k, d)), came=str(self.init.means.shape)
                 )
         elif self.init not in ("best", "asvtd"):
-            raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
+            raise InputError("model.init", init=self.init)
 
 
 def apply_influence(blocks: Blocks, influence: Mapping[str, float]) -> Blocks:
@@ -202,12 +196,9 @@ def apply_influence(blocks: Blocks, influence: Mapping[str, float]) -> Blocks:
     names = {variable.feature.name for variable in blocks.variables}
     for name, value in influence.items():
         if name not in names:
-            raise InputError(
-                f"expected the influence of a feature, got {name!r}; there are "
-                f"{', '.join(sorted(names))}"
-            )
+            raise InputError("model.influence_name", name=name, names=sorted(names))
         if not (isinstance(value, Real) and 0 < value < np.inf):
-            raise InputError(f"expected the influence of {name!r} to be above 0, got {value!r}")
+            raise InputError("model.influence", name=name, value=value)
     variables = tuple(
         replace(variable, influence=float(influence.get(variable.feature.name, 1.0)))
         for variable in blocks.variables
