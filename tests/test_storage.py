@@ -147,7 +147,7 @@ def test_a_newer_format_is_named(path):
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        ("codes", ["250", "401"], r"2 clusters × 2 codes are 6 numbers of 8 bytes"),
+        ("codes", ["250", "401"], r"2 clusters × 2 codes and 0 numbers of features are 6 numbers"),
         ("codes", "abc", r"'codes' must be a list"),
         ("names", ["Diabetes mellitus"], r"needs as many names: got 2 clusters, 3 codes and 1"),
         ("run", None, r"'run' must be a dict"),

@@ -86,6 +86,6 @@ def lacks_memory(error: BaseException) -> bool:
     return refused or _OF_MEMORY.search(str(error)) is not None
 
 
-def not_installed(what: str, extra: str, instead: str = "") -> str:
+def not_installed(what: str, extra: str) -> str:
     """Return the message that an extra of comorb is missing: what it is, and how to get it."""
-    return Message("install.extra", what=what, extra=extra, instead=instead)
+    return Message("install.extra", what=what, extra=extra)

@@ -31,6 +31,7 @@ from scipy import sparse
 
 from comorb import __version__
 from comorb.errors import InputError, StorageError
+from comorb.messages import Message
 from comorb.model.arrays import Floats, Keys
 from comorb.model.blocks import Rows
 from comorb.model.emissions import from_dict, to_dict
@@ -124,26 +125,24 @@ def load_model(path: str | Place) -> SavedModel:
 
 def _restore(header: Any, numbers: bytes) -> SavedModel:
     if not isinstance(header, dict):
-        raise TypeError("its header names nothing")
+        raise TypeError(Message("storage.no_header"))
     header.setdefault("numbers", list(range(1, len(header["clusters"]) + 1)))
     kinds = dict.fromkeys(_TEXTS, str) | dict.fromkeys(_LISTS, list) | dict.fromkeys(_TABLES, dict)
     for key, kind in kinds.items():
         if not isinstance(header[key], kind):
-            raise TypeError(f"{key!r} must be a {kind.__name__}")
+            raise TypeError(Message("storage.type", part=key, type=kind.__name__))
         wanted = int if key == "numbers" else str
         if kind is list and not all(type(one) is wanted for one in header[key]):
-            raise TypeError(f"{key!r} must hold nothing but {wanted.__name__}")
+            raise TypeError(Message("storage.only", part=key, type=wanted.__name__))
     json.dumps([header[key] for key in _TABLES], allow_nan=False)  # as they must be written again
     if len(set(header["codes"])) < len(header["codes"]):
-        raise ValueError("a code stands there twice")
+        raise ValueError(Message("storage.code_twice"))
     variables = tuple(map(from_dict, header.get("features", [])))
     if len({variable.feature.name for variable in variables}) < len(variables):
-        raise ValueError("a feature stands there twice")
+        raise ValueError(Message("storage.feature_twice"))
     k, d, m = len(header["clusters"]), len(header["codes"]), n_parameters(variables)
     if len(numbers) != 8 * k * (1 + d + m):
-        features = f" and {m} numbers of features" if m else ""
-        size = f"{k * (1 + d + m)} numbers of 8 bytes"
-        raise ValueError(f"{k} clusters × {d} codes{features} are {size}")
+        raise ValueError(Message("storage.size", k=k, d=d, m=m, n=k * (1 + d + m)))
     values = np.frombuffer(numbers, "<f8").astype(np.float64)
     means, parameters = np.split(values[k:], [k * d])
     mixture = Mixture(values[:k], means.reshape(k, d), variables, parameters.reshape(k, m))

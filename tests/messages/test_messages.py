@@ -34,6 +34,8 @@ LANGUAGES = ("en", "es", "ca")
 KEY = re.compile(r"[a-z]\w*(\.\w+)+")
 CODED = ("invalid.", "format.", "level.", "time.")  # keys that are put together
 
+STILL_PLAIN = {"model/em.py", "model/select_k.py"}  # their errors become messages next
+
 
 def names_in(text: str) -> set[str]:
     return set(re.findall(r"\{(\w+)", text))
@@ -66,6 +68,84 @@ def keys_in_source() -> Iterator[tuple[str, str, frozenset[str] | None]]:
                     yield f"{path.name}:{node.lineno}", str(one.value), named
 
 
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def name_of(node: ast.expr) -> str:
+    return str(getattr(node, "id", getattr(node, "attr", "")))
+
+
+def message_classes(modules: list[ast.Module]) -> dict[str, int]:
+    """Return the exceptions and warnings that carry a message, and which argument it is."""
+    nodes = [node for tree in modules for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found = {"ComorbError": 0, "ComorbWarning": 0}
+    while True:
+        new = {
+            node.name: 0
+            for node in nodes
+            if node.name not in found and {name_of(base) for base in node.bases} & found.keys()
+        }
+        if not new:
+            return found | {"RefusedError": 1}  # after its status
+        found |= new
+
+
+def messages_of(tree: ast.Module, classes: dict[str, int]) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield each text that an exception or a warning gets, and the function it is in."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for home in (*functions, tree):
+        for node in ast.walk(home):
+            if not isinstance(node, ast.Call):
+                continue
+            name, arguments = name_of(node.func), node.args
+            if name == "warn" and len(arguments) > 1 and name_of(arguments[1]) in classes:
+                yield home, arguments[0]
+            elif len(arguments) > classes.get(name, len(arguments)):
+                yield home, arguments[classes[name]]
+
+
+def is_plain(node: ast.expr | None, home: ast.AST, tree: ast.Module) -> bool:
+    """Return whether a text is, or may be, a sentence rather than a key or a message."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and node.value not in catalogue("en")
+    if isinstance(node, ast.JoinedStr | ast.BinOp):
+        return True
+    if isinstance(node, ast.IfExp):
+        return is_plain(node.body, home, tree) or is_plain(node.orelse, home, tree)
+    if isinstance(node, ast.BoolOp):
+        return any(is_plain(one, home, tree) for one in node.values)
+    if isinstance(node, ast.Call):  # what a function of the same module returns
+        name = name_of(node.func)
+        made = [one for one in ast.walk(tree) if getattr(one, "name", "") == name]
+        return name in ("join", "format") or any(
+            is_plain(one.value, function, tree)
+            for function in made
+            for one in ast.walk(function)
+            if isinstance(one, ast.Return)
+        )
+    if isinstance(node, ast.Name):  # what the function, or the module, assigns to it
+        homes = [one for one in (home, tree) if node.id in assigned(one)]
+        return (
+            any(is_plain(one, home, tree) for one in assigned(homes[0])[node.id])
+            if homes
+            else False
+        )
+    return False
+
+
+def assigned(home: ast.AST) -> dict[str, list[ast.expr]]:
+    """Return the expressions that are assigned to each name."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(home):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+    return found
+
+
 def texts_in_source() -> set[str]:
     return {
         node.value
@@ -91,6 +171,46 @@ def test_every_key_of_the_source_is_there_with_all_of_its_values() -> None:
         assert key in catalogue("en"), (place, key)
         if given is not None:
             assert given == names_in(catalogue("en")[key]), (place, key)
+
+
+def test_no_error_or_warning_is_a_plain_text() -> None:
+    modules = dict(trees())
+    classes = message_classes(list(modules.values()))
+    assert {"RefusedError", "TaskError", "EmptyCohortError", "StorageError"} <= classes.keys()
+    found = [(path, text) for path, tree in modules.items() for text in messages_of(tree, classes)]
+    assert len(found) > 400
+    plain = {
+        f"{path}:{text.lineno}"
+        for path, (home, text) in found
+        if is_plain(text, home, modules[path])
+    }
+    assert {place.partition(":")[0] for place in plain} == STILL_PLAIN
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ("raise InputError('count.few', n=3)", 0),
+        ("raise InputError('no such key')", 1),
+        ("raise errors.InputError(f'{n} rows')", 1),
+        ("raise InputError('expected ' + ', '.join(names))", 1),
+        ("raise RefusedError(404, 'request.no_page')", 0),
+        ("raise RefusedError(404, 'There is nothing.')", 1),
+        ("raise OwnError('this is new')", 1),
+        ("def f(n):\n    text = f'{n} rows'\n    warnings.warn(text, ComorbWarning)", 1),
+        ("def f(n):\n    warnings.warn(Message('count.few', n=n), ComorbWarning)", 0),
+        ("def f(n):\n    return 'a sentence'\nraise InputError(f(1))", 1),
+        ("raise InputError('count.few' if n else 'nothing there', n=n)", 1),
+        ("raise ValueError('number')", 0),
+    ],
+)
+def test_the_scan_finds_a_plain_text(source: str, plain: int) -> None:
+    tree = ast.parse(f"class OwnError(InputError): ...\n{source}")
+    classes = message_classes([tree, *(one for _, one in trees())])
+    places = {
+        text.lineno for home, text in messages_of(tree, classes) if is_plain(text, home, tree)
+    }
+    assert len(places) == plain
 
 
 def test_no_key_is_unused() -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from comorb import BernoulliMixture, choose_k
 from comorb.errors import InputError
-from comorb.model import select_k as choosing
+from comorb.model import sweep
 from comorb.model.blocks import from_csr
 from comorb.model.mixture import Mixture
 from comorb.model.select_k import choose
@@ -87,10 +87,10 @@ def test_few_patterns_and_few_records_have_an_answer(patterns: int, n: int) -> N
 
 def test_thirds_are_never_empty() -> None:
     low, places = np.linspace(0.01, 0.3, 13), np.arange(13)
-    thirds = choosing._thirds(Records(places, low, np.ones(13)), 13)
+    thirds = sweep._thirds(Records(places, low, np.ones(13)), 13)
     assert sorted(thirds.sum(axis=1)) == [4, 4, 5]
     order = np.random.default_rng(1).permutation(13)
-    again = choosing._thirds(Records(places, low[order], np.ones(13)), 13)
+    again = sweep._thirds(Records(places, low[order], np.ones(13)), 13)
     np.testing.assert_array_equal(again, thirds[:, order])
 
 
@@ -101,7 +101,7 @@ def test_of_very_many_codes_the_most_common_ones_decide(monkeypatch: pytest.Monk
     rare = (rng.random((900, 60)) < 0.01).astype(np.uint8)
     wide = np.hstack([rare[:, :20], matrix.toarray(), rare[:, 20:]])
     every = choose(dense_to_blocks(wide))
-    patch_config(monkeypatch, choosing, max_columns=18, min_columns=5)
+    patch_config(monkeypatch, sweep, max_columns=18, min_columns=5)
     found = choose(dense_to_blocks(wide))
     assert found.best == every.best == 3
     model = found.models[3]

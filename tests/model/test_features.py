@@ -328,7 +328,7 @@ def test_a_table_without_what_the_model_needs_is_refused(blocks, features, said)
         (Feature("hba1c", "number"), np.inf, "column 'hba1c' holds a number that is infinite"),
         (Feature("stay", "count"), -1.0, "'stay' to hold counts: .* got -1; mend it"),
         (Feature("stay", "count"), 1.5, "'stay' to hold counts: .* got 1.5"),
-        (Feature("cost", "count"), 1e6, "counts up to 65535 in column 'cost', got 1e.06"),
+        (Feature("cost", "count"), 1e6, "counts up to 65,535 in column 'cost', got 1e.06"),
         (Feature("crp", "number", (), "log"), 0.0, "above 0 in column 'crp', whose logarithm"),
         (Feature("sex", "binary", ("f", "m")), 2.0, "levels, 0 to 1, in column 'sex'"),
     ],

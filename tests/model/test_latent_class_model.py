@@ -280,7 +280,7 @@ def test_bad_input_is_named(name):
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ([4.0] * 40, "'x' has one value alone and tells no clusters apart; leave it out"),
+        ([4.0] * 40, "'x' has one value alone and separates no clusters; leave it out"),
         ([1.0, 2.0, *[None] * 38], "'x' has 2 values in 40 rows and is almost empty"),
         ([1.0, *np.linspace(1, 2, 38), 1e4], r"far from normal .* transforms=.'x': 'log'."),
         ([-1.0, *np.linspace(1, 2, 38), 1e4], r"far from normal .* transforms=.'x': 'rank'."),

@@ -245,3 +245,9 @@ def test_a_notebook_shows_common_codes_and_no_record(sample):
     assert "secret" not in text
     assert f"{len(sample):,} records" in text
     assert text.count("<tr>") == 11
+
+
+def test_the_items_have_their_name_of_version_0_1(cohort):
+    own = replace(cohort, items=(FeatureSpec("age", "number"),))
+    with pytest.warns(DeprecationWarning, match=r"Cohort\.asked is Cohort\.items now"):
+        assert own.asked == own.items

@@ -66,7 +66,7 @@ def test_cells_are_coloured_by_a_code_or_a_column(cohort, folder, layout, by):
 
 
 def test_what_is_not_there_is_refused(folder):
-    with pytest.raises(InputError, match="a code or an outcome of this run, got shoes"):
+    with pytest.raises(InputError, match="a code or an outcome of this run, got 'shoes'"):
         mark_of(load_profile(folder.path), "shoes")
 
 

@@ -55,7 +55,4 @@ def open_engine(name: str = "threads") -> Iterator[Executor | None]:
         with spark_engine("local[*,4]" if name == "spark" else name) as engine:
             yield engine
     else:
-        raise EngineError(
-            f"expected the engine threads, dask, dask://HOST:PORT, spark, spark://HOST:PORT, "
-            f"local[CORES,TRIES] or sc://HOST, got {name!r}"
-        )
+        raise EngineError("engine.unknown", name=name)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from comorb import __version__
 from comorb.engines.block_files import RowGroup
+from comorb.messages import Message
 from comorb.model.blocks import BlockExecutor, Loader
 
 A = TypeVar("A")
@@ -80,9 +81,10 @@ def group_loaders(loaders: Sequence[Loader], most: int) -> list[tuple[Loader, ..
     return [tuple(loaders[start:stop]) for start, stop in pairwise(ends)]
 
 
-def version_problem(found: str | None) -> str | None:
+def version_problem(engine: str, found: str | None) -> str | None:
     """Return what is wrong with a worker's comorb, in one line; None where it is as here."""
     if found == __version__:
         return None
-    have = "no comorb" if found is None else f"comorb {found}"
-    return f"a worker has {have}; install comorb {__version__}, as here, on every worker."
+    if found is None:
+        return Message("engine.no_comorb", engine=engine, version=__version__)
+    return Message("engine.version", engine=engine, found=found, version=__version__)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from comorb.errors import StorageError
+from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, Journal, Rows, snap_to_grid
 from comorb.model.emissions.base import Feature, FeatureTable, Variable
@@ -39,11 +40,11 @@ def sizes_of(path: str | Place, header: dict[str, Any]) -> dict[str, list[int]]:
                 file = pq.read_metadata(source)
             sizes = {str(path): [file.row_group(i).num_rows for i in range(file.num_row_groups)]}
         if sum(map(sum, sizes.values())) != header["records"]:
-            raise ValueError("it doesn't hold the records it says")
+            raise ValueError(Message("cohort_file.records"))
     except StorageError:
         raise
     except (KeyError, TypeError, ValueError) as error:
-        raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+        raise StorageError("cohort_file.damaged", file=path.name, reason=error) from None
     return sizes
 
 
@@ -110,7 +111,7 @@ def read_group(path: str | Path, number: int, columns: list[str] | None = None) 
     except (pa.ArrowException, OSError):
         raise _damaged_group(path, number) from None
     except StorageError as error:
-        raise StorageError(f"row group {number}: {error}") from None
+        raise StorageError("cohort_file.group", number=number, error=error) from None
 
 
 def _footer(path: str | Place) -> pq.FileMetaData:
@@ -138,10 +139,7 @@ def ones_of(table: pa.Table) -> tuple[Any, Any]:
 
 
 def _damaged_group(path: str | Path, number: int) -> StorageError:
-    return StorageError(
-        f"{Path(path).name}: row group {number} is damaged or gone; write the file again, or copy "
-        "it again from where it is whole."
-    )
+    return StorageError("cohort_file.damaged_group", file=Path(path).name, number=number)
 
 
 def metadata(header: dict[str, Any], schema: pa.Schema) -> dict[bytes, bytes]:
@@ -159,7 +157,7 @@ def describe(path: str | Place) -> dict[str, Any]:
     path = place_of(path)
     inside, schema = (path / MANIFEST).is_file(), None
     if not inside and not path.is_file():
-        raise StorageError(f"There is no cohort file {path}; check the name.")
+        raise StorageError("cohort_file.missing", path=path)
     try:
         if inside:
             seal, text = (path / MANIFEST).read_bytes().split(b"\n", 1)
@@ -170,28 +168,24 @@ def describe(path: str | Place) -> dict[str, Any]:
     except StorageError:
         raise
     except (pa.ArrowException, OSError, ValueError):
-        raise StorageError(
-            f"{path.name} is damaged or no Parquet file; write the cohort again."
-        ) from None
+        raise StorageError("cohort_file.no_parquet", file=path.name) from None
     if HEADER not in found:
-        raise StorageError(
-            f"{path.name} is a Parquet file but no cohort; read it with read_records."
-        )
+        raise StorageError("cohort_file.no_cohort", file=path.name)
     try:
         if SEAL in found and found[SEAL] != sha256(found[HEADER]).hexdigest().encode():
-            raise ValueError("what it says of itself was altered")
+            raise ValueError(Message("cohort_file.altered"))
         header = _check_header(json.loads(found[HEADER]), path.name)
         own = {ID, CODES, *(FEATURE + feature.name for feature in features_of(header))}
         columns = header["columns"] if schema is None else schema.names
         types = header["types"] if schema is None else _types(schema)
         same = (header.get("columns", columns), header.get("types", types)) == (columns, types)
         if not same or not own <= set(columns):
-            raise ValueError("its columns are not those that it says")
+            raise ValueError(Message("cohort_file.columns"))
         return header
     except StorageError:
         raise
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise StorageError(f"{path.name} is damaged: {error}. Write the cohort again.") from None
+        raise StorageError("cohort_file.damaged", file=path.name, reason=error) from None
 
 
 def manifest(header: dict[str, Any], schema: pa.Schema) -> bytes:
@@ -211,28 +205,27 @@ def _types(schema: pa.Schema) -> list[str]:
 def _check_header(header: Any, name: str) -> dict[str, Any]:
     """Return a header that has all that a cohort needs, each of its own type."""
     if not isinstance(header, dict) or type(header.get("version")) is not int:
-        raise TypeError("it doesn't say which version it has")
+        raise TypeError(Message("cohort_file.no_version"))
     if header["version"] > VERSION_WITH_FEATURES:
         raise StorageError(
-            f"{name} has version {header['version']} of the cohort format and this comorb knows "
-            f"{VERSION_WITH_FEATURES}; install a newer comorb."
+            "cohort_file.version", file=name, version=header["version"], known=VERSION_WITH_FEATURES
         )
     for key in (*_COUNTS, *_TEXTS, *_LISTS, "ledger"):
         if key not in header:
-            raise KeyError(f"it doesn't say its {key}")
+            raise KeyError(Message("cohort_file.lacks", part=key))
     texts = [header[key] for key in _TEXTS]
     for key in (*_LISTS, "left_out"):
         some = header.get(key, [])
         if not isinstance(some, list):
-            raise TypeError(f"its {key} are no list")
+            raise TypeError(Message("cohort_file.no_list", part=key))
         texts += some
     counts = [header[key] for key in _COUNTS] + [header.get("least_codes", 3)]
     if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a text is something else")
+        raise TypeError(Message("cohort_file.no_text"))
     if not all(type(count) is int and 0 <= count < 1 << 62 for count in counts):
-        raise TypeError("a number is something else")
+        raise TypeError(Message("cohort_file.no_number"))
     if len(set(header["codes"])) < len(header["codes"]):
-        raise ValueError("a code stands there twice")
+        raise ValueError(Message("storage.code_twice"))
     return header
 
 
@@ -263,9 +256,7 @@ def features_of(header: dict[str, Any]) -> tuple[Feature, ...]:
     try:
         return tuple(map(Feature.from_dict, header.get("features", [])))
     except (KeyError, TypeError, ValueError) as error:
-        raise StorageError(
-            f"The cohort file names features that make no sense: {error}. Write it again."
-        ) from None
+        raise StorageError("cohort_file.features", error=error) from None
 
 
 def open_blocks(

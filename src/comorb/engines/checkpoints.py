@@ -105,17 +105,13 @@ class FileJournal:
                 os.fsync(file.fileno())
         except OSError as error:
             raise StorageError(
-                f"{self._path} can't be written: {error.strerror or error}. Make room and run the "
-                "same command again: it goes on from the last whole pass."
+                "journal.write", path=self._path, reason=error.strerror or error
             ) from None
 
     def _read(self, content: bytes, title: bytes) -> int:
         """Read the whole entries, and return where they end."""
         if not content.startswith(title):
-            raise StorageError(
-                f"{self._path} is no journal of these records; name another file, or remove it to "
-                "begin anew."
-            )
+            raise StorageError("journal.other", path=self._path)
         place = len(title)
         while True:
             start = place + _DIGEST + _LENGTH
@@ -156,7 +152,7 @@ def decode_result(content: bytes) -> Any:
             place += arrays[-1].nbytes
         return _decode(head["plan"], arrays)
     except (AttributeError, ImportError, LookupError, TypeError, ValueError, zlib.error) as error:
-        raise StorageError(f"something else than a result was noted here: {error}") from error
+        raise StorageError("journal.entry", error=error) from error
 
 
 def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:

@@ -107,8 +107,8 @@ class DaskEngine(Engine):
             return
         found = self._client.get_versions(packages=["comorb"])["workers"].values()
         for worker in found:
-            if problem := version_problem(worker["packages"].get("comorb")):
-                raise EngineError(f"Dask: {problem}")
+            if problem := version_problem("Dask", worker["packages"].get("comorb")):
+                raise EngineError(problem)
         self._same_version = True
 
 
@@ -123,10 +123,7 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (*lost, asyncio.CancelledError, TimeoutError, ConnectionError) as error:
-        raise EngineError(
-            f"the Dask scheduler is lost or gave up ({type(error).__name__}). Start it again "
-            "and run the same command: it goes on from the last whole pass."
-        ) from None
+        raise EngineError("engine.dask_lost", type=type(error).__name__) from None
 
 
 def _read(group: tuple[Loader, ...]) -> list[Rows]:
@@ -173,7 +170,5 @@ def dask_engine(address: str | None = None) -> Iterator[DaskEngine]:
         try:
             client = stack.enter_context(Client(target, timeout=_TIMEOUT))
         except OSError:
-            raise EngineError(
-                f"no Dask scheduler answers at {address}; check the address and start it."
-            ) from None
+            raise EngineError("engine.dask_silent", address=address) from None
         yield DaskEngine(client)

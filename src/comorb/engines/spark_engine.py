@@ -30,6 +30,7 @@ from comorb.engines.base import (
     version_problem,
 )
 from comorb.errors import EngineError, not_installed
+from comorb.messages import Message
 from comorb.model.blocks import Loader, Pass, Rows, fold_partials
 
 A = TypeVar("A")
@@ -44,7 +45,6 @@ _SCHEMA = pa.schema([("shard", pa.int32()), ("place", pa.int32()), ("packed", pa
 _OF_JAVA = ("java.", "javax.", "scala.", "org.apache.", "io.grpc.", "py4j.", "pyspark.")
 _NAMED = re.compile(r"^\s*(?:(?:Caused by)?: )?([A-Za-z_][\w.$]*(?:Error|Exception)): (.+)$", re.M)
 _TOO_MUCH = re.compile(r"[^\n]*spark\.driver\.maxResultSize[^\n]*")
-_AGAIN = "Run the same command again: it goes on from the last whole pass."
 
 
 class SparkEngine(Engine):
@@ -124,8 +124,7 @@ class SparkEngine(Engine):
             return found
         except Exception as error:
             raise EngineError(
-                f"Spark has no table {table!r} ({type(error).__name__}); check its name, and the "
-                "catalogue of the session."
+                "engine.spark_no_table", table=table, type=type(error).__name__
             ) from None
 
     def has(self, table: str) -> bool:
@@ -275,16 +274,14 @@ def explain(error: Exception) -> str:
     text = str(error)
     if version := re.search(r"comorb-version:([^:{}]*):", text):
         found = None if version[1] == "None" else version[1]
-        return f"Spark: {version_problem(found)}"
+        return version_problem("Spark", found) or text
+    again = Message("engine.spark_again")
     if too_much := _TOO_MUCH.search(text):
-        return (
-            f"Spark gave up: {first_sentence(too_much[0])} Start Spark with a larger "
-            f"spark.driver.maxResultSize (such as 1g). {_AGAIN}"
-        )
+        return Message("engine.spark_result_size", cause=first_sentence(too_much[0]), again=again)
     named = [f"{kind}: {rest.strip()}" for kind, rest in _NAMED.findall(text)]
     own = [line for line in named if not line.startswith(_OF_JAVA)]
-    cause = (own or named or [text])[-1]
-    return f"Spark gave up ({type(error).__name__}): {first_sentence(cause)} {_AGAIN}"
+    cause = first_sentence((own or named or [text])[-1])
+    return Message("engine.spark_lost", type=type(error).__name__, cause=cause, again=again)
 
 
 def first_sentence(words: object) -> str:
@@ -314,8 +311,7 @@ def _check_answers(address: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise EngineError(
-            f"no Spark Connect server answers at {found.hostname}:{found.port or _PORT} "
-            f"({reason}); check the address and start it."
+            "engine.spark_silent", address=f"{found.hostname}:{found.port or _PORT}", reason=reason
         ) from None
 
 
@@ -343,16 +339,11 @@ def spark_engine(master: str) -> Iterator[SparkEngine]:
                 home = _start(master)
             engine = SparkEngine(home)
     except ImportError as error:
-        raise EngineError(
-            f"Spark Connect lacks a package ({first_sentence(error)}) Install all that it "
-            "needs with: pip install 'comorb[spark]'"
-        ) from None
+        raise EngineError("engine.spark_package", cause=first_sentence(error)) from None
     except Exception as error:
-        needs = "a Spark Connect server" if connects else "Java 17 or newer, and a master"
-        cause = first_sentence(error)
+        key = "engine.spark_connect_session" if connects else "engine.spark_session"
         raise EngineError(
-            f"no Spark session could be started at {master} ({type(error).__name__}: {cause}) "
-            f"Spark needs {needs} that answers."
+            key, master=master, type=type(error).__name__, cause=first_sentence(error)
         ) from None
     try:
         yield engine

@@ -23,28 +23,19 @@ def check_places(X: Any) -> None:
         try:
             X.check_format(full_check=True)
         except ValueError as error:
-            raise InputError(
-                f"expected a whole sparse matrix, got one of which {error}; make it anew, and "
-                "change no array of it by hand"
-            ) from None
+            raise InputError("matrix.broken", error=error) from None
 
 
 def check_numbers(X: Any) -> None:
     """Refuse a frame or an array that holds text, before an error would quote the text."""
     if sparse.issparse(X):
         return
-    where = ""
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        texts = [name for name in X.columns if _is_text(X[name])]
-        if not texts:
-            return
-        where = f" in column {str(texts[0])!r}"
-    elif not _is_text(X):
-        return
-    raise InputError(
-        f"expected a matrix of zeros and ones, found text{where}; give a table of records to "
-        "read_records, and one of categories and numbers to LatentClassModel"
-    )
+        for name in X.columns:
+            if _is_text(X[name]):
+                raise InputError("matrix.text_column", column=str(name))
+    elif _is_text(X):
+        raise InputError("matrix.text")
 
 
 def _is_text(values: Any) -> bool:
@@ -64,10 +55,7 @@ def binary_csr(X: Any) -> sparse.csr_array:
     if not ((values == 1) | (values == 0)).all():
         wrong = values[(values != 1) & (values != 0)]
         found = "NaN" if np.isnan(wrong).any() else "inf" if np.isinf(wrong).any() else wrong[0]
-        raise InputError(
-            f"expected a matrix of zeros and ones, found {found} among "
-            f"{wrong.size} other values; turn each column into 'has it' (1) or 'has it not' (0)"
-        )
+        raise InputError("matrix.values", found=found, n=wrong.size)
     if not values.all():
         matrix = matrix.copy()
         matrix.eliminate_zeros()

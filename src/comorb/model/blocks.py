@@ -25,6 +25,7 @@ from threadpoolctl import ThreadpoolController
 
 from comorb import __version__
 from comorb.errors import ComorbWarning, InputError
+from comorb.messages import Message
 from comorb.model.arrays import Floats, Indices, Ints
 from comorb.model.emissions.base import FeatureTable, Variable
 from comorb.model.exact_sums import exact_sum as exact_sum
@@ -65,7 +66,7 @@ def workers(n_jobs: int | None) -> Iterator[Executor | None]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     count = (cores or 1) if n_jobs in (None, -1) else n_jobs
     if not isinstance(count, int) or count < 1:
-        raise InputError(f"expected n_jobs to be a positive whole number or -1, got {n_jobs!r}")
+        raise InputError("model.n_jobs", n_jobs=n_jobs)
     if count == 1:
         yield None
         return
@@ -232,10 +233,7 @@ def from_csr(
     inside = indptr.size > 0 and indptr[0] == 0 and indptr[-1] <= indices.size
     inside = inside and not (np.diff(indptr) < 0).any()
     if not inside or (indices.size and not 0 <= indices.min() <= indices.max() < n_columns):
-        raise InputError(
-            f"expected a CSR matrix whose ones lie within its {n_columns} columns and its rows, "
-            "got others; make it anew, and change no array of it by hand"
-        )
+        raise InputError("matrix.places", columns=n_columns)
     n_rows = indptr.size - 1
     total, n_weighted = float(n_rows), None
     if weights is not None:
@@ -257,20 +255,11 @@ def from_csr(
 def _check_weights(weights: Floats, n_rows: int) -> float:
     """Return the sum of row weights, or refuse what are none."""
     if weights.shape != (n_rows,):
-        raise InputError(
-            f"expected one weight for each of the {n_rows} rows, got an array of shape "
-            f"{weights.shape}; pass a vector as long as the matrix"
-        )
+        raise InputError("weights.shape", n=n_rows, shape=str(weights.shape))
     if not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
-        raise InputError(
-            "sample weights must be finite, not negative and not all zero; "
-            "drop the rows that should not count, or give them weight 0"
-        )
+        raise InputError("weights.values")
     if weights.max() > MAX_WEIGHT or not (MIN_WEIGHT <= fsum(weights) <= MAX_WEIGHT):
-        raise InputError(
-            f"expected sample weights that add up to {MIN_WEIGHT:g} to "
-            f"{MAX_WEIGHT:g}, got other ones; divide them all by the same number"
-        )
+        raise InputError("weights.sum", low=MIN_WEIGHT, high=MAX_WEIGHT)
     return fsum(weights)
 
 
@@ -284,10 +273,7 @@ def _prepare_features(
     if features is None or not features.values.shape[1]:
         return PreparedFeatures((), NO_VALUES)
     if features.values.shape[0] != n_rows:
-        raise InputError(
-            f"expected the features of {n_rows} rows, got those of {features.values.shape[0]}; "
-            "give a row of features for each row of codes"
-        )
+        raise InputError("model.feature_rows", n=n_rows, came=features.values.shape[0])
     if isinstance(features, FeatureTable):
         return prepare_features(features, weights, total)
     return features
@@ -478,22 +464,16 @@ def align_codes(
     """Return records with the codes that a model knows, in its columns; others are warned of."""
     blocks = records.blocks(variables)
     if not codes:
-        raise InputError(
-            "the model was fitted to a matrix without names, so that the codes of a cohort can't "
-            "be told; give the matrix of the cohort, or fit to a cohort or a frame"
-        )
+        raise InputError("model.no_names")
     if list(codes) == list(records.codes):
         return blocks
     column = {code: place for place, code in enumerate(codes)}
     place = np.array([column.get(code, -1) for code in records.codes], dtype=np.int32)
     if not (place >= 0).any():
-        raise InputError(
-            f"the model knows none of the {place.size:,} codes of the cohort; read the records in "
-            "the coding system and at the level of those that it was fitted to"
-        )
+        raise InputError("model.no_known_code", n=place.size)
     if unknown := int((place < 0).sum()):
-        text = f"the model doesn't know {unknown:,} of the {place.size:,} codes of the cohort"
-        warnings.warn(f"{text}; they tell it nothing", ComorbWarning, stacklevel=5)
+        text = Message("model.unknown_codes", unknown=unknown, n=place.size)
+        warnings.warn(text, ComorbWarning, stacklevel=5)
     move = partial(move_row_columns, place, len(codes))
     loaders = tuple(partial(apply_to_block, move, load) for load in blocks.loaders)
     return replace(blocks, loaders=loaders, n_columns=len(codes))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.messages import Message
 from comorb.model import kernels
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks, single_threaded
@@ -42,7 +43,7 @@ def svtd(m1: Floats, m2: Floats, m3: Floats, k: int) -> Mixture:
     Repaired only where rounding left the model: see ``repair_mixture``. O(d³·k).
     """
     if not 1 <= k <= m1.size:
-        raise InputError(f"expected 1 <= k <= d = {m1.size}, got k = {k}")
+        raise InputError("model.svtd_k", d=m1.size, k=k)
     whitener = Moments(m1, m2, 1.0).whiten(k)
     third = np.einsum("ia,rij,jb->rab", whitener, m3, whitener, optimize=True)
     return repair_mixture(rotated_diagonals(third, widest_gap_rotation(third)), m1, EDGE)
@@ -62,12 +63,7 @@ def asvtd(blocks: Blocks, k: int, executor: Executor | None = None) -> Mixture:
     whitener = found.whiten(k)
     rank = int(np.count_nonzero(whitener.any(axis=0)))
     if rank < k:
-        warnings.warn(
-            f"the data have rank {rank}, so only {rank} of the {k} clusters can be told apart; "
-            f"ask for at most {rank}",
-            ComorbWarning,
-            stacklevel=2,
-        )
+        warnings.warn(Message("model.rank", rank=rank, k=k), ComorbWarning, stacklevel=2)
     third = third_moments(blocks, whitener, executor)
     means = rotated_diagonals(third, widest_gap_rotation(third))
     return repair_mixture(means, found.first, half_record(blocks.weight))

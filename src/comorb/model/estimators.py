@@ -23,6 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.messages import Message
 from comorb.model.arrays import Floats, Ints, binary_csr, check_numbers, check_places
 from comorb.model.blocks import Blocks, Rows, align_codes, from_csr, map_blocks, workers
 from comorb.model.em import Stop
@@ -221,7 +222,7 @@ def is_cohort(X: Any, sample_weight: Any) -> bool:
     if not (hasattr(X, "blocks") and hasattr(X, "codes")):
         return False
     if sample_weight is not None:
-        raise InputError("a cohort has weights of its own; give sample_weight with a matrix")
+        raise InputError("weights.cohort")
     return True
 
 
@@ -531,10 +532,7 @@ class LatentClassModel(MixtureEstimator):
             features = self._learn_table(columns, given, matrix.shape[0])
             return _make_blocks(matrix, sample_weight, features)
         if matrix.shape[1] != self.means_.shape[1]:
-            raise InputError(
-                f"expected {self.means_.shape[1]} codes, as the model was fitted with, got "
-                f"{matrix.shape[1]}; give the same columns in the same order"
-            )
+            raise InputError("model.codes", expected=self.means_.shape[1], came=matrix.shape[1])
         known = self._known_table(columns, matrix.shape[0])
         return _make_blocks(matrix, sample_weight, prepare_for(self.variables_, known))
 
@@ -560,13 +558,12 @@ class LatentClassModel(MixtureEstimator):
         known = {feature.name: feature for feature in given}
         kinds = {} if isinstance(self.kinds, str) else dict(self.kinds)
         if isinstance(self.kinds, str) and self.kinds != "infer":
-            raise InputError(f"expected kinds to be 'infer' or a dict, got {self.kinds!r}")
+            raise InputError("model.kinds", kinds=self.kinds)
         transforms = dict(self.transforms or {})
         for what, names in (("kinds", kinds), ("transforms", transforms)):
             if unknown := [name for name in names if name not in columns]:
                 raise InputError(
-                    f"expected {what} of columns of the table, got {unknown[0]!r}; its columns are "
-                    f"{', '.join(columns)}"
+                    "model.unknown_column", option=what, name=unknown[0], names=columns
                 )
         features, parts, inferred = [], [], []
         for name, column in columns.items():
@@ -621,21 +618,19 @@ def _check_column(feature: Feature, values: Floats, n: int) -> None:
     """Refuse a column without a value, and warn of one that can't separate clusters."""
     there = values[~np.isnan(values)]
     if not there.size:
-        raise InputError(f"column {feature.name!r} has no value in {n} rows; leave it out")
-    problem = None
+        raise InputError("column.no_value", column=feature.name, n=n)
+    problem, name = None, feature.name
     if n > CONFIG.min_values and there.size < max(CONFIG.min_values, CONFIG.min_share * n):
-        problem = f"has {there.size} values in {n} rows and is almost empty; leave it out"
+        problem = Message("column.almost_empty", column=name, values=there.size, n=n)
     elif n > 1 and np.ptp(there) == 0:
-        problem = "has one value alone and tells no clusters apart; leave it out"
+        problem = Message("column.constant", column=name)
     elif (feature.kind, feature.transform) == ("number", "none") and (
         there.size > CONFIG.min_skewness_values
     ):
         skewness = float(np.mean((there - there.mean()) ** 3) / there.std() ** 3)
         offered = "log" if there.min() > 0 and skewness > 0 else "rank"
         if abs(skewness) > CONFIG.max_skewness:
-            problem = (
-                f"is far from normal (skewness {skewness:.1f}); try "
-                f"transforms={{{feature.name!r}: {offered!r}}}"
-            )
+            option = str({name: offered})
+            problem = Message("column.skewed", column=name, skewness=skewness, option=option)
     if problem:
-        warnings.warn(f"column {feature.name!r} {problem}", ComorbWarning, stacklevel=5)
+        warnings.warn(problem, ComorbWarning, stacklevel=5)

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.messages import Message
 from comorb.model.arrays import Floats, Ints, Keys
 from comorb.model.emissions import learn_variables
 from comorb.model.emissions.base import Feature, FeatureTable, Variable
@@ -57,16 +58,10 @@ def prepare_for(variables: tuple[Variable, ...], table: FeatureTable) -> Prepare
     for at, variable in enumerate(variables):
         own = variable.feature
         if own.name not in places:
-            raise InputError(
-                f"expected the feature {own.name!r}, which the model was fitted with; add the "
-                "column, with blanks where its values are missing"
-            )
+            raise InputError("model.no_feature", name=own.name)
         feature = table.features[places[own.name]]
         if feature.kind != own.kind:
-            raise InputError(
-                f"expected the feature {own.name!r} to be a {own.kind}, as the model was fitted "
-                f"with it, got a {feature.kind}; name its kind"
-            )
+            raise InputError("model.feature_kind", name=own.name, kind=own.kind, came=feature.kind)
         values = table.values[:, places[own.name]]
         check_values(feature, values)
         if feature.levels != own.levels:
@@ -81,33 +76,18 @@ def check_values(feature: Feature, values: Floats) -> None:
     name = feature.name
     broken = there[(there < 0) | (there != np.floor(there))]  # no count, and no place of a level
     if np.isinf(there).any():
-        raise InputError(
-            f"column {name!r} holds a number that is infinite; leave the cell blank where the "
-            "value is unknown"
-        )
+        raise InputError("column.infinite", name=name)
     if feature.kind == "count":
         if broken.size:
-            raise InputError(
-                f"expected column {name!r} to hold counts: whole numbers of zero or more; got "
-                f"{broken[0]:g}; mend it, or make it a number"
-            )
+            raise InputError("column.counts", name=name, value=broken[0])
         if (there > MAX_COUNT).any():
-            raise InputError(
-                f"expected counts up to {MAX_COUNT} in column {name!r}, got {there.max():g}; make "
-                "it a number, with a log transform"
-            )
+            raise InputError("column.large_count", limit=MAX_COUNT, name=name, value=there.max())
     if feature.transform == "log" and (there <= 0).any():
-        raise InputError(
-            f"expected numbers above 0 in column {name!r}, whose logarithm is taken, got "
-            f"{there.min():g}; choose the rank transform, or none"
-        )
+        raise InputError("column.logarithm", name=name, value=there.min())
     if feature.kind in ("category", "binary"):
         top = len(feature.levels) - 1
         if broken.size or (there > top).any():
-            raise InputError(
-                f"expected the places of levels, 0 to {top}, in column {name!r}, got others; make "
-                "its levels from its values"
-            )
+            raise InputError("column.places", limit=top, name=name)
 
 
 def _match_levels(feature: Feature, own: Feature, values: Floats) -> Floats:
@@ -118,14 +98,16 @@ def _match_levels(feature: Feature, own: Feature, values: Floats) -> Floats:
     found = place[np.where(there, values, len(feature.levels)).astype(np.int64)]
     if lost := int(np.count_nonzero(there & np.isnan(found))):
         unknown = [level for level in feature.levels if level not in known]
-        shown = ", ".join(unknown[:3]) + (" and others" if len(unknown) > 3 else "")
-        warnings.warn(
-            f"column {own.name!r} has the level{'s' if len(unknown) > 1 else ''} {shown} that the "
-            f"model was not fitted with; {lost} values count as missing. Its levels are "
-            f"{', '.join(own.levels)}",
-            ComorbWarning,
-            stacklevel=3,
+        some = "text.others" if len(unknown) > 3 else "text.list"
+        text = Message(
+            "column.unknown_levels",
+            name=own.name,
+            count=len(unknown),
+            shown=Message(some, parts=unknown[:3]),
+            lost=lost,
+            levels=own.levels,
         )
+        warnings.warn(text, ComorbWarning, stacklevel=3)
     return np.asarray(found)
 
 

@@ -13,6 +13,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from comorb.errors import ComorbWarning, InputError
+from comorb.messages import Message
 from comorb.model.agglomeration import short_run_em
 from comorb.model.arrays import Floats
 from comorb.model.blocks import Blocks
@@ -216,11 +217,8 @@ class MixtureFit:
         if self.verbose:
             sys.stderr.write("\n")
         if not result.converged and self.max_iter > 0:
-            warnings.warn(
-                f"EM did not converge in {self.max_iter} passes; raise max_iter or tol",
-                self._convergence_warning,
-                stacklevel=4,
-            )
+            text = Message("model.not_converged", limit=self.max_iter)
+            warnings.warn(text, self._convergence_warning, stacklevel=4)
         return result
 
     def _set_results(self, result: EMResult) -> None:
@@ -259,30 +257,25 @@ class MixtureFit:
         whole = isinstance(k, int | np.integer) and not isinstance(k, bool) and 1 <= k <= most
         if k not in NUMBERS and not whole:
             raise InputError(
-                "expected the number of clusters, n_components, to be 'auto', 'main', 'finest' or "
-                f"a whole number from 1 to {most}, for {n} rows and "
-                f"{d + len(blocks.variables)} columns, got {k!r}"
+                "model.n_components", limit=most, n=n, columns=d + len(blocks.variables), k=k
             )
         number = isinstance(self.smoothing, Real)
         if self.smoothing != "auto" and not (number and self.smoothing >= 0):
-            raise InputError(
-                f"expected smoothing to be 'auto' or zero or more, got {self.smoothing!r}"
-            )
+            raise InputError("model.smoothing", smoothing=self.smoothing)
         if self.length not in (None, "adjust"):
-            raise InputError(f"expected length to be None or 'adjust', got {self.length!r}")
+            raise InputError("model.length", length=self.length)
         if self.keep is not None and not (isinstance(self.keep, Real) and self.keep >= 0):
-            raise InputError(f"expected keep to be zero or more, got {self.keep!r}")
+            raise InputError("model.keep", keep=self.keep)
         if isinstance(self.init, Mixture):
             wrong = self.init.variables != blocks.variables
             if k in NUMBERS or self.init.means.shape != (k, d) or wrong:
                 raise InputError(
-                    f"expected init to have means of shape {(k, d)}, got {self.init.means.shape}; "
-                    f"give n_components and a mixture of as many clusters"
+                    "model.init_shape", expected=str((k, d)), came=str(self.init.means.shape)
                 )
         elif self.keep is not None:
-            raise InputError("expected init to be an earlier Mixture where keep is given")
+            raise InputError("model.keep_init")
         elif self.init not in ("best", "asvtd"):
-            raise InputError(f"expected init to be 'best', 'asvtd' or a Mixture, got {self.init!r}")
+            raise InputError("model.init", init=self.init)
 
 
 def apply_influence(blocks: Blocks, influence: Mapping[str, float]) -> Blocks:
@@ -290,12 +283,9 @@ def apply_influence(blocks: Blocks, influence: Mapping[str, float]) -> Blocks:
     names = {variable.feature.name for variable in blocks.variables}
     for name, value in influence.items():
         if name not in names:
-            raise InputError(
-                f"expected the influence of a feature, got {name!r}; there are "
-                f"{', '.join(sorted(names))}"
-            )
+            raise InputError("model.influence_name", name=name, names=sorted(names))
         if not (isinstance(value, Real) and 0 < value < np.inf):
-            raise InputError(f"expected the influence of {name!r} to be above 0, got {value!r}")
+            raise InputError("model.influence", name=name, value=value)
     variables = tuple(
         replace(variable, influence=float(influence.get(variable.feature.name, 1.0)))
         for variable in blocks.variables

@@ -46,9 +46,7 @@ def columns_of(table: Any) -> dict[str, Any]:
 def check_names(names: Sequence[str]) -> None:
     """Refuse a name that occurs twice."""
     if twice := sorted({name for name in names if list(names).count(name) > 1}):
-        raise InputError(
-            f"expected columns with different names, got {twice[0]!r} more than once; rename one"
-        )
+        raise InputError("column.name_twice", name=twice[0])
 
 
 def _array(values: Any) -> Any:
@@ -72,10 +70,7 @@ def check_cells(name: str, column: Any) -> None:
     """Refuse cells that hold lists, tables and the like."""
     for value in column.tolist() if column.dtype == object else ():
         if isinstance(value, dict | list | set | tuple | np.ndarray):
-            raise InputError(
-                f"expected texts and numbers in column {name!r}, got a {type(value).__name__}; "
-                "make a column of each of its parts"
-            )
+            raise InputError("column.cells", name=name, type=type(value).__name__)
 
 
 def infer_kind(column: Any) -> tuple[Kind, str]:
@@ -98,15 +93,9 @@ def make_feature(
 ) -> tuple[Feature, Floats]:
     """Return a column as a feature of a kind, and its values."""
     if kind not in get_args(Kind):
-        raise InputError(
-            f"expected the kind of column {name!r} to be one of {', '.join(get_args(Kind))}, got "
-            f"{kind!r}"
-        )
+        raise InputError("column.kind", name=name, kinds=get_args(Kind), kind=kind)
     if transform not in get_args(Transform) or (transform != "none" and kind != "number"):
-        raise InputError(
-            f"expected the transform of column {name!r} to be none, log or rank, of a number; got "
-            f"{transform!r} of a {kind}"
-        )
+        raise InputError("column.transform", name=name, transform=transform, kind=kind)
     if kind in ("category", "binary"):
         feature, values = _levels(name, column, kind)
     else:
@@ -122,10 +111,7 @@ def _numbers(name: str, column: Any, kind: str) -> Floats:
         values[there] = column[there].astype(np.float64)
     except (TypeError, ValueError):
         wrong = next(value for value in column[there].tolist() if not _is_number(value))
-        raise InputError(
-            f"expected numbers in column {name!r}, a {kind}, got {str(wrong)[:20]!r}; leave the "
-            "cell blank where the value is missing, or make the column a category"
-        ) from None
+        raise InputError("column.no_numbers", name=name, kind=kind, value=str(wrong)[:20]) from None
     return values
 
 
@@ -145,14 +131,10 @@ def _levels(name: str, column: Any, kind: Kind) -> tuple[Feature, Floats]:
         if set(levels) <= {"0", "1"}:
             levels = ["0", "1"]
         if len(levels) > 2:
-            raise InputError(
-                f"expected two values in column {name!r}, which is binary, got {len(levels)}; make "
-                "it a category"
-            )
+            raise InputError("column.binary", name=name, came=len(levels))
     if len(levels) > MAX_LEVELS or (len(levels) > 20 and len(levels) > there.sum() / 2):
         raise InputError(
-            f"expected a few levels in column {name!r}, a {kind}, got {len(levels)} in "
-            f"{int(there.sum())} values; make it a number, or leave it out"
+            "column.many_levels", name=name, kind=kind, came=len(levels), values=there.sum()
         )
     places = {level: float(place) for place, level in enumerate(levels)}
     values = np.full(column.size, np.nan)

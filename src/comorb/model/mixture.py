@@ -50,20 +50,11 @@ class Mixture:
         weights = np.ascontiguousarray(self.weights, dtype=np.float64)
         means = np.ascontiguousarray(self.means, dtype=np.float64)
         if weights.ndim != 1 or means.ndim != 2 or means.shape[0] != weights.size:
-            raise InputError(
-                f"expected weights of shape (k,) and means of shape (k, d), "
-                f"got {weights.shape} and {means.shape}"
-            )
+            raise InputError("mixture.shape", weights=str(weights.shape), means=str(means.shape))
         if not (np.all(weights >= 0) and abs(weights.sum() - 1) < 1e-6):
-            raise InputError(
-                f"expected weights that are not negative and add up to 1, "
-                f"got a sum of {weights.sum():.6g}; divide them by their sum"
-            )
+            raise InputError("mixture.weights", sum=weights.sum())
         if not np.all((means >= 0) & (means <= 1)):
-            raise InputError(
-                "expected means in [0, 1], the probability of each code in each cluster; "
-                "clip them or check their scale"
-            )
+            raise InputError("mixture.means")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "means", means)
         object.__setattr__(self, "parameters", self._check_parameters())
@@ -76,14 +67,14 @@ class Mixture:
             return np.empty(shape)
         if parameters.shape != shape:
             raise InputError(
-                f"expected parameters of shape {shape} for {len(self.variables)} features, got "
-                f"{parameters.shape}"
+                "mixture.parameters",
+                shape=str(shape),
+                count=len(self.variables),
+                came=str(parameters.shape),
             )
         for variable, own in features.parameter_slices(self.variables):
             if wanted := variable.find_problem(parameters[:, own]):
-                raise InputError(
-                    f"expected the feature {variable.feature.name!r} to have {wanted}, got others"
-                )
+                raise InputError("variable.expected", name=variable.feature.name, wanted=wanted)
         return parameters
 
     @property
@@ -159,8 +150,7 @@ class Mixture:
             return out, log_density
         if rows.values.shape != (n, len(self.variables)):
             raise InputError(
-                f"expected the values of {len(self.variables)} features for each of {n} rows, got "
-                f"an array of shape {rows.values.shape}; prepare them with prepared_for"
+                "mixture.values", expected=len(self.variables), n=n, shape=str(rows.values.shape)
             )
         plan = features.plan_for(self.variables, _value_counts(self.variables, rows.values))
         d, own = self.n_columns, (rows.indptr, rows.indices, rows.values)

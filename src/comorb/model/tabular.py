@@ -56,10 +56,7 @@ def import_package(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
-        raise InputError(
-            f"a frame needs {package}, which is not installed; install it with: pip install "
-            f"{package}"
-        ) from None
+        raise InputError("install.package", package=package) from None
 
 
 def html_table(columns: Columns, caption: str) -> str:

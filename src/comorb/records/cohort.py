@@ -5,6 +5,7 @@ Every operation returns a new cohort and writes what it did into the ledger.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -117,6 +118,12 @@ class Cohort:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def asked(self) -> tuple[FeatureSpec, ...]:
+        """The items, by their name in version 0.1; it goes with version 0.3."""
+        warnings.warn("Cohort.asked is Cohort.items now", DeprecationWarning, stacklevel=2)
+        return self.items
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -352,10 +359,7 @@ class Cohort:
 
     def _matching(self, codes: tuple[str, ...]) -> Mask:
         if not all(isinstance(code, str) for code in codes):
-            raise InputError(
-                "expected codes as texts, one after the other, such as ('428', '585'), got "
-                + ", ".join(type(code).__name__ for code in codes)
-            )
+            raise InputError("cohort.codes_as_texts", types=[type(code).__name__ for code in codes])
         matching = np.zeros(len(self.codes), dtype=bool)
         for part, found in (pair for text in codes for pair in self.matched(text).items()):
             if not found:

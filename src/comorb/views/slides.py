@@ -10,6 +10,7 @@ from math import isnan
 from typing import Any
 
 from comorb.errors import InputError, not_installed
+from comorb.messages import Message
 from comorb.views.board import Board
 from comorb.views.charts import colours, palette, wrap_name
 from comorb.views.findings import amount_name
@@ -31,7 +32,7 @@ def slides_installed() -> bool:
 def check_slides() -> None:
     """Refuse slides where python-pptx is missing, and say how to get it."""
     if not slides_installed():
-        raise InputError(not_installed("python-pptx, which writes the slides,", "slides"))
+        raise InputError(not_installed(Message("install.slides"), "slides"))
 
 
 def slides(board: Board) -> bytes:

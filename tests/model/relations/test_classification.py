@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_refused(fitted):
     values = np.random.default_rng(1).normal(size=400)
     number = Number.learn(Feature("age", "number"), values, None, 400.0)
     mixed = Mixture(model.weights, model.means, (number,), np.ones((2, number.n_parameters)))
-    with pytest.raises(InputError, match="with features beside the codes can't be counted yet"):
+    with pytest.raises(InputError, match="with features besides the codes can't be counted yet"):
         first_step(mixed, items)
     wide = Mixture(np.array([0.5, 0.5]), np.full((2, 1500), 0.5))
     with pytest.raises(InputError, match="3,001 parameters, and the errors of 2,500 at most"):

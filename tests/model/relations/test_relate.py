@@ -151,8 +151,8 @@ def test_clusters_that_can_hardly_be_told_apart():
     posterior = np.column_stack([one, 1 - one])
     found = relate_outcome(posterior, rng.normal(size=400))
     assert found.method == "ml"
-    assert "as the clusters can hardly be told apart" in found.notes[0]
-    with pytest.raises(InputError, match=r"can hardly be told apart .* ask for fewer clusters"):
+    assert "as the clusters can hardly be separated" in found.notes[0]
+    with pytest.raises(InputError, match=r"can hardly be separated .* ask for fewer clusters"):
         relate_survival(posterior, np.arange(400), np.ones(400))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
+from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.model.emissions.base import Feature, FeatureTable, Kind, Variable
 from comorb.model.emissions.category import Category
@@ -31,9 +32,9 @@ def from_dict(plain: dict[str, Any]) -> Variable:
     influence, facts = plain["influence"], plain["facts"]
     numbers = [influence, *facts]
     if not all(isinstance(one, int | float) and isfinite(one) for one in numbers):
-        raise ValueError(f"{feature.name!r} must have an influence and facts that are numbers")
+        raise ValueError(Message("variable.facts", name=feature.name))
     if not influence > 0:
-        raise ValueError(f"{feature.name!r} must have an influence above 0")
+        raise ValueError(Message("variable.influence", name=feature.name))
     own = tuple(float(fact) for fact in facts)
     return KINDS[feature.kind].from_facts(feature, float(influence), own)
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from comorb.errors import InputError
+from comorb.messages import Message
 from comorb.model.arrays import Floats
 
 # A fitted probability stays this far inside (0, 1), and a rate above 0: logarithms are finite, and
@@ -53,11 +54,11 @@ class Feature:
         )
         texts = isinstance(levels, list) and all(isinstance(level, str) for level in levels)
         if not isinstance(name, str) or not texts or len(set(levels)) < len(levels):
-            raise ValueError("a feature needs a name, and levels that are different texts")
+            raise ValueError(Message("variable.levels"))
         if kind not in get_args(Kind) or transform not in get_args(Transform):
-            raise ValueError(f"{name!r} is of a kind or has a transform that is not known")
+            raise ValueError(Message("variable.kind", name=name))
         if transform != "none" and kind != "number":
-            raise ValueError(f"{name!r} has a transform but is no number")
+            raise ValueError(Message("variable.transform", name=name))
         return cls(name, kind, tuple(levels), transform)
 
 
@@ -72,8 +73,7 @@ class FeatureTable:
         """Refuse values that are not a column for each feature."""
         if self.values.ndim != 2 or self.values.shape[1] != len(self.features):
             raise InputError(
-                f"expected a column of values for each of {len(self.features)} features, got an "
-                f"array of shape {self.values.shape}"
+                "model.feature_columns", expected=len(self.features), shape=str(self.values.shape)
             )
 
     def columns(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import gammaln
 
+from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.model.emissions.base import EDGE, Feature, Variable, drop_missing, half_record
 from comorb.model.exact_sums import weighted_sum
@@ -37,7 +38,7 @@ class Category(Variable):
     def from_facts(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
         """Return the variable with these shares."""
         if len(facts) != len(feature.levels) or not facts or min(facts) < 0:
-            raise ValueError(f"{feature.name!r} must have a share for each of its levels")
+            raise ValueError(Message("variable.category", name=feature.name))
         return cls(feature, influence, facts)
 
     @property
@@ -123,7 +124,7 @@ class Category(Variable):
         """Return what is wrong with the probabilities of the levels."""
         if (parameters >= 0).all() and (np.abs(parameters.sum(axis=1) - 1) < 1e-6).all():
             return None
-        return "probabilities of its levels that are not negative and add up to 1"
+        return Message("variable.probabilities")
 
     def describe(self, parameters: Floats) -> dict[str, Floats]:
         """Return the probability of each level."""

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import gammaln
 
+from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.model.emissions.base import EDGE, Feature, Variable, drop_missing, half_record
 from comorb.model.exact_sums import weighted_sum
@@ -43,7 +44,7 @@ class Count(Variable):
     def from_facts(cls, feature: Feature, influence: float, facts: tuple[float, ...]) -> Self:
         """Return the variable with this mean, spread and largest count."""
         if len(facts) != 3 or min(facts) < 0 or facts[2] > MAX_COUNT or not facts[2].is_integer():
-            raise ValueError(f"{feature.name!r} must have a mean, a spread and a largest count")
+            raise ValueError(Message("variable.count", name=feature.name))
         return cls(feature, influence, facts[0], facts[1], int(facts[2]))
 
     @property
@@ -113,7 +114,7 @@ class Count(Variable):
 
     def find_problem(self, parameters: Floats) -> str | None:
         """Return what is wrong with the rates."""
-        return None if np.all(parameters >= 0) else "a rate of zero or more"
+        return None if np.all(parameters >= 0) else Message("variable.rate")
 
     def describe(self, parameters: Floats) -> dict[str, Floats]:
         """Return the rate, which is the mean count."""

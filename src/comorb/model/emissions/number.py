@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import gammaln, ndtri
 
+from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.model.emissions.base import Feature, Variable, drop_missing
 from comorb.model.exact_sums import weighted_sum
@@ -57,7 +58,7 @@ class Number(Variable):
         knots = facts[2:]
         ranked = len(knots) > 0 and list(knots) == sorted(knots)
         if len(facts) < 2 or not facts[1] > 0 or ranked != (feature.transform == "rank"):
-            raise ValueError(f"{feature.name!r} must have a mean, a spread, and knots for ranks")
+            raise ValueError(Message("variable.number", name=feature.name))
         return cls(feature, influence, facts[0], facts[1], knots)
 
     @property
@@ -156,7 +157,7 @@ class Number(Variable):
         """Return what is wrong with means and variances."""
         if np.isfinite(parameters).all() and np.all(parameters[:, 1] > 0):
             return None
-        return "finite means, and variances above 0"
+        return Message("variable.means")
 
     def describe(self, parameters: Floats) -> dict[str, Floats]:
         """Return the mean and the standard deviation, or the median and where nine tenths lie.

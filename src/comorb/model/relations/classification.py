@@ -129,10 +129,7 @@ class Classification(Sums):
         sizes = self.sizes
         empty = np.flatnonzero((sizes <= 0) | (self.table.sum(axis=0) <= 0))
         if empty.size:
-            raise InputError(
-                f"cluster {int(empty[0]) + 1} is the most probable one of no record, so that "
-                "nothing can be said of it; ask for fewer clusters"
-            )
+            raise InputError("relate.empty_cluster", cluster=empty[0] + 1)
         return np.asarray(self.table / sizes[:, None])
 
     @property
@@ -144,10 +141,7 @@ class Classification(Sums):
     def inverse(self) -> Floats:
         """D⁻¹, the BCH weight of a record taken for s in each cluster t, (k, k)."""
         if self.condition > CONFIG.max_condition:
-            raise InputError(
-                "the clusters can hardly be told apart by the records' codes (the classification "
-                f"matrix has a condition number of {self.condition:.3g}); ask for fewer clusters"
-            )
+            raise InputError("relate.inseparable", condition=self.condition)
         return np.asarray(np.linalg.inv(self.matrix))
 
 
@@ -202,19 +196,12 @@ def first_step(model: Mixture, X: Any, *, sample_weight: Any = None) -> FirstSte
     """
     k, d = model.means.shape
     if k * d + k - 1 > CONFIG.max_parameters:
-        raise InputError(
-            f"the model has {k * d + k - 1:,} parameters, and the errors of "
-            f"{CONFIG.max_parameters:,} at most can be counted; leave first_step out, or fit fewer "
-            "codes"
-        )
+        raise InputError("relate.parameters", came=k * d + k - 1, limit=CONFIG.max_parameters)
     if model.variables:
-        raise InputError(
-            "the errors of a model with features beside the codes can't be counted yet; leave "
-            "first_step out"
-        )
+        raise InputError("relate.first_step_features")
     x = binary_csr(X).toarray().astype(np.float64)
     if x.shape[1] != d:
-        raise InputError(f"expected the {d} columns that the model was fitted to, got {x.shape[1]}")
+        raise InputError("relate.columns", expected=d, came=x.shape[1])
     weights = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     mu = np.clip(model.means, EDGE, 1 - EDGE)
     logs = np.log(np.maximum(model.weights, 1e-300)) + x @ np.log(mu).T + (1 - x) @ np.log1p(-mu).T

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import softmax
 
 from comorb.errors import InputError
+from comorb.messages import Message
 from comorb.model.arrays import Floats
 from comorb.model.exact_sums import snap_to_grid
 from comorb.model.relations.classification import (
@@ -267,17 +268,12 @@ def relate(
 def check_outcome(outcome: OutcomeColumn, method: Method, bounds: Bounds) -> None:
     """Refuse an outcome without values or variation, and an unknown method."""
     if method not in METHODS:
-        raise InputError(f"expected a method out of {', '.join(METHODS)}, got {method!r}")
+        raise InputError("relate.method", methods=METHODS, method=method)
     column = outcome.column
     if not bounds.known[column]:
-        raise InputError(
-            f"{outcome.name} is missing in all records; give values of it, or leave it out"
-        )
+        raise InputError("relate.missing", name=outcome.name)
     if bounds.low[column] == bounds.high[column]:
-        raise InputError(
-            f"{outcome.name} has the same value in all records that have one, so that clusters "
-            "can't differ in it; leave it out"
-        )
+        raise InputError("relate.constant", name=outcome.name)
 
 
 def relate_sums(
@@ -296,13 +292,13 @@ def relate_sums(
     if method == "naive" or k == 1:
         means, covariance = naive.means, naive.covariance
     else:
-        why: str | None = "the clusters can hardly be told apart"
+        why: str | None = Message("relate.why_inseparable")
         if classification.condition <= CONFIG.max_condition:
             bch = weighted_means(sums, classification.inverse, outcome)
             effective, means, covariance = bch.effective, bch.means, bch.covariance
             why, notes = bch.failed, bch.notes
         if why and method == "bch":
-            notes = (f"{outcome.name} is estimated by maximum likelihood, as {why}",)
+            notes = (Message("relate.by_likelihood", name=outcome.name, why=why),)
             method = "ml"
         if method == "ml":
             matrix, sizes = classification.matrix, classification.sizes
@@ -359,9 +355,11 @@ def weighted_means(sums: OutcomeSums, weights: Floats, outcome: OutcomeColumn) -
     few = int(np.argmin(effective))
     if effective[few] < CONFIG.min_effective:
         raise InputError(
-            f"cluster {few + 1} has {effective[few]:.1f} effective records with a value of "
-            f"{outcome.name}, and {CONFIG.min_effective:g} are needed; ask for fewer clusters, or "
-            "leave it out"
+            "relate.few_records",
+            cluster=few + 1,
+            effective=effective[few],
+            name=outcome.name,
+            least=CONFIG.min_effective,
         )
     means = mass[:, 1:] / mass[:, :1]
     covariance = np.zeros((k, m, k, m))
@@ -374,14 +372,11 @@ def weighted_means(sums: OutcomeSums, weights: Floats, outcome: OutcomeColumn) -
     failed: str | None = None
     notes: tuple[str, ...] = ()
     if outcome.values and ((means < -SHARE_ROUNDING) | (means > 1 + SHARE_ROUNDING)).any():
-        failed = "its BCH weights give a share below 0 or above 1"
+        failed = Message("relate.why_shares")
     spread = weights.T @ sums.squares / mass[:, :1] - means**2
     if not outcome.values and (spread <= 0).any():
-        notes = (
-            f"the BCH weights of {outcome.name} give a negative variance in cluster "
-            f"{int(np.argmin(spread)) + 1}: its mean stands, but is of a few large values; look "
-            'at method "ml" where it is about normal in each cluster',
-        )
+        worst = np.argmin(spread) + 1
+        notes = (Message("relate.negative_variance", name=outcome.name, cluster=worst),)
     return Means(means, covariance.reshape(k * m, k * m), effective, failed, notes)
 
 

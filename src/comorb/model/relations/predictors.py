@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import softmax
 
 from comorb.errors import InputError
+from comorb.messages import Message
 from comorb.model.arrays import Floats, Ints
 from comorb.model.exact_sums import Sums, snap_to_grid
 from comorb.model.relations.classification import (
@@ -141,10 +142,10 @@ def fit_predictors(
     """
     k = classification.k
     if k < 2:
-        raise InputError("expected two clusters or more, of which predictors could tell one")
+        raise InputError("relate.one_cluster")
     base = int(np.argmax(classification.sizes)) if reference is None else reference
     if not 0 <= base < k:
-        raise InputError(f"expected the reference to be a cluster from 0 to {k - 1}, got {base}")
+        raise InputError("relate.reference_place", limit=k - 1, came=base)
     products = _check_predictors(design, bounds, fold)
     own = list(design.columns)
     centre, scale = bounds.centre[own], bounds.scale[own]
@@ -171,7 +172,7 @@ def fit_predictors(
         points * scale[:, None] + centre[:, None],
         records,
         covariance,
-        (f"{left:,.0f} records without all predictors are left out",) if left > 0.5 else (),
+        (Message("relate.incomplete", n=round(left)),) if left > 0.5 else (),
     )
 
 
@@ -179,18 +180,14 @@ def _check_predictors(design: Design, bounds: Bounds, fold: Fold) -> Floats:
     """Return Σ w·zzᵀ; refuse predictors that are missing, constant or computed from each other."""
     for column, name in zip(design.columns, design.names, strict=True):
         if not bounds.known[column]:
-            raise InputError(f"the predictor {name} is missing in all records; leave it out")
+            raise InputError("relate.missing_predictor", name=name)
         if bounds.low[column] == bounds.high[column]:
-            raise InputError(
-                f"the predictor {name} has the same value in all records that have one; leave it "
-                "out"
-            )
+            raise InputError("relate.constant_predictor", name=name)
     products: Floats = fold(partial(_sum_products, design, bounds))
     records = products[0, 0]
     if records < CONFIG.min_effective:
         raise InputError(
-            f"{records:,.0f} records have all predictors ({', '.join(design.names)}), and "
-            f"{CONFIG.min_effective:g} are needed; leave out the one that is mostly missing"
+            "relate.few_complete", records=records, names=design.names, least=CONFIG.min_effective
         )
     means = products[0, 1:] / records
     spread = products[1:, 1:] / records - np.outer(means, means)
@@ -198,9 +195,7 @@ def _check_predictors(design: Design, bounds: Bounds, fold: Fold) -> Floats:
     values, vectors = np.linalg.eigh(spread / np.outer(roots, roots))
     if values.size and values[0] < MIN_EIGENVALUE:
         most = [design.names[i] for i in np.flatnonzero(np.abs(vectors[:, 0]) > 0.1)]
-        raise InputError(
-            f"the predictors {', '.join(most)} can be computed from each other; leave one out"
-        )
+        raise InputError("relate.collinear", names=most)
     return products
 
 
@@ -251,9 +246,7 @@ def _maximise(
         if far.size and far.max() > SEPARATION:
             t, column = np.unravel_index(int(far.argmax()), far.shape)
             raise InputError(
-                f"the predictor {design.names[int(column)]} separates cluster {int(t) + 1} from "
-                f"cluster {base + 1} perfectly, so that its odds ratio has no bound; leave it out, "
-                "or make its values coarser"
+                "relate.separates", name=design.names[int(column)], cluster=t + 1, base=base + 1
             )
         if gained < MIN_GAIN * bounds.total:
             break
@@ -407,7 +400,7 @@ def fit_regression(
     own = list(design.columns)
     for place, name in zip(own, design.names, strict=True):
         if not bounds.high[place] > bounds.low[place]:
-            raise InputError(f"{name} has the same value in all records; leave it out")
+            raise InputError("relate.constant_covariate", name=name)
     products = fold(partial(_products, column, design, bounds))
     inverse = classification.inverse
     breads, beta = _solve(products, inverse)
@@ -446,10 +439,7 @@ def _solve(products: Floats, weights: Floats) -> tuple[Floats, Floats]:
             table[0, 0] < CONFIG.min_effective + q
             or np.linalg.eigvalsh(table[:q, :q])[0] <= 1e-9 * table[0, 0]
         ):
-            raise InputError(
-                f"cluster {t + 1} has too few records, or the covariates don't vary in it, for a "
-                "regression of its own; ask for fewer clusters or covariates"
-            )
+            raise InputError("relate.no_regression", cluster=t + 1)
         breads.append(np.linalg.inv(table[:q, :q]))
         beta.append(breads[-1] @ table[:q, q])
     return np.array(breads), np.array(beta)

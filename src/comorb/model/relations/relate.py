@@ -199,9 +199,9 @@ def relate_survival(
     columns = np.hstack([_numbers(time)[0], _numbers(event)[0]])
     _, classification, bounds, fold = _prepare(posterior, columns, sample_weight)
     if np.nanmin(columns[:, 0], initial=0.0) < 0:
-        raise InputError("expected times that are not negative; drop the records that have others")
+        raise InputError("relate.negative_times")
     if not np.isin(columns[np.isfinite(columns[:, 1]), 1], (0.0, 1.0)).all():
-        raise InputError("expected events of 0 and 1; write 1 for records that had the event")
+        raise InputError("relate.events")
     times = fold(partial(survival.sum_times, 0, 1, bounds.total, bounds.largest))
     return survival.curves(times, classification)
 
@@ -212,36 +212,24 @@ def _prepare(
     """Return the records, their classification and bounds, and how statistics are summed."""
     own = np.asarray(posterior, dtype=np.float64)
     if own.ndim != 2 or not len(own) or not np.isfinite(own).all():
-        raise InputError(
-            f"expected posteriors of shape (records, clusters), all finite, got an array of shape "
-            f"{own.shape}; give what predict_proba returns"
-        )
+        raise InputError("relate.posterior_shape", shape=str(own.shape))
     if (own < 0).any() or np.abs(own.sum(axis=1) - 1).max() > 1e-6:
-        raise InputError(
-            "expected posteriors that are not negative and add up to 1 for each record; give what "
-            "predict_proba returns"
-        )
+        raise InputError("relate.posteriors")
     if len(columns) != len(own):
-        raise InputError(
-            f"expected a value for each of the {len(own)} records, got {len(columns)}; give both "
-            "in the same order"
-        )
+        raise InputError("relate.values", n=len(own), came=len(columns))
     weights = np.ones(len(own))
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=np.float64)
         if weights.shape != (len(own),) or not np.isfinite(weights).all() or (weights < 0).any():
-            raise InputError(
-                f"expected a weight that is not negative for each of the {len(own)} records"
-            )
+            raise InputError("relate.weights", n=len(own))
         if not MIN_WEIGHT <= float(weights.sum()) <= MAX_WEIGHT:
-            raise InputError(
-                f"expected sample weights that add up to {MIN_WEIGHT:g} to "
-                f"{MAX_WEIGHT:g}, got other ones; divide them all by the same number"
-            )
+            raise InputError("weights.sum", low=MIN_WEIGHT, high=MAX_WEIGHT)
     if first_step is not None and first_step.influence.shape[:2] != own.shape:
         raise InputError(
-            f"expected the first step of {len(own)} records and {own.shape[1]} clusters, got one "
-            f"of {first_step.influence.shape[:2]}; give the records that the model was fitted to"
+            "relate.first_step",
+            n=len(own),
+            k=own.shape[1],
+            shape=str(first_step.influence.shape[:2]),
         )
     part = Part(own.argmax(axis=1), own, weights, columns)
     total = float(weights.sum())
@@ -252,7 +240,7 @@ def _outcome_column(y: Any) -> tuple[Floats, tuple[str, ...]]:
     """Return an outcome as numbers, or as places of its categories, and those."""
     plain = np.asarray(y)
     if plain.ndim != 1:
-        raise InputError(f"expected one outcome for each record, got an array of {plain.shape}")
+        raise InputError("relate.one_outcome", shape=str(plain.shape))
     if plain.dtype.kind in "fiu":
         return np.where(np.isfinite(plain), plain, np.nan).astype(np.float64), ()
     texts = [None if one is None or one != one else str(one) for one in plain.tolist()]
@@ -266,12 +254,10 @@ def _numbers(given: Any) -> tuple[Floats, tuple[str, ...]]:
     try:
         plain = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(
-            "expected numbers, got texts; make 0 and 1 of each category but one"
-        ) from None
+        raise InputError("relate.numbers") from None
     columns = plain[:, None] if plain.ndim == 1 else plain
     if columns.ndim != 2:
-        raise InputError(f"expected numbers in rows and columns, got an array of {plain.shape}")
+        raise InputError("relate.two_dimensions", shape=str(plain.shape))
     names = getattr(given, "columns", None)
     own = [f"z{place + 1}" for place in range(columns.shape[1])] if names is None else names
     return np.where(np.isfinite(columns), columns, np.nan), tuple(map(str, own))

@@ -87,11 +87,9 @@ def curves(found: Times, classification: Classification) -> SurvivalRelation:
     A step whose weighted events or records are negative is none; a curve never rises.
     """
     if not found.times.size:
-        raise InputError("no record has a time and an event; give values of both")
+        raise InputError("relate.no_times")
     if not found.events.any():
-        raise InputError(
-            "no record has had the event, so that no curve falls; check which column it is"
-        )
+        raise InputError("relate.no_events")
     survival, errors = _product(found, classification.inverse)
     naive, _ = _product(found, np.eye(classification.k))
     shown = found.events.sum(axis=0) > 0
@@ -109,8 +107,10 @@ def _product(found: Times, weights: Floats) -> tuple[Floats, Floats]:
     few = int(np.argmin(effective))
     if effective[few] < CONFIG.min_effective or at_risk[few, 0] <= 0:
         raise InputError(
-            f"cluster {few + 1} has {effective[few]:.1f} effective records with a time, and "
-            f"{CONFIG.min_effective:g} are needed; ask for fewer clusters"
+            "relate.few_times",
+            cluster=few + 1,
+            effective=effective[few],
+            least=CONFIG.min_effective,
         )
     hazard = np.clip(events / np.where(at_risk > 0, at_risk, np.inf), 0, 1)
     survival = np.asarray(np.cumprod(1 - hazard, axis=1), dtype=np.float64)

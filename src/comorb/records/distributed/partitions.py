@@ -227,7 +227,7 @@ def partition_frame(
 ) -> PartitionedTable:
     """Return a frame of Spark or Dask, which its engine reads."""
     home = type(frame).__module__.partition(".")[0]
-    label = label or f"the {type(frame).__name__}"
+    label = label or Message("source.the_frame", type=type(frame).__name__)
     what = "Spark" if home == "pyspark" else "Dask"
     if not isinstance(executor, Engine) or what.lower() not in type(executor).__module__:
         raise EngineError("engine.records_there", what=what)

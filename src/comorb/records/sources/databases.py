@@ -96,7 +96,7 @@ def open_postgresql(url: str) -> Iterator[Database]:
     try:
         import adbc_driver_postgresql.dbapi as adbc
     except ImportError:
-        raise RecordsError(not_installed("The driver of PostgreSQL", "postgres")) from None
+        raise RecordsError(not_installed(Message("install.postgres"), "postgres")) from None
 
     parts = urlsplit(url)
     label = f"{parts.hostname or 'localhost'}{parts.path}"

@@ -77,7 +77,8 @@ def open_source(source: Any, memory: str | None = None) -> Iterator[OpenedSource
             yield _from_files(table.name, [table], connection, folder)
         else:
             restrict_access(connection, [], folder)
-            opened = OpenedSource(f"the {type(source).__name__}", connection, folder=folder)
+            label = Message("source.the_frame", type=type(source).__name__)
+            opened = OpenedSource(label, connection, folder=folder)
             opened.openers["frame"] = lambda: open_frame(opened, source)
             yield opened
 
@@ -187,7 +188,9 @@ def _from_database(database: Database, connection: duckdb.DuckDBPyConnection) ->
     source = OpenedSource(database.label, connection)
 
     def load(what: str) -> SourceTable:
-        label = f"{database.label}, {'the query' if is_query(what) else f'table {what}'}"
+        label: str = Message("source.the_table", source=database.label, table=what)
+        if is_query(what):
+            label = Message("source.the_query", source=database.label)
         with database.stream(what) as reader:
             check_unique_columns(label, reader.schema.names)
             return copy_reader(source, label, reader)
