@@ -34,8 +34,6 @@ LANGUAGES = ("en", "es", "ca")
 KEY = re.compile(r"[a-z]\w*(\.\w+)+")
 CODED = ("invalid.", "format.", "level.", "time.")  # keys that are put together
 
-STILL_PLAIN = {"model/em.py", "model/select_k.py"}  # their errors become messages next
-
 
 def names_in(text: str) -> set[str]:
     return set(re.findall(r"\{(\w+)", text))
@@ -184,7 +182,7 @@ def test_no_error_or_warning_is_a_plain_text() -> None:
         for path, (home, text) in found
         if is_plain(text, home, modules[path])
     }
-    assert {place.partition(":")[0] for place in plain} == STILL_PLAIN
+    assert plain == set()
 
 
 @pytest.mark.parametrize(

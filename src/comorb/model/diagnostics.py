@@ -13,6 +13,7 @@ from scipy import linalg, sparse
 from scipy.optimize import brentq, linear_sum_assignment
 from scipy.special import betaincinv, gammaln, rel_entr
 
+from comorb.messages import Message
 from comorb.model import features, kernels
 from comorb.model.arrays import Floats, Ints
 from comorb.model.blocks import (
@@ -601,16 +602,13 @@ def collapse_warning(model: Mixture, weight: float) -> str | None:
     """Return a sentence when two clusters are alike or one is nearly empty, else None."""
     sizes = model.weights * weight
     if model.n_components > 1 and sizes.min() < 1:
-        return (
-            f"cluster {int(sizes.argmin()) + 1} holds less than one record; "
-            f"ask for fewer than {model.n_components} clusters"
-        )
+        empty = int(sizes.argmin()) + 1
+        return Message("model.empty_cluster", cluster=empty, k=model.n_components)
     profiles = np.concatenate([model.means, model.feature_angles], axis=1)
     for i in range(model.n_components):
         for j in range(i + 1, model.n_components):
             if np.abs(profiles[i] - profiles[j]).max(initial=0.0) < CONFIG.alike:
-                return (
-                    f"clusters {i + 1} and {j + 1} have the same profile; "
-                    f"ask for fewer than {model.n_components} clusters"
+                return Message(
+                    "model.alike", cluster=i + 1, other_cluster=j + 1, k=model.n_components
                 )
     return None

@@ -70,10 +70,10 @@ class Stopping:
     def __post_init__(self) -> None:
         """Refuse an unknown rule and bounds that make no sense."""
         if self.rule not in get_args(Stop):
-            raise InputError(f"expected stop to be 'likelihood' or 'weights', got {self.rule!r}")
+            raise InputError("em.stop", rule=self.rule)
         for name, value in (("tol", self.tol), ("max_iter", self.max_iter)):
             if value is not None and not (isinstance(value, Real) and value >= 0):
-                raise InputError(f"expected {name} to be zero or more, got {value!r}")
+                raise InputError("em.bound", name=name, value=value)
 
     @property
     def limit(self) -> float:
@@ -162,10 +162,8 @@ def expect(
     ``length_bases`` (L, k) stand in for log ωⱼ + Σᵢ log(1 − μᵢⱼ) in records of 0, 1, ... codes.
     """
     if model.variables != blocks.variables:
-        raise InputError(
-            f"expected rows with the {len(model.variables)} features that the model has, got "
-            f"{len(blocks.variables)} or other ones; prepare them with prepared_for"
-        )
+        expected, came = len(model.variables), len(blocks.variables)
+        raise InputError("em.features", expected=expected, came=came)
     base, logits = model.tables()
     if length_bases is not None:
         base = length_bases

@@ -111,7 +111,7 @@ class MixtureEstimator(
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
         if self.length is not None:
-            raise InputError("clusters adjusted for length learn from no more rows; fit them all")
+            raise InputError("model.partial_length")
         blocks = self._rows(X, sample_weight, reset=False)
         earlier = self._expected
         with workers(self.n_jobs) as executor:

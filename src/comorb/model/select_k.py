@@ -531,17 +531,11 @@ def _max_clusters(blocks: Blocks) -> int:
 def _check_numbers(ks: Sequence[int] | None, blocks: Blocks) -> list[int]:
     bound, count = _max_clusters(blocks), int(blocks.records)
     if count < MIN_RECORDS:
-        raise InputError(
-            f"expected {MIN_RECORDS} records or more to find out how many clusters they hold, got "
-            f"{count}; ask for a number"
-        )
+        raise InputError("choice.few_records", least=MIN_RECORDS, n=count)
     if ks is None:
         return list(range(1, max(min(CONFIG.first_range, bound), 1) + 1))
     wanted = sorted({int(k) for k in ks})
     if not wanted or wanted[0] < 1 or wanted[-1] > bound:
-        raise InputError(
-            f"expected numbers of clusters from 1 to {bound}, for {count} rows (two "
-            f"thirds of which are fitted at a time) and {blocks.n_columns} columns, "
-            f"got {list(ks)}"
-        )
+        columns, came = blocks.n_columns, str(list(ks))
+        raise InputError("choice.numbers", limit=bound, n=count, columns=columns, came=came)
     return wanted

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PEOPLE = ("rows", "codes", "records")  # the units of a ledger that count people
 # Values of a message that are no counts of people, their rows or their codes.
 NO_COUNTS = {"least", "limit", "cluster", "k", "before", "after", "files", "columns"}
-NO_COUNTS |= {"row", "line", "expected", "came", "base"}
+NO_COUNTS |= {"row", "line", "expected", "came", "base", "other_cluster"}
 _COUNT = re.compile(  # a number before a word for what it counts
     r"(?<![\w.:/,-])(\d{1,3}(?:,\d{3})+|\d+)(?= (?:of|more|others?|ha[sd]|have|was|were|is|are|"
     r"rows?|records?|cells?|values?|visits?|patients?|people|codes?|mentions?|lines?|dates?|ages?|ids?)\b)"
