@@ -8,6 +8,7 @@ import {
   ofCluster,
   percent,
   plainTable,
+  roveFocus,
   scrollBox,
   section,
   t,
@@ -96,6 +97,6 @@ function unexplained(profile, tools) {
     share === null ? null : h("p", {}, t("trust.lengths", { share: percent(share) })),
     pairs.length ? h("h3", {}, t("trust.pairs")) : null,
     pairs.length ? h("p", {}, t("trust.pairs.how")) : null,
-    pairs.length ? h("ul", { class: "pairs" }, ...lines) : null,
+    pairs.length ? roveFocus(h("ul", { class: "pairs" }, ...lines), "li") : null,
   );
 }
