@@ -114,8 +114,8 @@ def test_an_earlier_run_is_replaced_only_by_force(comorb, records):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("-k", "0"), 2, "expected auto or a whole number from 1 on, got '0'"),
-        (("-k", "many"), 2, "expected auto or a whole number from 1 on, got 'many'"),
+        (("-k", "0"), 2, "expected main, finest, auto or a whole number from 1 on, got '0'"),
+        (("-k", "many"), 2, "expected main, finest, auto or a whole number from 1 on, got 'many'"),
         (("-k", "2", "--where", "age=old"), 2, "expected age=LOW:HIGH, sex=VALUE or"),
         (("-k", "2", "--where", "dates=2010-13-01:"), 2, "or dates=FIRST:LAST (YYYY-MM-DD)"),
         (("-k", "2", "--column", "dx=dx1"), 2, "expected ROLE=NAME with a role out of codes,"),

@@ -98,3 +98,8 @@ def test_holm_stops_at_the_first_that_chance_explains() -> None:
     p = np.array([[0.011, 0.0001], [0.06, 0.013]])
     assert reject_by_holm(p).tolist() == [[True, True], [False, True]]
     assert not reject_by_holm(np.array([0.013, 0.03, 0.5, 0.6])).any()
+
+
+def test_shares_that_are_all_suppressed_have_no_p() -> None:
+    hidden = np.full(4, np.nan)
+    assert np.isnan(share_above_p(hidden, hidden)).all()

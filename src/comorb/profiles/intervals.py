@@ -63,7 +63,7 @@ def share_above_p(share: Floats, n: Floats, noise: tuple[Ints, Floats] | None = 
     the ``noise`` of a protected count, and how probable each is, p is that of both together.
     """
     size = np.round(n)
-    events, whole = np.round(share * size), float(np.nanmax(size))
+    events, whole = np.round(share * size), float(np.nanmax(size, initial=0))
     steps, odds = noise or (np.zeros(1), np.ones(1))
     p = np.full(share.size - 1, np.nan)
     for j in np.flatnonzero(np.isfinite(events[:-1])):
